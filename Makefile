@@ -1,0 +1,45 @@
+# Every target makes what it needs, says what it does, and works a second time at once.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench docs real lock clean
+
+help: ## what can be made
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "fairlead needs Python 3.11 or newer, and '$(PYTHON)' is not there: install it or say PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "fairlead needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1): say PYTHON=/path/to/a/newer/python3"; exit 1; }
+	@echo "making the environment in $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV) || { echo "could not make $(VENV): is Python's venv module installed (Debian: python3-venv)?"; exit 1; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt || { echo "could not install the pinned packages of requirements/dev.txt: is there a network, and a compiler if your platform has no wheels?"; exit 1; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(STAMP) ## run the systems on the embedded server, old way against new
+	@$(BIN)/fairlead demo
+
+test: $(STAMP) ## run the tests
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(STAMP) ## format, lint, types, layers
+	@echo "ruff format" && $(BIN)/ruff format --check --quiet .
+	@echo "ruff check" && $(BIN)/ruff check --quiet .
+	@echo "mypy --strict" && $(BIN)/mypy
+	@echo "import-linter" && $(BIN)/lint-imports
+
+format: $(STAMP) ## put the code into shape
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
+
+lock: ## pin the development dependencies anew, with hashes
+	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
+	@echo "requirements/dev.txt is pinned anew"
+
+clean: ## remove what the targets made
+	@rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .import_linter_cache .hypothesis

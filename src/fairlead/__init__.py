@@ -1,0 +1,42 @@
+"""Kubernetes controllers that never fight over what they write.
+
+Importing this package is cheap: names load the module behind them on first use.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+# public name -> module that defines it
+_PUBLIC = {
+    "Kind": "fairlead.api.kinds",
+    "kind": "fairlead.api.kinds",
+    "Object": "fairlead.api.objects",
+    "ApiError": "fairlead.api.errors",
+    "Unknown": "fairlead.api.errors",
+    "World": "fairlead.api.world",
+}
+
+if TYPE_CHECKING:
+    from fairlead.api.errors import ApiError as ApiError
+    from fairlead.api.errors import Unknown as Unknown
+    from fairlead.api.kinds import Kind as Kind
+    from fairlead.api.kinds import kind as kind
+    from fairlead.api.objects import Object as Object
+    from fairlead.api.world import World as World
+
+__all__ = ["__version__", *sorted(_PUBLIC)]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _PUBLIC:
+        value = getattr(import_module(_PUBLIC[name]), name)
+    else:
+        builtin = import_module("fairlead.api.builtin")  # fl.ConfigMap, fl.Deployment, ...
+        value = getattr(builtin, name, None)
+        if value is None or name.startswith("_"):
+            raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
+    globals()[name] = value
+    return value

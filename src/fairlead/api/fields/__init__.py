@@ -1,0 +1,1 @@
+"""Field sets: FieldsV1 paths, set algebra, who owns what. Pure functions on plain data."""

@@ -1,0 +1,81 @@
+"""An object is its JSON: a dict with a few properties, nothing hidden."""
+
+from typing import Any
+
+
+class Object(dict[str, Any]):
+    """A Kubernetes object as a plain dict, with names for what is read most.
+
+    The properties read the dict and nothing else; `labels`, `spec`, `status` and the like answer an empty dict when
+    absent (a fresh one: writing into it changes nothing).
+    """
+
+    __slots__ = ()
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.get("metadata") or {}
+
+    @property
+    def api_version(self) -> str:
+        return self.get("apiVersion") or ""
+
+    @property
+    def kind(self) -> str:
+        return self.get("kind") or ""
+
+    @property
+    def name(self) -> str:
+        return self.metadata.get("name") or ""
+
+    @property
+    def namespace(self) -> str | None:
+        return self.metadata.get("namespace") or None
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.get("uid") or ""
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.get("resourceVersion") or ""
+
+    @property
+    def generation(self) -> int:
+        return self.metadata.get("generation") or 0
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.get("labels") or {}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.get("annotations") or {}
+
+    @property
+    def finalizers(self) -> list[str]:
+        return self.metadata.get("finalizers") or []
+
+    @property
+    def deleting(self) -> bool:
+        return bool(self.metadata.get("deletionTimestamp"))
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return self.get("spec") or {}
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.get("status") or {}
+
+    def condition(self, type: str) -> dict[str, Any] | None:  # noqa: A002 - the API's own word
+        """The condition of that type, or None."""
+        for condition in self.status.get("conditions") or ():
+            if condition.get("type") == type:
+                return dict(condition)
+        return None
+
+    def is_true(self, type: str) -> bool:  # noqa: A002 - the API's own word
+        """Whether the condition of that type is there and True."""
+        condition = self.condition(type)
+        return condition is not None and condition.get("status") == "True"

@@ -1,0 +1,51 @@
+"""The world a process runs in: its clock and its chance, injected everywhere.
+
+Server, client and runtime read time and randomness only from the World they are given, and wait only on the running
+asyncio loop. So a whole world (servers, controllers, foreign writers, time) can run inside one deterministic process.
+This module is the only one that touches `time`, `random` and `uuid`; a test holds that.
+"""
+
+import random
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where time comes from."""
+
+    def now(self) -> float:
+        """Seconds since the epoch, by the wall; may jump."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back and count suspend; for leases and durations."""
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        # Linux's CLOCK_MONOTONIC stops while the machine sleeps; a lease does not.
+        boot = getattr(time, "CLOCK_BOOTTIME", None)
+        return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
+@dataclass(frozen=True)
+class World:
+    """A clock and a random source. `World()` is the real one."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    random: random.Random = field(default_factory=random.SystemRandom)
+
+    @classmethod
+    def seeded(cls, clock: Clock, seed: int) -> "World":
+        """A world whose every choice follows from `seed`."""
+        return cls(clock, random.Random(seed))  # noqa: S311 - repeatable on purpose
+
+    def uid(self) -> str:
+        """A random (version 4) UUID, from this world's random source."""
+        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))

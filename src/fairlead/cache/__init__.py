@@ -1,0 +1,1 @@
+"""The local view: reflector, store, indexes, own writes overlaid."""

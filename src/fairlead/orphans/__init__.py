@@ -1,0 +1,1 @@
+"""What was left in another cluster: rules, evidence, plan, then act."""

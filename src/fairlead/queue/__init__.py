@@ -1,0 +1,1 @@
+"""What to look at next: one key at a time, coalesced, delayed, prioritised; conflict is not failure."""

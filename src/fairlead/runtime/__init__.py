@@ -1,0 +1,1 @@
+"""Operator, controllers, Context, leader election, metrics, health, events, shutdown."""

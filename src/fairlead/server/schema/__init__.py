@@ -1,0 +1,1 @@
+"""Schemas compiled once into node trees; merge, ownership, pruning, defaulting and validation walk the same tree."""

@@ -1,0 +1,1 @@
+"""A server, a cluster, an operator in one test: pytest fixtures, virtual time, faults, no Docker."""

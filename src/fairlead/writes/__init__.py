@@ -1,0 +1,1 @@
+"""The write disciplines: each thing a controller writes has one safe way."""

@@ -1,0 +1,41 @@
+"""Nothing reads time, chance or identity by itself: only the World does."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src" / "fairlead"
+FORBIDDEN = {"time", "random", "uuid", "secrets"}
+ALLOWED = {SRC / "api" / "world.py"}
+
+
+def clock_readers(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (f"import {a.name}" for a in node.names if a.name.split(".")[0] in FORBIDDEN)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] in FORBIDDEN:
+            yield f"from {node.module} import …"
+        elif isinstance(node, ast.Attribute) and node.attr in {"now", "utcnow", "today"}:
+            if isinstance(node.value, ast.Name) and node.value.id in {"datetime", "date"}:
+                yield f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.Attribute) and node.attr == "urandom":
+            yield "os.urandom"
+
+
+@pytest.mark.smoke
+def test_only_the_world_reads_time_and_chance():
+    found = {
+        str(path.relative_to(SRC)): offences
+        for path in sorted(SRC.rglob("*.py"))
+        if path not in ALLOWED and (offences := list(clock_readers(ast.parse(path.read_text()))))
+    }
+    assert not found, f"take a World instead of reading time or chance: {found}"
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import time", "from random import choice", "import uuid", "datetime.now()", "os.urandom(4)", "import secrets"],
+)
+def test_the_check_sees_each_way_round_it(code):
+    assert list(clock_readers(ast.parse(code)))

@@ -1,0 +1,10 @@
+// etcd, as the store of the real API server that tests run on.
+package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() { etcdmain.Main(os.Args) }
