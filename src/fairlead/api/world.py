@@ -5,10 +5,10 @@ asyncio loop. So a whole world (servers, controllers, foreign writers, time) can
 This module is the only one that touches `time`, `random` and `uuid`; a test holds that.
 """
 
-import random
 import time
 import uuid
 from dataclasses import dataclass, field
+from random import Random, SystemRandom
 from typing import Protocol
 
 
@@ -39,12 +39,12 @@ class World:
     """A clock and a random source. `World()` is the real one."""
 
     clock: Clock = field(default_factory=SystemClock)
-    random: random.Random = field(default_factory=random.SystemRandom)
+    random: Random = field(default_factory=SystemRandom)
 
     @classmethod
     def seeded(cls, clock: Clock, seed: int) -> "World":
         """A world whose every choice follows from `seed`."""
-        return cls(clock, random.Random(seed))  # noqa: S311 - repeatable on purpose
+        return cls(clock, Random(seed))  # noqa: S311 - repeatable on purpose
 
     def uid(self) -> str:
         """A random (version 4) UUID, from this world's random source."""

@@ -1,0 +1,1 @@
+"""Reference operators: five real systems and their incidents, the old way beside the safe way."""
