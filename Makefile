@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench docs real lock clean
+.PHONY: help demo test check format bench docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,12 @@ lock: ## pin the development dependencies anew, with hashes
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
 	@echo "requirements/dev.txt is pinned anew"
+
+schemas: ## extract the facts about the built-in kinds anew: make schemas SERVER=https://127.0.0.1:PORT TOKEN=T
+	@command -v go >/dev/null || { echo "make schemas needs Go: https://go.dev/dl"; exit 1; }
+	@[ -n "$(SERVER)" ] || { echo "make schemas reads discovery from a running kube-apiserver: say SERVER=https://127.0.0.1:PORT TOKEN=T"; exit 1; }
+	@cd tools/schemas && go run . -server "$(SERVER)" -token "$(TOKEN)" > builtin.json
+	@mv tools/schemas/builtin.json src/fairlead/server/schema/builtin.json && echo "src/fairlead/server/schema/builtin.json is made anew"
 
 clean: ## remove what the targets made
 	@rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .import_linter_cache .hypothesis
