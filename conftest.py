@@ -1,0 +1,63 @@
+"""Fixtures for every test: one API, twice, embedded and real.
+
+A test that takes `api` runs on both servers and is the same test. What can only run on one says why:
+`@pytest.mark.only("embedded", reason="…")`. Without the binaries of a real server that half is left out, and the
+summary says so in one line; FAIRLEAD_REQUIRE_REAL=1 makes it a failure.
+"""
+
+import itertools
+import os
+from dataclasses import dataclass
+
+import pytest
+
+from fairlead.testing import real
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Api:
+    """An API server as a test sees it, with a namespace of its own and the credentials of a cluster admin."""
+
+    name: str
+    url: str
+    token: str
+    ca_data: str
+    namespace: str
+
+
+@pytest.fixture(scope="session")
+def real_server():
+    """A real kube-apiserver for the whole run (of one xdist worker). Its namespaces are never removed: use `api`."""
+    with real.RealServer() as server:
+        yield server
+
+
+@pytest.fixture(params=[pytest.param("real", marks=pytest.mark.real)])
+def api(request):
+    """Each server in turn, with a fresh namespace."""
+    only = request.node.get_closest_marker("only")
+    if only and only.args[0] != request.param:
+        pytest.skip(f"on the {only.args[0]} server only: {only.kwargs['reason']}")
+    namespace = f"test-{next(_numbers)}"
+    server = request.getfixturevalue("real_server")
+    server.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    return Api("real", server.url, server.token, server.ca_data, namespace)
+
+
+def pytest_configure(config):
+    if os.environ.get("FAIRLEAD_REQUIRE_REAL") == "1" and (reason := real.missing()):
+        raise pytest.UsageError(f"FAIRLEAD_REQUIRE_REAL is set, and {reason}")
+
+
+def pytest_collection_modifyitems(config, items):
+    if real.missing():
+        left_out = [item for item in items if item.get_closest_marker("real")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_terminal_summary(terminalreporter):
+    if reason := real.missing():
+        terminalreporter.write_line(f"the real half of the tests did not run: {reason}", yellow=True)
