@@ -1,0 +1,35 @@
+"""What one turn of the queue costs: `python bench/queue.py`."""
+
+import asyncio
+import statistics
+import time
+
+from fairlead.api.world import World
+from fairlead.queue import Queue
+
+KEYS, ROUNDS = 1_000, 50
+
+
+async def main():
+    queue = Queue(World(), lane=lambda key: key[0])
+    keys = [("controller", "namespace", f"name-{number}") for number in range(KEYS)]
+    adds, turns, coalesced = [], [], []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        for key in keys:
+            queue.add(key)
+        added = time.perf_counter()
+        for key in keys:
+            queue.add(key)
+        again = time.perf_counter()
+        for _ in keys:
+            queue.done(await queue.get())
+        end = time.perf_counter()
+        adds.append(added - start)
+        coalesced.append(again - added)
+        turns.append(end - again)
+    for name, times in (("add", adds), ("add, coalesced", coalesced), ("get and done", turns)):
+        print(f"{name:16} {statistics.median(times) / KEYS * 1e6:6.2f} µs a key")
+
+
+asyncio.run(main())

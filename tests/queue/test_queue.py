@@ -1,0 +1,363 @@
+"""What the queue promises, each by name, in virtual time."""
+
+import asyncio
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.api import backoff
+from fairlead.queue import Closed, Outcome, Priority, Queue
+from fairlead.testing import virtual
+
+
+def in_virtual_time(test):
+    """Run an async test on the virtual loop, with a queue of its own."""
+
+    def run():
+        async def main():
+            await test(Queue(virtual.world(), lane=lambda key: key[0]))
+
+        virtual.run(main())
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+def now():
+    return asyncio.get_running_loop().time()
+
+
+@in_virtual_time
+async def test_a_key_is_never_out_twice_and_an_add_meanwhile_runs_it_again(queue):
+    queue.add("a")
+    assert await queue.get() == "a"
+    for _ in range(5):
+        queue.add("a")
+    second = asyncio.create_task(queue.get())
+    await asyncio.sleep(100)
+    assert not second.done()
+    queue.done("a")
+    assert await second == "a"
+    queue.done("a")
+    assert queue.idle
+
+
+@in_virtual_time
+async def test_a_burst_of_adds_is_one_run(queue):
+    for _ in range(1_000):
+        queue.add("a")
+    assert len(queue) == 1
+
+
+@in_virtual_time
+async def test_fresh_keys_go_before_resyncs_and_a_resync_that_becomes_fresh_moves_up(queue):
+    for number in range(100):
+        queue.add(f"a{number}", priority=Priority.RESYNC)
+    queue.add("a-new")
+    queue.add("a42")
+    assert [await queue.get() for _ in range(3)] == ["a-new", "a42", "a0"]
+
+
+@in_virtual_time
+async def test_a_steady_stream_of_fresh_keys_does_not_starve_a_resync(queue):
+    queue.add("a-resync", priority=Priority.RESYNC)
+    seen = []
+    for number in range(100):
+        queue.add(f"a{number}")
+        queue.add(f"a{number}-too")
+        seen.append(await queue.get())
+        queue.done(seen[-1])
+        await asyncio.sleep(1)
+    assert 30 <= seen.index("a-resync") <= 40
+
+
+@in_virtual_time
+async def test_a_backlog_of_overdue_resyncs_does_not_hold_off_fresh_keys(queue):
+    for number in range(1_000):
+        queue.add(f"a{number}", priority=Priority.RESYNC)
+    await asyncio.sleep(60)
+    for number in range(14):
+        queue.add(f"a-new{number}")
+    first = [await queue.get() for _ in range(16)]
+    assert sum("new" in key for key in first) == 14
+
+
+@in_virtual_time
+async def test_controllers_take_turns(queue):
+    for number in range(1_000):
+        queue.add(f"a{number}")
+    queue.add("b0")
+    queue.add("b1")
+    assert [await queue.get() for _ in range(5)] == ["a0", "b0", "a1", "b1", "a2"]
+
+
+@in_virtual_time
+async def test_a_controller_at_its_limit_does_not_block_another(queue):
+    queue.limit(1, "a")
+    for key in ("a0", "a1", "b0"):
+        queue.add(key)
+    assert [await queue.get(), await queue.get()] == ["a0", "b0"]
+    third = asyncio.create_task(queue.get())
+    await asyncio.sleep(1)
+    assert not third.done()
+    queue.done("a0")
+    assert await third == "a1"
+
+
+@in_virtual_time
+async def test_raising_the_limit_wakes_those_who_wait(queue):
+    queue.limit(1)
+    for key in ("a0", "a1", "a2"):
+        queue.add(key)
+    getters = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await asyncio.sleep(1)
+    assert [getter.done() for getter in getters] == [True, False, False]
+    queue.limit(None)
+    assert sorted(await asyncio.gather(*getters)) == ["a0", "a1", "a2"]
+
+
+@in_virtual_time
+async def test_a_cancelled_getter_loses_no_key(queue):
+    getters = [asyncio.create_task(queue.get()) for _ in range(2)]
+    await asyncio.sleep(0)
+    queue.add("a")
+    getters[0].cancel()  # it was woken, but has not taken the key yet
+    assert await getters[1] == "a"
+
+
+@in_virtual_time
+async def test_errors_back_off_from_5_ms_to_30_s_and_start_over_after_success(queue):
+    queue.add("a")
+    await queue.get()
+    waits = []
+    for _ in range(20):
+        queue.retry("a")
+        start = now()
+        await queue.get()
+        waits.append(now() - start)
+    queue.done("a")
+    assert 0.005 <= waits[0] <= 0.010
+    assert all(earlier < later for earlier, later in itertools.pairwise(waits[:6]))
+    assert 15 <= waits[-1] <= 30
+    queue.add("a")
+    await queue.get()
+    queue.retry("a")
+    start = now()
+    await queue.get()
+    assert now() - start <= 0.010
+
+
+@in_virtual_time
+async def test_a_flood_of_events_neither_shortens_nor_prolongs_the_back_off(queue):
+    queue.add("a")
+    for _ in range(12):
+        await queue.get()
+        queue.retry("a")
+    start, runs = now(), []
+
+    async def flood():
+        while True:
+            queue.add("a")
+            await asyncio.sleep(0.001)
+
+    flooding = asyncio.create_task(flood())
+    await queue.get()
+    runs.append(now() - start)
+    flooding.cancel()
+    assert 10 <= runs[0] <= 20.48
+
+
+@in_virtual_time
+async def test_a_flood_of_other_keys_does_not_starve_a_retry(queue):
+    queue.add("a")
+    await queue.get()
+    queue.retry("a")
+    await asyncio.sleep(1)
+    for number in range(100):
+        queue.add(f"a{number}")
+    assert await queue.get() == "a"
+
+
+@in_virtual_time
+async def test_conflicts_have_their_own_short_delay_and_do_not_grow_the_back_off(queue):
+    queue.add("a")
+    await queue.get()
+    waits = []
+    for _ in range(30):
+        queue.conflict("a")
+        start = now()
+        queue.add("a")  # the other's write, as an event
+        await queue.get()
+        waits.append(now() - start)
+    assert 0.010 <= waits[0] <= 0.020
+    assert all(0.010 <= wait <= 1 for wait in waits)
+    assert waits[-1] >= 0.5
+    queue.retry("a")
+    start = now()
+    await queue.get()
+    assert 0.005 <= now() - start <= 0.010
+
+
+@in_virtual_time
+async def test_a_conflict_does_not_start_the_back_off_over(queue):
+    queue.add("a")
+    for _ in range(12):
+        await queue.get()
+        queue.retry("a")
+    await queue.get()
+    queue.conflict("a")
+    await queue.get()
+    queue.retry("a")
+    start = now()
+    await queue.get()
+    assert now() - start > 10
+
+
+@in_virtual_time
+async def test_a_delayed_add_comes_when_due_and_the_earliest_counts(queue):
+    queue.add("a", after=60)
+    queue.add("a", after=5)
+    queue.add("a", after=30)
+    await queue.get()
+    assert now() == pytest.approx(5)
+    queue.done("a")
+    assert queue.idle
+
+
+@in_virtual_time
+async def test_an_event_comes_before_a_delayed_add_and_does_not_replace_it(queue):
+    queue.add("a", after=60)
+    queue.add("a")
+    queue.done(await queue.get())
+    assert now() == 0
+    await queue.get()
+    assert now() == pytest.approx(60)
+
+
+@in_virtual_time
+async def test_a_drain_hands_out_what_is_ready_and_waits_for_what_is_out(queue):
+    for key in ("a0", "a1"):
+        queue.add(key)
+    queue.add("a-later", after=10)
+    queue.add("a-failing")
+    out = await queue.get()
+    queue.add(out)  # again, before the close
+    closing = asyncio.create_task(queue.close())
+    await asyncio.sleep(1)
+    queue.add("a-too-late")
+    handed = [await queue.get(), await queue.get()]
+    assert handed == ["a1", "a-failing"]
+    queue.retry("a-failing")
+    queue.done("a1")
+    assert not closing.done()
+    queue.done(out)
+    assert await queue.get() == out
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(1)
+    assert not closing.done()
+    queue.done(out)
+    await closing
+    with pytest.raises(Closed):
+        await waiting
+    assert now() < 5, "nothing delayed was waited for"
+
+
+@in_virtual_time
+async def test_a_close_without_drain_hands_out_nothing_more(queue):
+    for key in ("a0", "a1"):
+        queue.add(key)
+    await queue.get()
+    queue.add("a0")
+    closing = asyncio.create_task(queue.close(drain=False))
+    await asyncio.sleep(0)
+    queue.done("a0")
+    await closing
+    with pytest.raises(Closed):
+        await queue.get()
+
+
+@in_virtual_time
+async def test_a_key_given_back_twice_is_an_error_that_says_so(queue):
+    queue.add("a")
+    await queue.get()
+    queue.done("a")
+    with pytest.raises(ValueError, match="not out"):
+        queue.done("a")
+
+
+async def test_an_observer_is_told_of_every_step():
+    told = []
+
+    class Observer:
+        def added(self, lane):
+            told.append(("added", lane))
+
+        def taken(self, lane, waited):
+            told.append(("taken", lane, waited))
+
+        def finished(self, lane, took, outcome):
+            told.append(("finished", lane, took, outcome))
+
+    async def main():
+        queue = Queue(virtual.world(), observer=Observer(), lane=lambda key: key[0])
+        queue.add("a")
+        await asyncio.sleep(2)
+        await queue.get()
+        await asyncio.sleep(3)
+        assert queue.out() == {"a": 3}
+        queue.conflict("a")
+
+    await asyncio.to_thread(virtual.run, main())
+    assert told == [("added", "a"), ("taken", "a", 2), ("finished", "a", 3, Outcome.CONFLICT)]
+
+
+@given(st.integers(1, 10_000), st.integers())
+def test_every_delay_is_within_its_bounds(failures, seed):
+    world = virtual.world(seed)
+    assert 0.005 <= backoff.delay(failures, 0.005, 30, world) <= 30
+
+
+def test_those_who_failed_together_part():
+    world = virtual.world()
+    assert len({backoff.delay(3, 0.005, 30, world) for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_workers_never_share_a_key_and_every_event_is_followed_by_a_run(seed):
+    """Many workers, random outcomes and durations: each event's run starts after it, and in bounded time."""
+    chance = random.Random(seed)
+    keys = [lane + str(number) for lane in "ab" for number in range(5)]
+    working, last_added, last_started = set(), {}, {}
+
+    async def worker(queue):
+        while True:
+            try:
+                key = await queue.get()
+            except Closed:
+                return
+            assert key not in working
+            working.add(key)
+            last_started[key] = now()
+            await asyncio.sleep(chance.choice([0, 0.001, 0.3]))
+            working.discard(key)
+            chance.choice([queue.done, queue.done, queue.retry, queue.conflict])(key)
+
+    async def main():
+        queue = Queue(virtual.world(seed), lane=lambda key: key[0])
+        workers = [asyncio.create_task(worker(queue)) for _ in range(4)]
+        for _ in range(300):
+            key = chance.choice(keys)
+            queue.add(key, priority=chance.choice(list(Priority)), after=chance.choice([0, 0, 0.05]))
+            last_added[key] = now()
+            await asyncio.sleep(chance.choice([0, 0, 0.01, 0.2]))
+        await asyncio.sleep(600)
+        assert queue.idle
+        await queue.close()
+        await asyncio.gather(*workers)
+        assert all(last_started[key] >= last_added[key] for key in last_added)
+        assert not queue._states
+
+    virtual.run(main())
