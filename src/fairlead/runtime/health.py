@@ -1,0 +1,65 @@
+"""The page that a kubelet and a scraper ask: /healthz, /readyz and /metrics."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+
+from aiohttp import web
+
+from fairlead.runtime.metrics import Metrics
+
+Check = Callable[[], Mapping[str, str]]
+"""What is wrong, by name; nothing is wrong when empty."""
+
+
+def address(text: str) -> tuple[str, int]:
+    """`8080` or `0.0.0.0:8080`. Without a host it is loopback: what is served names objects; a kubelet needs more."""
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"a health address is PORT or HOST:PORT, got {text!r}")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+class Health:
+    """Serves the checks until left. `port` is where, also when 0 was asked for."""
+
+    def __init__(self, host: str, port: int, *, healthy: Check, ready: Check, metrics: Metrics) -> None:
+        self.host, self.port = host, port
+        self._healthy, self._ready, self._metrics = healthy, ready, metrics
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> "Health":
+        app = web.Application()
+        app.router.add_get("/healthz", _answering(self._healthy))
+        app.router.add_get("/readyz", _answering(self._ready))
+        app.router.add_get("/metrics", self._scrape)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self.host, self.port).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise OSError(
+                error.errno, f"cannot serve health at {self.host}:{self.port} ({error.strerror}): name another address"
+            ) from error
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._runner is not None
+        await self._runner.cleanup()
+
+    async def _scrape(self, _: web.Request) -> web.Response:
+        body = self._metrics.text()
+        return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+
+def _answering(check: Check) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        problems = check()
+        if not problems:
+            return web.Response(text="ok\n")
+        return web.Response(status=503, text="".join(f"{name}: {text}\n" for name, text in sorted(problems.items())))
+
+    return answer

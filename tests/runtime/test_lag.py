@@ -1,0 +1,48 @@
+"""Code that blocks the loop is noticed while it blocks."""
+
+import asyncio
+import logging
+import threading
+
+from fairlead.api.world import World
+from fairlead.runtime.lag import LagWatch
+
+
+def block(noticed):
+    noticed.wait(10)  # the blocking under test: ends as soon as the watch has told
+
+
+async def test_a_blocked_loop_is_logged_with_the_stack_of_the_blocker(caplog):
+    noticed = threading.Event()
+
+    class Noticing(logging.Handler):
+        def emit(self, record):
+            noticed.set()
+
+    lags, late = [], asyncio.Event()
+
+    def seen(lag):
+        lags.append(lag)
+        if lag >= 0.05:
+            late.set()
+
+    watch = LagWatch(World(), threshold=0.05, beat=0.01, seen=seen)
+    handler = Noticing()
+    logger = logging.getLogger("fairlead.loop")
+    logger.addHandler(handler)
+    task = asyncio.create_task(watch.run())
+    try:
+        await asyncio.sleep(0.02)
+        assert watch.problem() is None
+        block(noticed)
+        await late.wait()
+        await asyncio.sleep(0)
+    finally:
+        logger.removeHandler(handler)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert noticed.is_set()
+    assert "in block" in caplog.text
+    assert max(lags) >= 0.05
+    assert "blocked" in watch.problem()
+    assert "fairlead-lag" not in {thread.name for thread in threading.enumerate()}

@@ -1,0 +1,108 @@
+"""Log lines say which object they are about and let nothing hostile or secret through."""
+
+import asyncio
+import io
+import json
+import logging
+
+import pytest
+
+from fairlead.api.builtin import Secret
+from fairlead.api.world import World
+from fairlead.runtime import logs
+
+
+class Clock:
+    def now(self):
+        return 1_767_225_600.25
+
+    def monotonic(self):
+        return 0.0
+
+
+@pytest.fixture(params=["text", "json"])
+def form(request):
+    return request.param
+
+
+@pytest.fixture
+def lines(form):
+    stream = io.StringIO()
+    logger = logging.getLogger("fairlead.test_logs")
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logs.Formatter(World(clock=Clock()), form))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    yield logger, lambda: stream.getvalue().splitlines()
+    logger.removeHandler(handler)
+
+
+def test_a_line_carries_the_key_and_the_reconcile_id(lines, form):
+    logger, read = lines
+    with logs.fields(controller="greeter", namespace="default", name="hello", reconcile="ab12"):
+        logger.info("applied %s", "greeting")
+    logger.info("outside")
+    inside, outside = read()
+    if form == "json":
+        assert json.loads(inside) == {
+            "time": "2026-01-01T00:00:00.250000Z",
+            "level": "info",
+            "logger": "fairlead.test_logs",
+            "message": "applied greeting",
+            "controller": "greeter",
+            "namespace": "default",
+            "name": "hello",
+            "reconcile": "ab12",
+        }
+        assert "name" not in json.loads(outside)
+    else:
+        assert inside == (
+            "2026-01-01T00:00:00.250Z INFO    [default/hello] applied greeting controller=greeter reconcile=ab12"
+        )
+        assert "[" not in outside
+
+
+async def test_a_thread_started_by_asyncio_keeps_the_fields(lines):
+    logger, read = lines
+    with logs.fields(name="hello"):
+        await asyncio.to_thread(logger.info, "from a thread")
+    assert "hello" in read()[0]
+
+
+def test_object_text_cannot_forge_lines_or_drive_a_terminal(lines, form):
+    logger, read = lines
+    with logs.fields(name="evil\x1b[2J"):
+        logger.info("message %s", "a\nERROR forged\x1b]0;title\x07\u202e")
+    (line,) = read()
+    assert not any(char in line for char in "\x1b\x07\u202e")
+
+
+@pytest.mark.parametrize("key", ["data", "stringData"])
+def test_what_a_secret_holds_is_never_written(lines, key):
+    logger, read = lines
+    note = {"kubectl.kubernetes.io/last-applied-configuration": '{"data": "aHVudGVyMg=="}'}
+    secret = Secret("credentials", annotations=note, **{key: {"password": "aHVudGVyMg=="}})
+    logger.info("got %s", secret)
+    logger.info(secret)
+    logger.info("list %s", [{"items": [secret]}])
+    text = "\n".join(read())
+    assert "aHVudGVyMg==" not in text
+    assert "password" in text
+    assert secret[key] == {"password": "aHVudGVyMg=="}
+
+
+def test_a_traceback_is_escaped_line_by_line(lines, form):
+    logger, read = lines
+    try:
+        raise ValueError("bad \x1b[31m value")
+    except ValueError:
+        logger.exception("failed")
+    text = "\n".join(read())
+    assert "\x1b" not in text
+    assert "ValueError" in text
+
+
+def test_an_unknown_format_names_the_choices():
+    with pytest.raises(ValueError, match="'text' or 'json'"):
+        logs.Formatter(World(), "xml")
