@@ -126,3 +126,15 @@ class Unknown(Exception):
 
     Read the object live before deciding anything else about it.
     """
+
+
+def may_have_happened(error: BaseException) -> bool:
+    """Whether a write that ended in `error` may have been carried out although it was not acknowledged.
+
+    True for `Unknown`, and for a cancellation or time-out that has one as its cause: those must stay what they are for
+    asyncio's sake.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, Unknown):
+        cause = cause.__cause__
+    return cause is not None

@@ -1,0 +1,92 @@
+"""JSON as Go's encoder writes it, byte for byte.
+
+A server compares a JSON patch's `test` with its own encoding of the stored value, so a value that Python would write
+otherwise (`&` in a URL, 1.0, 1e-07) could never pass.
+"""
+
+import math
+import re
+from typing import Any
+
+import msgspec
+
+# Inside JSON these can only stand in strings, so they can be replaced in the encoded whole.
+_ESCAPED = (
+    (b"&", rb"\u0026"),
+    (b"<", rb"\u003c"),
+    (b">", rb"\u003e"),
+    ("\u2028".encode(), rb"\u2028"),
+    ("\u2029".encode(), rb"\u2029"),
+)
+# The UTF-8 of U+007F to U+009F, U+FEFF, U+FFFE, U+FFFF.
+_NOT_YAML = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
+_PLAIN = frozenset({str, int, bool, type(None), msgspec.Raw})
+
+
+def dumps(value: Any) -> bytes:
+    """`value` as Go encodes it: keys sorted, `&<>`, U+2028 and U+2029 escaped, floats in Go's form.
+
+    Takes what JSON has, and dataclasses, msgspec structs and dates at the edge. Raises ValueError for what JSON has no
+    word for: NaN, infinities, lone surrogates, keys that are not strings.
+    """
+    try:
+        encoded = msgspec.json.encode(_in_go_form(value), order="deterministic")
+    except (TypeError, UnicodeEncodeError) as error:
+        raise ValueError(f"not JSON: {error}") from error
+    for plain, escaped in _ESCAPED:
+        encoded = encoded.replace(plain, escaped)
+    return encoded
+
+
+def yaml_dumps(value: Any) -> bytes:
+    """`dumps` for where a server reads YAML (apply): the same JSON, with what YAML 1.1 cannot hold raw escaped.
+
+    Raw, U+0085 would arrive as a space, and DEL, the other C1 controls and U+FFFE would be refused.
+    """
+    return _NOT_YAML.sub(lambda found: rf"\u{ord(found[0].decode()):04x}".encode(), dumps(value))
+
+
+def number(value: float) -> str:
+    """A float as Go writes it: shortest digits, exponent only below 1e-6 and from 1e21, two-digit padding removed."""
+    if not math.isfinite(value):
+        raise ValueError(f"not JSON: {value!r} is not a number that JSON can hold")
+    sign, digits, point = _shortest(value)
+    if not digits:
+        return f"{sign}0"
+    if -6 < point <= 21:
+        if point <= 0:
+            return f"{sign}0.{'0' * -point}{digits}"
+        if point >= len(digits):
+            return sign + digits + "0" * (point - len(digits))
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{fraction}e{point - 1:+d}"
+
+
+def _shortest(value: float) -> tuple[str, str, int]:
+    """The shortest digits that read back as `value`: (sign, digits d1d2…, point) for 0.d1d2… × 10^point."""
+    text = repr(value)
+    sign = "-" if text[0] == "-" else ""
+    mantissa, _, exponent = text.removeprefix("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = len(digits) - len(fraction) + int(exponent or 0)
+    return sign, digits.rstrip("0"), point
+
+
+def _in_go_form(value: Any) -> Any:
+    """`value` with each float replaced by its spelling; the very same value where it holds none."""
+    cls = type(value)
+    if cls in _PLAIN:
+        return value
+    if isinstance(value, float):
+        return msgspec.Raw(number(value).encode())
+    if isinstance(value, dict):
+        changed = {k: new for k, old in value.items() if (new := _in_go_form(old)) is not old}
+        return {**value, **changed} if changed else value
+    if isinstance(value, list | tuple):
+        items = [_in_go_form(old) for old in value]
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    if isinstance(value, str | int):
+        return value
+    return _in_go_form(msgspec.to_builtins(value, str_keys=True))

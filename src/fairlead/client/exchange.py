@@ -1,0 +1,241 @@
+"""One exchange with a server: what is tried again, what is unknown, what is raised.
+
+Tried again, a few times, when the server says so and it is safe:
+- 429 with Retry-After, any verb: the server refused before doing anything.
+- 401, once, any verb: likewise, and the transport may hold a newer token by then.
+- 5xx with Retry-After, and broken or refused connections: only reads (and dry runs, which change nothing).
+
+Never tried again: a write that may have happened. It raises `Unknown` when its connection broke or its time ran out
+after it was sent, when the answer is 502, 503 or 504 or says that it ran out of time (a server gives up waiting, not
+doing), when storage failed under it, and when a success is unreadable. A write that was certainly not sent raises
+`NotSent`. A cancelled write raises CancelledError with an `Unknown` as its cause: see `may_have_happened`.
+Any other refusal is the ApiError of its reason.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fairlead.api.errors import ApiError, ServerTimeout, Timeout, Unknown
+from fairlead.api.world import World
+from fairlead.client.transport import NotSent, Response, Stream, Transport
+
+log = logging.getLogger("fairlead.client")
+
+Observe = Callable[[str, str, float], None]
+"""Told of every request as it ends: method, status code (or `<error>`), seconds. Labels such as the host are bound by
+whoever passes it."""
+
+ATTEMPTS = (
+    4  # enough for a rolling restart of one replica behind a balancer; beyond that the caller's back-off knows better
+)
+LONGEST_WAIT = 10.0  # a server that asks for more is told to the caller, who can do something else meanwhile
+FIRST_WAIT = 0.05  # after a broken connection, doubled each time
+
+_REASONS = {  # what a bare number means where something other than an API server answered
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of the server. `writes` is whether carrying it out changes anything."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    accept: str = "application/json"
+    content_type: str = "application/json"
+    body: bytes | None = None
+    writes: bool = False
+
+
+class Exchange:
+    """Sends requests by the rules above. Safe for concurrent use on one loop."""
+
+    def __init__(
+        self, transport: Transport, world: World, *, user_agent: str, timeout: float, observe: Observe | None
+    ) -> None:
+        self._transport = transport
+        self._world = world
+        self._user_agent = user_agent
+        self._timeout = timeout
+        self._observe = observe
+        self._warned: set[str] = set()
+
+    async def send(self, request: Request) -> Any:
+        """The decoded JSON of the answer."""
+        response = await self.send_raw(request)
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return msgspec.json.decode(response.body)
+        raise self._refusal(request, error_of(response))
+
+    async def send_raw(self, request: Request) -> Response:
+        """The answer, successful."""
+        attempt = 1
+        while True:
+            wait: float | None
+            try:
+                response = await self._once(request)
+            except OSError as error:
+                if request.writes or isinstance(error, TimeoutError) or attempt >= ATTEMPTS:
+                    raise
+                wait = FIRST_WAIT * 2**attempt * self._world.random.random()
+            else:
+                if 200 <= response.status < 300:
+                    self._log_warnings(response)
+                    return response
+                failure = error_of(response)
+                wait = self._wait_after(request, failure, attempt)
+                if wait is None:
+                    raise self._refusal(request, failure)
+            attempt += 1
+            await asyncio.sleep(wait)
+
+    async def open(self, request: Request) -> Stream:
+        """An answer as it comes. Nothing is tried again: a watch has its own way back."""
+        started = self._world.clock.monotonic()
+        code = "<error>"
+        try:
+            stream = await self._transport.stream(
+                request.path, query=request.query, headers=self._headers(request), timeout=self._timeout
+            )
+            code = str(stream.status)
+        finally:
+            self._observed("WATCH", code, started)
+        if stream.status == 200:
+            return stream
+        try:
+            async with asyncio.timeout(self._timeout):
+                body = bytearray()
+                while len(body) < 65536 and (chunk := await stream.read()):
+                    body += chunk
+        finally:
+            await stream.close()
+        raise error_of(_Refused(stream.status, stream.headers, bytes(body)))
+
+    async def _once(self, request: Request) -> Response:
+        started = self._world.clock.monotonic()
+        code = "<error>"
+        try:
+            response = await self._transport.request(
+                request.method,
+                request.path,
+                query=request.query,
+                headers=self._headers(request),
+                body=request.body,
+                timeout=self._timeout,
+            )
+            code = str(response.status)
+            return response
+        except NotSent:
+            raise
+        except OSError as error:
+            if request.writes:
+                raise _unknown(request, str(error) or type(error).__name__) from error
+            raise
+        except asyncio.CancelledError as error:
+            if request.writes:
+                raise error from _unknown(request, "cancelled")
+            raise
+        finally:
+            self._observed(request.method, code, started)
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        headers = {"Accept": request.accept, "User-Agent": self._user_agent}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        return headers
+
+    def _observed(self, method: str, code: str, started: float) -> None:
+        if self._observe is not None:
+            self._observe(method, code, self._world.clock.monotonic() - started)
+
+    def _wait_after(self, request: Request, failure: ApiError, attempt: int) -> float | None:
+        """Seconds after which to try again, or None."""
+        if failure.code == 401 and attempt == 1:
+            return 0.0
+        asked = failure.retry_after
+        if asked is None or asked > LONGEST_WAIT or attempt >= ATTEMPTS:
+            return None
+        if failure.code == 429 or (failure.code >= 500 and not request.writes):
+            return asked * (1 + self._world.random.random() / 4)  # those who were refused together come back apart
+        return None
+
+    def _refusal(self, request: Request, failure: ApiError) -> Exception:
+        if not request.writes or not _may_have_been_done(failure):
+            return failure
+        unknown = _unknown(request, failure.message)
+        unknown.__cause__ = failure
+        return unknown
+
+    def _log_warnings(self, response: Response) -> None:
+        for warning in response.warnings:
+            if warning not in self._warned and len(self._warned) < 1000:  # each once; bounded against a chatty server
+                self._warned.add(warning)
+                log.warning("the server warns: %s", printable(warning))
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def error_of(response: Response | _Refused) -> ApiError:
+    """The error that an answer carries. One that is not a Status is quoted, shortened and made printable."""
+    try:
+        status = msgspec.json.decode(response.body, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        status = {}
+    if status.get("kind") != "Status":
+        status = {"code": response.status, "reason": _REASONS.get(response.status, ""), "message": _quote(response)}
+    retry_after = response.headers.get("Retry-After", "")
+    details = status.get("details") or {}
+    if retry_after.isdecimal() and not details.get("retryAfterSeconds"):
+        status = {**status, "details": {**details, "retryAfterSeconds": int(retry_after)}}
+    return ApiError.of(status, response.status)
+
+
+def printable(text: str) -> str:
+    """`text` without what could move a terminal's cursor or forge a log line."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _quote(response: Response | _Refused) -> str:
+    if 300 <= response.status < 400:
+        return (
+            f"HTTP {response.status}: a redirect to {printable(response.headers.get('Location', 'nowhere'))}, which is "
+            "not followed since credentials would go along: make that the server's address if it is the right one"
+        )
+    text = printable(response.body[:200].decode(errors="replace")).strip()
+    return f"HTTP {response.status}, not from an API server: {text or 'no body'}"
+
+
+def _may_have_been_done(failure: ApiError) -> bool:
+    if isinstance(failure, Timeout | ServerTimeout) or failure.code in {502, 503, 504}:
+        return True
+    # Storage errors come through bare; so do refusals such as an unknown field in an apply, which are final.
+    stored_or_not = failure.message.startswith(("etcdserver:", "rpc error:", "context deadline exceeded"))
+    return 200 <= failure.code < 300 or (failure.code == 500 and not failure.status.get("reason") and stored_or_not)
+
+
+def _unknown(request: Request, why: str) -> Unknown:
+    return Unknown(f"{request.method} {request.path}: the answer was lost ({why}), so it may or may not have happened")

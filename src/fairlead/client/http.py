@@ -1,0 +1,241 @@
+"""The transport over sockets. The only module that knows aiohttp."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlencode, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from fairlead.client.credentials import Credentials, CredentialsError, Identity, Static
+from fairlead.client.transport import NotSent
+
+CONNECT = 10.0  # seconds for name, TCP and TLS: a server that is there answers within one
+IDLE = 30.0  # seconds an unused connection is kept; servers close theirs after 90, and a write must not meet that
+KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # a dead peer is noticed in half a minute
+READ = 2**20  # bytes buffered of a stream before the socket waits
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where a server is and how it proves who it is."""
+
+    server: str
+    ca_data: bytes | None = None  # PEM; without it, what the system trusts
+    insecure: bool = False
+    tls_server_name: str | None = None
+    proxy_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """A whole answer, read."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    warnings: list[str]
+
+
+class HttpStream:
+    """An answer that is still coming."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def read(self) -> bytes:
+        try:
+            return await self._response.content.readany()
+        except aiohttp.ClientError as error:
+            raise ConnectionResetError(f"the stream broke: {error}") from error
+
+    async def close(self) -> None:
+        self._response.close()  # not release(): the rest of a watch never ends
+
+
+class HttpTransport:
+    """One server over HTTP/1.1: a Transport.
+
+    Connections are kept and reused. No redirect is followed, no cookie kept, no request sent twice, no proxy used but
+    the cluster's own. Credentials are asked for at each request, so that rotated ones are used at once.
+    """
+
+    def __init__(self, cluster: Cluster, credentials: Credentials | None = None) -> None:
+        url = urlsplit(cluster.server)
+        if url.scheme not in {"http", "https"} or not url.hostname:
+            raise ValueError(f"a server's address is http(s)://host[:port][/path], not {cluster.server!r}")
+        self._cluster = cluster
+        self._base = cluster.server.rstrip("/")
+        self._tls = url.scheme == "https"
+        self._credentials: Credentials = credentials or Static()
+        self._context: ssl.SSLContext | None = None
+        self._context_for: tuple[bytes | None, bytes | None] | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> HttpResponse:
+        try:
+            async with asyncio.timeout(timeout):
+                response = await self._send(method, path, query, headers, body)
+                try:
+                    content = await response.read()
+                finally:
+                    response.release()
+        except aiohttp.ClientError as error:
+            raise _lost(error) from error
+        return HttpResponse(response.status, response.headers, content, response.headers.getall("Warning", []))
+
+    async def stream(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> HttpStream:
+        try:
+            async with asyncio.timeout(timeout):
+                return HttpStream(await self._send("GET", path, query, headers, None))
+        except aiohttp.ClientError as error:
+            raise _lost(error) from error
+
+    async def close(self) -> None:
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        headers: Mapping[str, str] | None,
+        body: bytes | None,
+    ) -> aiohttp.ClientResponse:
+        try:
+            identity = await self._credentials.identity()
+            context = self._context_of(identity)
+        except CredentialsError as error:
+            raise NotSent(str(error)) from error
+        sent = dict(headers or {})
+        if identity.authorization:
+            sent["Authorization"] = identity.authorization
+        url = self._base + path + (f"?{urlencode(query)}" if query else "")
+        response = await self._ready().request(
+            method,
+            URL(url, encoded=True),
+            data=body,
+            headers=sent,
+            allow_redirects=False,
+            ssl=context if context is not None else True,
+            server_hostname=self._cluster.tls_server_name if self._tls else None,
+            proxy=self._cluster.proxy_url,
+        )
+        if response.status == 401:
+            self._credentials.refused(identity)
+        return response
+
+    def _ready(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                # No limit of our own: watches hold connections for hours, and a full pool would lock the rest out.
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, socket_factory=_socket),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT),
+                # Unpacking is work for our one core, the cluster's network is the cheaper of the two.
+                headers={"Accept-Encoding": "identity"},
+                skip_auto_headers=("User-Agent", "Content-Type"),
+                middlewares=(_once,),
+                read_bufsize=READ,
+                trust_env=False,
+            )
+        return self._session
+
+    def _context_of(self, identity: Identity) -> ssl.SSLContext | None:
+        """The TLS context for this identity, made anew only when the certificate changed."""
+        if not self._tls:
+            return None
+        wanted = (identity.certificate, identity.key)
+        if self._context is None or self._context_for != wanted:
+            self._context = tls_context(self._cluster, identity)
+            self._context_for = wanted
+        return self._context
+
+
+def tls_context(cluster: Cluster, identity: Identity) -> ssl.SSLContext:
+    """How to prove each to the other. Raises CredentialsError when the PEM data is no good."""
+    ca = cluster.ca_data
+    try:
+        context = ssl.create_default_context(cadata=ca.decode() if ca else None)
+    except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
+        raise CredentialsError(
+            f"the CA of {cluster.server} is not PEM certificates ({error}): check certificate-authority(-data)"
+        ) from error
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # many clusters' CAs lack extensions that nobody else insists on
+    if cluster.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if identity.certificate is not None:
+        # ssl reads files only: for the moment of loading, in a folder that is ours alone.
+        with TemporaryDirectory(prefix="fairlead-") as folder:
+            certificate, key = Path(folder, "cert"), Path(folder, "key")
+            certificate.write_bytes(identity.certificate)
+            key.touch(0o600)
+            key.write_bytes(identity.key or b"")
+            try:
+                context.load_cert_chain(certificate, key, password=_no_password)
+            except (ssl.SSLError, ValueError) as error:
+                raise CredentialsError(
+                    f"the client certificate for {cluster.server} and its key do not load ({error}): they must be PEM, "
+                    "belong together, and the key must have no password"
+                ) from error
+    return context
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password")
+
+
+def _socket(info: "aiohttp.AddrInfoType") -> socket.socket:
+    made = socket.socket(info[0], info[1], info[2])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEP_ALIVE.items():
+        if hasattr(socket, option):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made
+
+
+class _Cut(aiohttp.ClientError):
+    """A connection broke after the request was begun."""
+
+
+async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keep aiohttp from sending PUT and DELETE a second time on a fresh connection: whether to is not its to decide."""
+    try:
+        return await handler(request)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _Cut(f"the connection broke: {error}") from error
+
+
+def _lost(error: aiohttp.ClientError) -> OSError:
+    """What happened to the request, in the words of Transport."""
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.ClientHttpProxyError):
+        return NotSent(f"cannot connect: {error}")
+    return ConnectionResetError(str(error) or type(error).__name__)

@@ -1,0 +1,135 @@
+"""JSON as Go writes it, against rows recorded from Go's encoder and, where `go` is installed, against Go itself."""
+
+import json
+import math
+import shutil
+import struct
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.api import gojson
+from fairlead.api.objects import Object
+
+# Value, what Go's json.Marshal answers for it.
+RECORDED = [
+    ("x?a=1&b=2", rb'"x?a=1\u0026b=2"'),
+    ("<b>", rb'"\u003cb\u003e"'),
+    ("\u2028\u2029", rb'"\u2028\u2029"'),
+    ("\x85\x7f\ufeff", '"\x85\x7f\ufeff"'.encode()),
+    ("\x00\b\f\n\r\t\x1f", rb'"\u0000\b\f\n\r\t\u001f"'),
+    ('"\\/', rb'"\"\\/"'),
+    ("naïve 😀", '"naïve 😀"'.encode()),
+    (1.0, b"1"),
+    (-0.0, b"-0"),
+    (0.1, b"0.1"),
+    (1e-6, b"0.000001"),
+    (9.99e-7, b"9.99e-7"),
+    (1e-7, b"1e-7"),
+    (1e-10, b"1e-10"),
+    (1e20, b"100000000000000000000"),
+    (123456789012345678901.0, b"123456789012345680000"),
+    (1e21, b"1e+21"),
+    (-1.5e300, b"-1.5e+300"),
+    (5e-324, b"5e-324"),
+    (True, b"true"),
+    (None, b"null"),
+    (2**63 - 1, b"9223372036854775807"),
+    ({"b": 1, "a": [1.5, 2.0], "é": {}, "A": []}, '{"A":[],"a":[1.5,2],"b":1,"é":{}}'.encode()),
+]
+
+
+@pytest.mark.parametrize(("value", "encoded"), RECORDED)
+def test_values_are_written_as_go_writes_them(value, encoded):
+    assert gojson.dumps(value) == encoded
+
+
+texts = st.text(st.characters(exclude_categories=("Cs",)))
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+leaves = st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), numbers, texts)
+values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
+
+
+@given(values)
+def test_what_is_written_reads_back_as_the_same_value(value):
+    same = json.loads(json.dumps(value), parse_int=float)  # 1e17 may be spelled without its exponent
+    assert json.loads(gojson.dumps(value), parse_int=float) == same
+    assert json.loads(gojson.yaml_dumps(value), parse_int=float) == same
+
+
+@given(values)
+def test_nothing_given_is_changed(value):
+    before = json.dumps(value)
+    gojson.dumps(value)
+    assert json.dumps(value) == before
+
+
+@given(texts)
+def test_what_goes_to_a_yaml_reader_holds_nothing_that_yaml_folds_or_refuses(text):
+    raw = gojson.yaml_dumps(text).decode()
+    assert not [c for c in raw if "\x7f" <= c <= "\x9f" or c in "\ufeff\ufffe\uffff\u2028\u2029"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, {"a": [-math.inf]}, "\ud800", {1: 2}, object()])
+def test_what_json_cannot_say_is_refused(value):
+    with pytest.raises(ValueError, match="not JSON"):
+        gojson.dumps(value)
+
+
+def test_an_object_is_its_dict():
+    assert gojson.dumps(Object({"metadata": {"name": "a"}})) == b'{"metadata":{"name":"a"}}'
+
+
+ORACLE = """package main
+
+import ("bufio"; "encoding/json"; "os")
+
+func main() {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<26)
+	for in.Scan() {
+		var v any
+		if err := json.Unmarshal(in.Bytes(), &v); err != nil { panic(err) }
+		out, err := json.Marshal(v)
+		if err != nil { panic(err) }
+		os.Stdout.Write(append(out, '\\n'))
+	}
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def go_marshal(tmp_path_factory):
+    """Go's encoder: values in, its bytes out."""
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("needs go; the recorded rows stand in for it")
+    folder = tmp_path_factory.mktemp("oracle")
+    (folder / "main.go").write_text(ORACLE)
+    subprocess.run([go, "build", "-o", "oracle", "main.go"], cwd=folder, check=True, timeout=100)
+
+    def marshal(values):
+        lines = "".join(json.dumps(value) + "\n" for value in values)
+        ran = subprocess.run([folder / "oracle"], input=lines.encode(), capture_output=True, check=True, timeout=20)
+        return ran.stdout.split(b"\n")[:-1]
+
+    return marshal
+
+
+# Go reads every number as a float64, so integers beyond its exact ones are left to the recorded rows.
+go_leaves = st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), numbers, texts)
+go_values = st.recursive(go_leaves, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
+any_bits = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0])
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(go_values | any_bits.filter(math.isfinite), min_size=1, max_size=80))
+def test_go_agrees_on_everything(go_marshal, values):
+    assert [gojson.dumps(value) for value in values] == go_marshal(values)
+
+
+def test_go_agrees_on_the_recorded_rows(go_marshal):
+    rows = [row for row in RECORDED if not isinstance(row[0], int) or abs(row[0]) < 2**53]
+    assert go_marshal([value for value, _ in rows]) == [encoded for _, encoded in rows]
