@@ -3,6 +3,7 @@
 The table is read once a process; each Go type is compiled once and shared by every kind that holds it.
 """
 
+from copy import copy
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -46,12 +47,16 @@ _GO_NAMES: Final = {
 class Go:
     """Facts of the Go type behind one place of a built-in object, for decoding, encoding and strategic merge."""
 
-    __slots__ = ("kind", "merge_key", "omit_empty", "omit_zero", "pointer", "proto", "strategy", "struct", "type")
+    __slots__ = (
+        "fill", "inlined", "kind", "merge_key", "omit_empty", "omit_zero", "pointer", "proto", "strategy", "struct", "type",
+    )  # fmt: skip
 
     def __init__(self, kind: str, type: str) -> None:  # noqa: A002 - Go's own word
         self.kind = kind  # struct, list, map, bytes, string, bool, int32, int64, float64, Quantity, Time, ...
         self.type = type  # as Go prints it: v1.PullPolicy, []v1.Container, *int32
         self.struct = ""  # of a struct: its bare name
+        self.fill: tuple[tuple[str, Any], ...] | None = None  # of a struct: what encoding adds to it (codec.py)
+        self.inlined = ""  # the embedded struct that brought a field in: errors name it
         self.pointer = False
         self.omit_empty = False
         self.omit_zero = False
@@ -90,9 +95,16 @@ def _fields(name: str) -> dict[str, Node]:
     made = _structs[name] = {}
     for fact in table()["types"][name]["f"]:
         if "n" not in fact:
-            made.update(_fields(fact["t"]))
+            name = fact["t"].split(".")[-1]
+            made.update({key: _inlined(node, name) for key, node in _fields(fact["t"]).items()})
         else:
             made[fact["n"]] = _field(fact)
+    return made
+
+
+def _inlined(node: Node, name: str) -> Node:
+    made, made.go = copy(node), copy(node.go)
+    made.go.inlined = f"{name}.{made.go.inlined}"
     return made
 
 

@@ -1,0 +1,359 @@
+"""What Go's JSON decoding into a built-in type and encoding back makes of an object.
+
+A real server keeps built-in objects as Go structs: unknown fields vanish, nulls and empty values become absent,
+absent structs become empty ones, quantities and times take their canonical form, a wrong type is a 400. One walk does
+all of that; it runs on every write, so the common case takes the straight path and paths are only worked out when
+there is something to report.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.server.schema import builtin, quantity, times
+from fairlead.server.schema.nodes import Node
+
+_INT_RANGES = {"int32": 2**31, "int64": 2**63, "int": 2**63}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    object: dict[str, Any]
+    unknown: list[str]  # paths of fields that the type does not have, in document order
+
+
+class DecodeError(Exception):
+    """The object does not fit its Go type; the message is Go's."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class _WrongType(DecodeError):
+    """A value of the wrong JSON type; the structs around it add where on the way up."""
+
+    def __init__(self, value: str, go_type: str) -> None:
+        super().__init__("")
+        self.value, self.go_type, self.struct, self.path = value, go_type, "", ""
+
+    def under(self, struct: str, field: str) -> None:
+        self.struct = self.struct or struct
+        self.path = f"{field}.{self.path}" if self.path else field
+
+    def told(self) -> DecodeError:
+        place = f"Go struct field {self.struct}.{self.path}" if self.struct else "Go value"
+        return DecodeError(f"json: cannot unmarshal {self.value} into {place} of type {self.go_type}")
+
+
+def decode(node: Node, value: Any) -> Decoded:
+    """Decode a JSON value as the struct of `node`. Raises DecodeError. The input is not changed."""
+    unknown: list[str] = []
+    try:
+        if value is None:
+            return Decoded(_struct(node, {}, unknown), [])
+        made = _struct(node, value, unknown)
+    except _WrongType as error:
+        raise error.told() from None
+    return Decoded(made, list(_unknown(node, value, "")) if unknown else unknown)
+
+
+def duplicates(body: bytes) -> list[str]:
+    """The paths of the keys that occur twice in one object of a JSON text, in document order."""
+    found = False
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found
+        made = dict(pairs)
+        found = found or len(made) != len(pairs)
+        return made
+
+    json.loads(body, object_pairs_hook=look)
+    if not found:
+        return []
+    paths: list[str] = []
+    _doubled(json.loads(body, object_pairs_hook=_Pairs), "", paths)
+    return list(dict.fromkeys(paths))
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as its pairs, told apart from an array."""
+
+
+def _doubled(value: Any, path: str, paths: list[str]) -> None:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, inner in value:
+            here = f"{path}.{key}" if path else key
+            if key in seen:
+                paths.append(here)
+            seen.add(key)
+            _doubled(inner, here, paths)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _doubled(inner, f"{path}[{index}]", paths)
+
+
+def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
+    go = node.go
+    if type(value) is not dict:
+        raise _WrongType(_word(value), go.type.lstrip("*"))
+    fields = node.fields
+    made: dict[str, Any] = {}
+    for key, inner in value.items():
+        field = fields.get(key)
+        if field is None:
+            unknown.append(key)
+            continue
+        if inner is None:
+            continue
+        facts = field.go
+        kind = facts.kind
+        if kind == "string" and type(inner) is str:
+            if inner or not facts.omit_empty or facts.pointer:
+                made[key] = inner
+            continue
+        try:
+            inner = _DECODERS[kind](field, inner, unknown)
+        except _WrongType as error:
+            error.under(go.struct, facts.inlined + key)
+            raise
+        if facts.pointer:
+            made[key] = inner
+        elif kind == "struct" or kind in _WHOLE:
+            if not (facts.omit_zero and inner == zero(field)):
+                made[key] = inner
+        elif inner:
+            made[key] = inner
+        elif not facts.omit_empty:
+            made[key] = None if kind in ("list", "map", "bytes") else inner  # stored empty, they come back nil
+    for key, empty in go.fill if go.fill is not None else _fill(node):
+        if key not in made:
+            made[key] = empty
+    return made
+
+
+def zero(node: Node) -> Any:
+    """What Go writes for the zero value of this type."""
+    go = node.go
+    if go.pointer:
+        return None
+    if go.kind == "struct":
+        return dict(go.fill if go.fill is not None else _fill(node))
+    return _ZEROS.get(go.kind)
+
+
+def _fill(node: Node) -> tuple[tuple[str, Any], ...]:
+    """The fields of a struct that Go writes although nothing was given."""
+    made: list[tuple[str, Any]] = []
+    for key, field in node.fields.items():
+        go = field.go
+        plain = go.pointer or not (go.kind == "struct" or go.kind in _WHOLE)
+        if not (go.omit_zero or (go.omit_empty and plain)):
+            made.append((key, zero(field)))
+    fill = node.go.fill = tuple(made)
+    return fill
+
+
+def _list(node: Node, value: Any, unknown: list[str]) -> Any:
+    if type(value) is not list:
+        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+    items = node.items
+    assert items is not None
+    kind = items.go.kind
+    if kind == "string":
+        for item in value:
+            if type(item) is not str:
+                return ["" if item is None else _string(items, item, unknown) for item in value]
+        return value
+    one = _DECODERS[kind]
+    return [zero(items) if item is None else one(items, item, unknown) for item in value]
+
+
+def _map(node: Node, value: Any, unknown: list[str]) -> Any:
+    if type(value) is not dict:
+        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+    values = node.values
+    assert values is not None
+    kind = values.go.kind
+    if kind == "string":
+        for inner in value.values():
+            if type(inner) is not str:
+                return {k: "" if v is None else _string(values, v, unknown) for k, v in value.items()}
+        return value
+    one = _DECODERS[kind]
+    nothing = "" if kind == "bytes" else zero(values)  # stored nil, bytes come back empty
+    return {key: nothing if inner is None else one(values, inner, unknown) for key, inner in value.items()}
+
+
+def _string(node: Node, value: Any, unknown: list[str]) -> str:
+    if type(value) is not str:
+        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+    return value
+
+
+def _bool(node: Node, value: Any, unknown: list[str]) -> bool:
+    if type(value) is not bool:
+        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+    return value
+
+
+def _int(node: Node, value: Any, unknown: list[str]) -> int:
+    if type(value) is not int:
+        raise _WrongType(_literal(value), node.go.type.lstrip("*"))
+    limit = _INT_RANGES.get(node.go.kind, 2**63)
+    if not -limit <= value < limit:
+        raise _WrongType(_literal(value), node.go.type.lstrip("*"))
+    return value
+
+
+def _float(node: Node, value: Any, unknown: list[str]) -> float:
+    if type(value) is not float and type(value) is not int:
+        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+    return int(value) if type(value) is float and value.is_integer() and abs(value) < 2**53 else value
+
+
+def _bytes(node: Node, value: Any, unknown: list[str]) -> Any:
+    if type(value) is list:
+        raise _WrongType("array" if not value else _word(value[0]), "uint8" if value else "[]uint8")
+    if type(value) is not str:
+        raise _WrongType(_word(value), "[]uint8")
+    try:
+        return base64.b64encode(base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)).decode()
+    except (binascii.Error, ValueError):
+        raise DecodeError(f"illegal base64 data at input byte {_bad_base64(value)}") from None
+
+
+def _bad_base64(text: str) -> int:
+    """The offset at which Go's decoder gives up."""
+    at, quantum = 0, 0
+    for at, letter in enumerate(text):
+        if letter in "\r\n":
+            continue
+        if letter == "=":
+            if quantum < 2:
+                return at
+            if quantum == 2:
+                rest = text[at + 1 :].lstrip("\r\n")
+                if not rest:
+                    return len(text)
+                if rest[0] != "=":
+                    return at + 1
+                at += 1
+            left = text[at + 1 :].lstrip("\r\n")
+            return len(text) - len(left)
+        if not (letter.isascii() and (letter.isalnum() or letter in "+/")):
+            return at
+        quantum = (quantum + 1) % 4
+    return len(text) - quantum
+
+
+def _quantity(node: Node, value: Any, unknown: list[str]) -> str:
+    text = value.strip() if type(value) is str else _json(value)
+    if not text:
+        return "0"
+    try:
+        return quantity.canonical(text)
+    except quantity.QuantityError as error:
+        raise DecodeError(str(error)) from None
+
+
+def _time(node: Node, value: Any, unknown: list[str]) -> Any:
+    if type(value) is not str:
+        raise DecodeError(f"json: cannot unmarshal {_word(value)} into Go value of type string")
+    try:
+        return times.time(value, micro=node.go.kind == "MicroTime")
+    except ValueError as error:
+        raise DecodeError(str(error)) from None
+
+
+def _duration(node: Node, value: Any, unknown: list[str]) -> str:
+    if type(value) is not str:
+        raise DecodeError(f"json: cannot unmarshal {_word(value)} into Go value of type string")
+    try:
+        return times.duration(value)
+    except ValueError as error:
+        raise DecodeError(str(error)) from None
+
+
+def _int_or_string(node: Node, value: Any, unknown: list[str]) -> int | str:
+    if type(value) is str:
+        return value
+    if type(value) is not int or not -(2**31) <= value < 2**31:
+        raise DecodeError(f"json: cannot unmarshal {_literal(value)} into Go value of type int32")
+    return value
+
+
+def _raw(node: Node, value: Any, unknown: list[str]) -> Any:
+    return value
+
+
+def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
+    """The three unions of the CRD types. They decode what is inside leniently and with a context of its own."""
+    kind = node.go.kind
+    props = builtin.named("apiextensions.v1.JSONSchemaProps")
+    try:
+        if type(value) is dict:
+            return _struct(props, value, [])
+        if kind == "SchemaOrArray":
+            return [_struct(props, item or {}, []) for item in value] if type(value) is list and value else None
+        if kind == "SchemaOrStrings":
+            return [_string(props.fields["type"], item, []) for item in value] if type(value) is list else None
+    except _WrongType as error:
+        raise error.told() from None
+    if type(value) is bool:
+        return value
+    raise DecodeError("boolean or JSON schema expected")
+
+
+def _unknown(node: Node, value: Any, path: str) -> Any:
+    """Yield the paths of unknown fields, in document order. Only walked when there are some."""
+    kind = node.go.kind
+    if type(value) is dict and kind == "struct":
+        for key, inner in value.items():
+            field = node.fields.get(key)
+            here = f"{path}.{key}" if path else key
+            if field is None:
+                yield here
+            else:
+                yield from _unknown(field, inner, here)
+    elif type(value) is dict and kind == "map" and node.values is not None:
+        for key, inner in value.items():
+            yield from _unknown(node.values, inner, f"{path}.{key}" if path else key)
+    elif type(value) is list and node.items is not None:
+        for index, inner in enumerate(value):
+            yield from _unknown(node.items, inner, f"{path}[{index}]")
+
+
+def _word(value: Any) -> str:
+    """What Go's decoder calls a JSON value."""
+    return _WORDS.get(type(value), "null")
+
+
+def _literal(value: Any) -> str:
+    return f"number {_json(value)}" if type(value) in (int, float) else _word(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+_WORDS: dict[type, str] = {
+    bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object",
+}  # fmt: skip
+# Go structs that encode themselves: never empty, so omitempty does not leave them out.
+_WHOLE = frozenset({"Time", "MicroTime", "Duration", "Quantity", "IntOrString", "Raw", "FieldsV1"})
+_ZEROS: dict[str, Any] = {
+    "string": "", "bool": False, "int": 0, "int32": 0, "int64": 0, "uint8": 0, "float64": 0,
+    "Quantity": "0", "IntOrString": 0, "Duration": "0s", "SchemaOrBool": False,
+}  # fmt: skip
+_DECODERS: dict[str, Callable[[Node, Any, list[str]], Any]] = {
+    "struct": _struct, "list": _list, "map": _map, "string": _string, "bool": _bool, "bytes": _bytes,
+    "int": _int, "int32": _int, "int64": _int, "uint8": _int, "float64": _float,
+    "Quantity": _quantity, "Time": _time, "MicroTime": _time, "Duration": _duration, "IntOrString": _int_or_string,
+    "Raw": _raw, "FieldsV1": _raw, "JSON": _raw,
+    "SchemaOrBool": _schema_or, "SchemaOrArray": _schema_or, "SchemaOrStrings": _schema_or,
+}  # fmt: skip

@@ -1,0 +1,114 @@
+"""Times and durations as Go reads and writes them in JSON."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Final
+
+_TIME: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
+_MICRO_LAYOUT: Final = "2006-01-02T15:04:05.000000Z07:00"
+_DURATION: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_UNITS: Final = {
+    "ns": 1, "us": 1000, "µs": 1000, "μs": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+
+
+def time(text: str, *, micro: bool = False) -> str:
+    """An RFC 3339 time in UTC, whole seconds (or microseconds). Raises ValueError with Go's message."""
+    match = _TIME.fullmatch(text)
+    layout = _MICRO_LAYOUT if micro else _LAYOUT
+    if match is None or (micro and len(match[7] or "") != 7):
+        raise ValueError(f'parsing time "{text}" as "{layout}": {_where(text, micro)}')
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    zone = match[8]
+    offset = UTC if zone == "Z" else timezone((1 if zone[0] == "+" else -1) * _hours(zone))
+    try:
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=offset).astimezone(UTC)
+    except (ValueError, OverflowError):
+        part = "month" if not 1 <= month <= 12 else "hour" if hour > 23 else "minute" if minute > 59 else "day"
+        part = "second" if part == "day" and second > 59 else part
+        raise ValueError(f'parsing time "{text}": {part} out of range') from None
+    written = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return f"{written}.{match[7][1:7].ljust(6, '0')}Z" if micro else written + "Z"
+
+
+def duration(text: str) -> str:
+    """A Go duration in the form Go writes it: 90m is 1h30m0s. Raises ValueError with Go's message."""
+    return write_duration(parse_duration(text))
+
+
+def parse_duration(text: str) -> int:
+    """Nanoseconds of a Go duration."""
+    rest = text[1:] if text[:1] in ("+", "-") else text
+    if rest == "0":
+        return 0
+    quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if not rest:
+        raise ValueError(f"time: invalid duration {quoted}")
+    total, at = 0, 0
+    while at < len(rest):
+        match = _DURATION.match(rest, at)
+        if match is None:
+            number = re.match(r"[\d.]*", rest[at:])
+            unit = re.match(r"[^\d.]*", rest[at + (number.end() if number else 0) :])
+            if not number or not number[0].strip("."):
+                raise ValueError(f"time: invalid duration {quoted}")
+            if not unit or not unit[0]:
+                raise ValueError(f"time: missing unit in duration {quoted}")
+            raise ValueError(f'time: unknown unit "{unit[0]}" in duration {quoted}')
+        whole, _, fraction = match[1].partition(".")
+        unit_size = _UNITS[match[2]]
+        total += int(whole or 0) * unit_size
+        if fraction:
+            total += int(fraction) * unit_size // 10 ** len(fraction)
+        at = match.end()
+    if total > 2**63 - 1:
+        raise ValueError(f"time: invalid duration {quoted}")
+    return -total if text[0] == "-" else total
+
+
+def write_duration(nanoseconds: int) -> str:
+    sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
+    if rest < 10**9:
+        for unit, size in (("ms", 10**6), ("µs", 1000), ("ns", 1)):
+            if rest >= size:
+                return f"{sign}{_decimal(rest, size)}{unit}"
+        return "0s"
+    hours, rest = divmod(rest, _UNITS["h"])
+    minutes, rest = divmod(rest, _UNITS["m"])
+    written = f"{_decimal(rest, 10**9)}s"
+    if hours or minutes:
+        written = f"{minutes}m{written}"
+    if hours:
+        written = f"{hours}h{written}"
+    return sign + written
+
+
+def _decimal(value: int, size: int) -> str:
+    whole, fraction = divmod(value, size)
+    digits = str(fraction).rjust(len(str(size)) - 1, "0").rstrip("0") if size > 1 else ""
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
+def _hours(zone: str) -> timedelta:
+    return timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
+
+
+def _where(text: str, micro: bool) -> str:
+    """Where Go's parser stops: the rest of the text and the piece of the layout it wanted there."""
+    pieces = [(r"\d{4}", "2006"), ("-", "-"), (r"\d\d", "01"), ("-", "-"), (r"\d\d", "02"), ("T", "T"),
+              (r"\d\d", "15"), (":", ":"), (r"\d\d", "04"), (":", ":"), (r"\d\d", "05")]  # fmt: skip
+    at = 0
+    for pattern, wanted in pieces:
+        match = re.compile(pattern, re.ASCII).match(text, at)
+        if match is None:
+            return f'cannot parse "{text[at:]}" as "{wanted}"'
+        at = match.end()
+    fraction = re.compile(r"[.,]\d+").match(text, at)
+    if micro and (fraction is None or fraction.end() - at != 7):
+        return f'cannot parse "{text[at:]}" as ".000000"'
+    at = fraction.end() if fraction else at
+    zone = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII).match(text, at)
+    if zone is None:
+        return f'cannot parse "{text[at:]}" as "Z07:00"'
+    return f'extra text: "{text[zone.end() :]}"'
