@@ -48,7 +48,8 @@ class Go:
     """Facts of the Go type behind one place of a built-in object, for decoding, encoding and strategic merge."""
 
     __slots__ = (
-        "fill", "inlined", "kind", "merge_key", "omit_empty", "omit_zero", "pointer", "proto", "strategy", "struct", "type",
+        "fill", "inlined", "kind", "merge_key", "omit_empty", "omit_zero", "pointer", "proto", "strategy", "struct",
+        "type",
     )  # fmt: skip
 
     def __init__(self, kind: str, type: str) -> None:  # noqa: A002 - Go's own word

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Final
 
 _TIME: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -13,6 +14,7 @@ _UNITS: Final = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=4096)
 def time(text: str, *, micro: bool = False) -> str:
     """An RFC 3339 time in UTC, whole seconds (or microseconds). Raises ValueError with Go's message."""
     match = _TIME.fullmatch(text)
