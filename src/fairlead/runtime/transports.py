@@ -1,10 +1,9 @@
-"""What each request of an operator passes on its way out: a counter, the lease, and dry run."""
+"""What each request of an operator passes on its way out: the lease, and dry run."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from fairlead.client.transport import NotSent, Response, Stream, Transport
-from fairlead.runtime.metrics import Metrics
 
 _READS = frozenset({"GET", "HEAD"})
 
@@ -33,33 +32,6 @@ class _Around:
         return await self._inner.stream(path, **rest)
 
     async def close(self) -> None: ...
-
-
-class Counted(_Around):
-    """Counts each answer, and each request that got none (`<error>`, as client-go names it)."""
-
-    def __init__(self, inner: Transport, metrics: Metrics, host: str = "") -> None:
-        super().__init__(inner)
-        self._metrics = metrics
-        self._host = host
-
-    async def request(self, method: str, path: str, **rest: Any) -> Response:
-        code = "<error>"
-        try:
-            answer = await self._inner.request(method, path, **rest)
-            code = str(answer.status)
-            return answer
-        finally:
-            self._metrics.requests.labels(code, method, self._host).inc()
-
-    async def stream(self, path: str, **rest: Any) -> Stream:
-        code = "<error>"
-        try:
-            stream = await self._inner.stream(path, **rest)
-            code = str(stream.status)
-            return stream
-        finally:
-            self._metrics.requests.labels(code, "GET", self._host).inc()
 
 
 class Fenced(_Around):

@@ -1,0 +1,155 @@
+"""Kubernetes Events, best effort: what `kubectl describe` shows under an object. Never a reconcile's concern."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from fairlead.api.builtin import Event
+from fairlead.api.errors import ApiError, NotFound, Unknown
+from fairlead.api.objects import Object
+from fairlead.api.times import rfc3339
+from fairlead.api.world import World
+from fairlead.client.client import Client, PatchType
+from fairlead.runtime.logs import escape
+
+log = logging.getLogger("fairlead.events")
+
+_Key = tuple[str, str, str, str]
+
+# As client-go: the same thing within ten minutes is one Event that counts; an object that talks without end is cut
+# off after 25, and may say one more thing every five minutes.
+_WINDOW = 600.0
+_BURST = 25
+_REFILL = 300.0
+_REMEMBERED = 4096
+# Repeats are gathered before they are written: a failing object costs two requests a minute, not two a second.
+_GATHER = 30.0
+
+
+@dataclass(slots=True)
+class _Series:
+    """One Event as the server has it, and what has happened since."""
+
+    first: float
+    last: float
+    count: int = 1
+    sent: int = 0
+    sent_at: float = 0.0
+    name: str = ""
+
+
+@dataclass(slots=True)
+class _Budget:
+    tokens: float
+    at: float
+
+
+class Recorder:
+    """Writes Events in the background. Equal ones are counted in one object; an overly chatty object is cut short.
+
+    `record` never waits and never raises. What could not be written is logged and dropped; `flush` writes what is left.
+    """
+
+    def __init__(self, client: Client, world: World, component: str, instance: str) -> None:
+        self._client = client
+        self._world = world
+        self._component = component
+        self._instance = instance[:128]
+        self._series: OrderedDict[_Key, tuple[_Series, Object]] = OrderedDict()
+        self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+        self._dirty: OrderedDict[_Key, None] = OrderedDict()
+        self._wake = asyncio.Event()
+        self._writing = asyncio.Lock()
+
+    def record(self, about: Object, reason: str, note: str, *, warning: bool = False) -> None:
+        """Say that this happened to that object."""
+        kind = "Warning" if warning else "Normal"
+        key = (about.uid, kind, reason[:128], escape(note)[:1024])
+        now = self._world.clock.now()
+        series, _ = self._series.get(key, (None, None))
+        if series is not None and now - series.last <= _WINDOW:
+            series.count, series.last = series.count + 1, now
+        elif self._may(about.uid, now):
+            self._series[key] = (_Series(now, now), about)
+        else:
+            return
+        self._series.move_to_end(key)
+        while len(self._series) > _REMEMBERED:
+            self._dirty.pop(self._series.popitem(last=False)[0], None)
+        self._dirty[key] = None
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            now = self._world.clock.now()
+            waiting = [self._series[key][0].sent_at + _GATHER - now for key in self._dirty]
+            await self._write([key for key, wait in zip(list(self._dirty), waiting, strict=True) if wait <= 0])
+            if self._dirty and not self._wake.is_set():
+                asyncio.get_running_loop().call_later(max(0.0, min(w for w in waiting if w > 0)), self._wake.set)
+
+    async def flush(self) -> None:
+        """Write everything that is left."""
+        await self._write(list(self._dirty))
+
+    def _may(self, uid: str, now: float) -> bool:
+        budget = self._budgets.setdefault(uid, _Budget(_BURST, now))
+        self._budgets.move_to_end(uid)
+        if len(self._budgets) > _REMEMBERED:
+            self._budgets.popitem(last=False)
+        budget.tokens = min(_BURST, budget.tokens + (now - budget.at) / _REFILL)
+        budget.at = now
+        if budget.tokens < 1:
+            return False
+        budget.tokens -= 1
+        return True
+
+    async def _write(self, keys: list[_Key]) -> None:
+        async with self._writing:
+            for key in keys:
+                if key not in self._dirty:
+                    continue
+                del self._dirty[key]
+                series, about = self._series[key]
+                try:
+                    await self._send(key, series, about)
+                except (ApiError, Unknown, OSError) as error:
+                    # said where people look: an operator without the right to create Events should know it
+                    log.warning("could not write an Event about %s %s: %s", about.kind, about.name, error)
+
+    async def _send(self, key: _Key, series: _Series, about: Object) -> None:
+        namespace = about.namespace or "default"
+        count, series.sent_at = series.count, self._world.clock.now()
+        if series.name:
+            patch = {"count": count, "lastTimestamp": rfc3339(series.last)}
+            try:
+                await self._client.patch(Event, series.name, namespace, patch, type=PatchType.MERGE)
+                series.sent = count
+                return
+            except NotFound:
+                series.name = ""  # expired on the server, or somebody cleaned up
+        _, kind, reason, note = key
+        name = f"{about.name[:230]}.{self._world.random.getrandbits(64):016x}"
+        event = Event(name, namespace) | {
+            "involvedObject": {
+                "apiVersion": about.api_version,
+                "kind": about.kind,
+                "name": about.name,
+                "uid": about.uid,
+                **({"namespace": about.namespace} if about.namespace else {}),
+            },
+            "type": kind,
+            "reason": reason,
+            "message": note,
+            "count": count,
+            "firstTimestamp": rfc3339(series.first),
+            "lastTimestamp": rfc3339(series.last),
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": self._instance,
+        }
+        await self._client.create(Object(event))
+        series.name, series.sent = name, count

@@ -1,0 +1,96 @@
+"""Equal Events are one object that counts; an object that talks without end is cut short."""
+
+import asyncio
+import contextlib
+
+from fairlead.api.builtin import ConfigMap
+from fairlead.api.errors import Unknown
+from fairlead.api.objects import Object
+from fairlead.runtime.events import Recorder
+from fairlead.testing import virtual
+
+
+@contextlib.asynccontextmanager
+async def recording(server):
+    recorder = Recorder(server, virtual.world(), "greeter", "greeter-1")
+    task = asyncio.create_task(recorder.run())
+    yield recorder
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def about(name="hello"):
+    obj = ConfigMap(name, "default")
+    obj["metadata"]["uid"] = f"uid-{name}"
+    return Object(obj)
+
+
+def test_equal_events_are_counted_in_one_object(server):
+    async def test():
+        async with recording(server) as recorder:
+            for _ in range(100):
+                recorder.record(about(), "Failed", "no such \x1b[31m thing", warning=True)
+                await asyncio.sleep(1)
+            await recorder.flush()
+            (event,) = server.objects.values()
+            assert event["count"] == 100
+            assert event["type"] == "Warning"
+            assert event["involvedObject"]["uid"] == "uid-hello"
+            assert "\x1b" not in event["message"]
+            assert event["firstTimestamp"] < event["lastTimestamp"]
+            assert len(server.log) <= 6  # a create, then a patch each half minute
+
+    virtual.run(test())
+
+
+def test_different_events_are_different_objects(server):
+    async def test():
+        async with recording(server) as recorder:
+            recorder.record(about(), "Applied", "one")
+            recorder.record(about(), "Applied", "two")
+            recorder.record(about("other"), "Applied", "two")
+            await recorder.flush()
+            assert sorted(event["message"] for event in server.objects.values()) == ["one", "two", "two"]
+
+    virtual.run(test())
+
+
+def test_a_chatty_object_is_cut_short_and_others_are_not(server):
+    async def test():
+        async with recording(server) as recorder:
+            for number in range(100):
+                recorder.record(about(), "Talking", f"number {number}")
+            recorder.record(about("quiet"), "Talking", "once")
+            await recorder.flush()
+            names = [event["involvedObject"]["name"] for event in server.objects.values()]
+            assert (names.count("hello"), names.count("quiet")) == (25, 1)
+
+    virtual.run(test())
+
+
+def test_an_event_that_expired_on_the_server_is_written_anew(server):
+    async def test():
+        async with recording(server) as recorder:
+            recorder.record(about(), "Failed", "again")
+            await recorder.flush()
+            server.objects.clear()
+            recorder.record(about(), "Failed", "again")
+            await recorder.flush()
+            assert [event["count"] for event in server.objects.values()] == [2]
+
+    virtual.run(test())
+
+
+def test_a_failure_to_write_is_logged_and_harms_nothing(server, caplog):
+    async def test():
+        async with recording(server) as recorder:
+            server.fail = Unknown("lost")
+            recorder.record(about(), "Failed", "one")
+            await recorder.flush()
+            server.fail = None
+            recorder.record(about(), "Failed", "two")
+            await recorder.flush()
+            assert [event["message"] for event in server.objects.values()] == ["two"]
+
+    virtual.run(test())
+    assert "could not write an Event" in caplog.text

@@ -1,0 +1,155 @@
+"""At most one process leads, up to the bound that is stated."""
+
+import asyncio
+
+import pytest
+
+from fairlead.client.transport import NotSent
+from fairlead.runtime.leases import Lease
+from fairlead.runtime.transports import Fenced, NotLeading
+from fairlead.testing import virtual
+
+
+def lease(server, world, identity, **options):
+    return Lease(server, world, "greeter", "default", identity, **options)
+
+
+def holder(server):
+    return server.objects["greeter"]["spec"]["holderIdentity"]
+
+
+def in_virtual_time(test):
+    def run(server):
+        virtual.run(test(server))
+
+    run.__name__ = test.__name__
+    return run
+
+
+@in_virtual_time
+async def test_the_second_candidate_waits_until_the_first_releases(server):
+    world = virtual.world()
+    first, second = lease(server, world, "a"), lease(server, world, "b")
+    await first.acquire()
+    keeping = asyncio.create_task(first.keep())
+    waiting = asyncio.create_task(second.acquire())
+    await asyncio.sleep(120)
+    assert not waiting.done()
+    assert first.left() > 0 >= second.left()
+    keeping.cancel()
+    await first.release()
+    assert first.left() <= 0
+    start = world.clock.monotonic()
+    await waiting
+    assert holder(server) == "b"
+    assert world.clock.monotonic() - start < 3
+    assert server.objects["greeter"]["spec"]["leaseTransitions"] == 1
+
+
+@pytest.mark.parametrize("silent_for", [0.0, 1.9])
+def test_a_successor_leads_only_after_the_holder_knows_it_does_not(server, silent_for):
+    async def test():
+        world = virtual.world()
+        first, second = lease(server, world, "a"), lease(server, world, "b")
+        await first.acquire()  # and then freezes: never renews
+        await asyncio.sleep(silent_for)
+        waiting = asyncio.create_task(second.acquire())
+        while not waiting.done():
+            assert not (first.left() > 0 and second.left() > 0)
+            await asyncio.sleep(0.1)
+        assert second.left() > 0 >= first.left()
+        assert first.left() <= -5  # the margin
+
+    virtual.run(test())
+
+
+@in_virtual_time
+async def test_a_holder_that_cannot_renew_gives_up_before_the_lease_ends(server):
+    world = virtual.world()
+    first = lease(server, world, "a", duration=15.0)
+    await first.acquire()
+    server.fail = NotSent("refused")
+    start = world.clock.monotonic()
+    await first.keep()
+    assert 9.0 <= world.clock.monotonic() - start <= 10.0
+    assert first.left() <= 0
+
+
+@in_virtual_time
+async def test_a_hanging_renewal_does_not_outlast_the_lease(server):
+    world = virtual.world()
+    first = lease(server, world, "a")
+    await first.acquire()
+    server.delay = 3600
+    start = world.clock.monotonic()
+    await first.keep()
+    assert world.clock.monotonic() - start <= 10.0
+
+
+@in_virtual_time
+async def test_an_edit_of_the_lease_by_somebody_else_does_not_cost_it(server):
+    world = virtual.world()
+    first = lease(server, world, "a")
+    await first.acquire()
+    keeping = asyncio.create_task(first.keep())
+    for _ in range(10):
+        await asyncio.sleep(7)
+        obj = dict(server.objects["greeter"])
+        server._store({**obj, "metadata": {**obj["metadata"], "labels": {"team": "b"}}})
+    assert not keeping.done()
+    assert first.left() > 0
+    assert server.objects["greeter"]["metadata"]["labels"] == {"team": "b"}
+    keeping.cancel()
+
+
+@in_virtual_time
+async def test_a_holder_whose_lease_was_taken_stops_at_once(server):
+    world = virtual.world()
+    first = lease(server, world, "a")
+    await first.acquire()
+    keeping = asyncio.create_task(first.keep())
+    obj = dict(server.objects["greeter"])
+    server._store({**obj, "spec": {**obj["spec"], "holderIdentity": "thief"}})
+    await keeping
+    assert first.left() <= 0
+    await first.release()
+    assert holder(server) == "thief"
+
+
+class Wire:
+    def __init__(self):
+        self.sent = []
+
+    async def request(self, method, path, **rest):
+        self.sent.append((method, rest.get("timeout")))
+
+    async def close(self): ...
+
+
+class Lead:
+    def __init__(self, left):
+        self._left = left
+
+    def left(self):
+        return self._left
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_a_write_is_not_sent_without_the_lease(method):
+    wire = Wire()
+    with pytest.raises(NotLeading):
+        await Fenced(wire, Lead(0.0)).request(method, "/api/v1/pods")
+    assert wire.sent == []
+
+
+async def test_a_read_is_sent_without_the_lease():
+    wire = Wire()
+    await Fenced(wire, Lead(0.0)).request("GET", "/api/v1/pods", timeout=30.0)
+    assert wire.sent == [("GET", 30.0)]
+
+
+@pytest.mark.parametrize(("asked", "left", "sent"), [(30.0, 4.0, 4.0), (2.0, 4.0, 2.0), (None, 4.0, 4.0)])
+async def test_a_writes_deadline_ends_before_the_lease_does(asked, left, sent):
+    wire = Wire()
+    await Fenced(wire, Lead(left)).request("PATCH", "/api/v1/pods", timeout=asked)
+    assert wire.sent == [("PATCH", sent)]
