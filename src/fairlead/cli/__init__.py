@@ -5,7 +5,9 @@ import click
 from fairlead import __version__
 from fairlead.cli.shell import LazyGroup
 
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("fairlead.cli.serve:serve", "serve the Kubernetes API from memory"),
+}
 """Subcommand -> (where it is, its line in the help). In the order of the help."""
 
 
