@@ -1,1 +1,0 @@
-"""The ways in: `inprocess`, a Transport by shape, and `http`, on sockets."""

@@ -1,1 +1,0 @@
-"""One module a verb: from a routed request to an answer."""

@@ -1,0 +1,215 @@
+"""Children: forced server-side apply that can neither take over a stranger's object nor revive a deleted one.
+
+docs/design/apply.md has the reasons.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
+from fairlead.api.kinds import Kind
+from fairlead.api.kinds import kind as kind_of
+from fairlead.api.objects import Object
+from fairlead.writes.delete import delete_in_turn
+from fairlead.writes.elision import digest, our_entry, owned, unchanged
+from fairlead.writes.errors import Foreign, Gone, Immutable, Undecided, WriteError
+from fairlead.writes.payload import can_own, scratch
+from fairlead.writes.writer import Memo, Writer, told
+
+# Create and look take turns only while others delete and make the name anew in between.
+LOOKS = 8
+# A finalizer may hold a child that is to be made anew; a reconcile must not wait for ever.
+GONE_WITHIN = 30.0
+# So many children of one object are written at a time: enough to hide the round trips, not to flood a server.
+SIDE_BY_SIDE = 16
+
+# How servers word that a field cannot change. There is no reason of its own for it in a Status.
+_IMMUTABLE = re.compile(r"(?i)immutable|cannot change|may not (be )?(change|update)|updates to .* are forbidden")
+
+# Old enough to be no object's version: ignored when the apply creates, refused when anything is there.
+_NEVER = "1"
+
+
+async def apply(
+    writer: Writer,
+    payload: Mapping[str, Any],
+    *,
+    owner: Object | None = None,
+    adopt: bool = False,
+    recreate: bool = False,
+) -> Object:
+    """Make the child what the payload says and return it as it then is.
+
+    Guaranteed: an object that is not ours is never touched (`Foreign`; with `adopt` one that nobody controls is taken
+    over); an object that was seen and is gone is never revived (`Gone`, `Replaced`); fields that the payload leaves out
+    and others wrote stay; nothing is sent when nothing would change. Ours is what has the owner as its controller, or
+    where that cannot be, what has an Apply entry of our field manager. Not guaranteed: a field in the payload is
+    forced, whoever wrote it, so put in only what you own.
+
+    With `recreate`, a change that the server calls immutable deletes the child, waits until it is gone and makes it
+    anew; without it that is `Immutable`.
+    """
+    kind = await writer.client.resolve(kind_of(str(payload.get("apiVersion")), str(payload.get("kind"))))
+    child = _Child(writer, kind, scratch(kind, payload, owner), owner, adopt)
+    async with writer.turn(kind, child.name, child.namespace):
+        try:
+            return await child.apply()
+        except Immutable:
+            if not recreate:
+                raise
+            await child.remove()
+            return await child.apply()
+
+
+async def apply_all(
+    writer: Writer, payloads: Iterable[Mapping[str, Any]], *, owner: Object | None = None, recreate: bool = False
+) -> list[Object]:
+    """`apply` for each, side by side; the answers in order. All are tried; then the first failure is raised."""
+    room = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def one(payload: Mapping[str, Any]) -> Object:
+        async with room:
+            return await apply(writer, payload, owner=owner, recreate=recreate)
+
+    results = await asyncio.gather(*map(one, payloads), return_exceptions=True)
+    failures = [result for result in results if isinstance(result, BaseException)]
+    if failures:
+        for other in failures[1:]:
+            failures[0].add_note(f"also: {other}")
+        raise failures[0]
+    return [result for result in results if isinstance(result, Object)]
+
+
+class _Child:
+    """One apply, while it holds the object's turn."""
+
+    def __init__(self, writer: Writer, kind: Kind, payload: dict[str, Any], owner: Object | None, adopt: bool) -> None:
+        self.writer, self.kind, self.payload, self.owner, self.adopt = writer, kind, payload, owner, adopt
+        self.name: str = payload["metadata"]["name"]
+        self.namespace: str | None = payload["metadata"].get("namespace")
+        self.what = told(kind, self.name, self.namespace)
+        self.digest = digest(payload)
+
+    async def apply(self) -> Object:
+        seen = self.writer.seen.version(self.kind, self.name, self.namespace)
+        memo = self.memo()
+        if seen is not None:
+            if memo and (memo.uid, memo.resource_version, memo.payload) == (*seen, self.digest):
+                cached = self.writer.seen.peek(self.kind, self.name, self.namespace)
+                if cached is not None:
+                    return cached
+            cached = self.writer.seen.peek(self.kind, self.name, self.namespace)
+            if cached is not None and self.ours(cached):
+                return cached if self.settled(cached) else await self.onto(cached.uid)
+        elif memo is not None:
+            return await self.onto(memo.uid)
+        return await self.create()
+
+    def settled(self, cached: Object) -> bool:
+        """Nothing would change: our fields are what this very payload became before, or what it says."""
+        memo, api_version = self.memo(), self.payload["apiVersion"]
+        mine = owned(cached, self.writer.manager, api_version)
+        known = memo is not None and memo.payload == self.digest and memo.uid == cached.uid
+        if not mine or not (
+            (known and memo is not None and memo.outcome == digest(mine))
+            or unchanged(self.payload, cached, self.writer.manager)
+        ):
+            return False
+        self.remember(cached)
+        return True
+
+    async def create(self) -> Object:
+        """Create, or be refused by whatever is there; then look."""
+        for _ in range(LOOKS):
+            try:
+                return await self.send(resourceVersion=_NEVER)
+            except (Conflict, Unknown):
+                try:
+                    live = await self.writer.client.get(self.kind, self.name, self.namespace)
+                except NotFound:
+                    continue
+            if not self.ours(live) and not (self.adopt and controller_of(live) is None):
+                raise Foreign(self.what, holder_of(live))
+            return live if self.settled(live) else await self.onto(live.uid)
+        raise Undecided(self.what, LOOKS)
+
+    async def onto(self, uid: str) -> Object:
+        """Apply to the object of that uid and to no other."""
+        for attempt in (1, 2):
+            try:
+                return await self.send(uid=uid)
+            except Conflict:
+                pass
+            except Unknown:
+                if attempt == 2:
+                    raise
+            except Invalid as error:
+                if not any(cause.get("field") == "metadata.uid" for cause in error.causes):
+                    raise
+            stub = Object({"metadata": {"name": self.name, "namespace": self.namespace, "uid": uid}})
+            live = await self.writer.live(self.kind, stub)  # raises Gone or Replaced
+            if self.settled(live):
+                return live
+        raise Undecided(self.what, 2)
+
+    async def send(self, **guard: str) -> Object:
+        body = {**self.payload, "metadata": {**self.payload["metadata"], **guard}}
+        try:
+            answer = await self.writer.client.apply(body, field_manager=self.writer.manager, force=True)
+        except Invalid as error:
+            fixed = [cause for cause in error.causes if _IMMUTABLE.search(str(cause.get("message")))]
+            if fixed and not any(cause.get("field") == "metadata.uid" for cause in error.causes):
+                raise Immutable(self.what, fixed) from error
+            raise
+        self.remember(answer)
+        return self.writer.wrote(self.kind, answer)
+
+    async def remove(self) -> None:
+        """Delete the child that is there and wait until it is gone."""
+        live = await self.writer.client.get(self.kind, self.name, self.namespace)
+        if not self.ours(live):
+            raise Foreign(self.what, holder_of(live))
+        await delete_in_turn(self.writer, self.kind, live, propagation="Background")
+        delay, waited = 0.02, 0.0
+        while waited < GONE_WITHIN:
+            try:
+                await self.writer.live(self.kind, live)
+            except Gone:
+                return
+            await asyncio.sleep(delay)
+            waited, delay = waited + delay, min(delay * 2, 1.0)
+        raise WriteError(
+            f"{self.what} is to be made anew and is still there after {GONE_WITHIN:.0f} s: "
+            f"see who holds its finalizers {live.finalizers}"
+        )
+
+    def ours(self, obj: Object) -> bool:
+        if self.owner is not None and can_own(self.owner, self.namespace if self.kind.namespaced else None):
+            return controller_of(obj) == self.owner.uid
+        return our_entry(obj, self.writer.manager) is not None
+
+    def memo(self) -> Memo | None:
+        return self.writer.remembered(self.kind, self.name, self.namespace).get((self.writer.manager, ""))
+
+    def remember(self, obj: Object) -> None:
+        mine = owned(obj, self.writer.manager, self.payload["apiVersion"])
+        outcome = digest(mine) if mine else b""
+        memos = self.writer.remembered(self.kind, self.name, self.namespace)
+        memos[self.writer.manager, ""] = Memo(obj.uid, obj.resource_version, self.digest, outcome)
+
+
+def controller_of(obj: Object) -> str | None:
+    """The uid of the owner that controls the object."""
+    for ref in obj.metadata.get("ownerReferences") or ():
+        if ref.get("controller"):
+            return str(ref.get("uid"))
+    return None
+
+
+def holder_of(obj: Object) -> str:
+    for ref in obj.metadata.get("ownerReferences") or ():
+        if ref.get("controller"):
+            return f"is controlled by {ref.get('kind')} {ref.get('name')}"
+    return "has no controller"

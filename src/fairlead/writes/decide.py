@@ -1,0 +1,114 @@
+"""A decision: optimistic concurrency at the grain of what was read.
+
+docs/design/decide.md has the guarantee, what it does not guard, and the comparison with resourceVersion.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.client.client import PatchType
+from fairlead.writes import purity
+from fairlead.writes.errors import NotNamed, Undecided, Untestable, WriteError
+from fairlead.writes.jsonpatch import Op, Path, parse, pointer, tests_hold
+from fairlead.writes.view import Draft, Ledger
+from fairlead.writes.writer import Writer, told
+
+T = TypeVar("T")
+
+# Each run that loses means that another's write won, so sixteen is a crowd on the very fields that are read.
+RUNS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Generic[T]):
+    """What the function returned in the run that counted, the object after it, and whether a write was sent."""
+
+    result: T
+    object: Object
+    changed: bool
+
+
+async def decide(
+    writer: Writer,
+    kind: Kind,
+    obj: Object,
+    function: Callable[[Draft], T],
+    *,
+    only: Sequence[str] | None = None,
+) -> Decided[T]:
+    """Let a pure function decide on changes to `obj`, and make them if what it read still holds.
+
+    Guaranteed: the changes land only on the object of that uid, and only while every field, absence and list that the
+    function read, every value that it replaces and every absence that it fills are as it saw them. Otherwise it runs
+    again on a live read; unrelated writers never make it. Not guaranteed: anything it did not read, and a decision to
+    change nothing (that one is not sent, so it is as old as the copy it was made on).
+
+    `only` names the fields that may change (`spec.replicas`, or a pointer where a key has dots). Raises Gone, Replaced,
+    Undecided, Impure, and what the function raises.
+    """
+    what = told(kind, obj.name, obj.namespace)
+    allowed = None if only is None else [_named(field) for field in only]
+    async with writer.turn(kind, obj.name, obj.namespace):
+        base, live = writer.newest(kind, obj), False
+        for _ in range(RUNS):
+            result, ledger, patch = purity.run(function, base)
+            if not patch:
+                return Decided(result, base, changed=False)
+            _check(what, ledger, allowed)
+            subresource = await _endpoint(writer, kind, what, patch)
+            try:
+                answer = await writer.client.patch(
+                    kind,
+                    obj.name,
+                    obj.namespace,
+                    patch,
+                    type=PatchType.JSON,
+                    subresource=subresource,
+                    field_manager=writer.manager,
+                )
+            except Invalid as error:
+                if not failed_test(error):
+                    raise
+                found = await writer.live(kind, obj)
+                if live and found.resource_version == base.resource_version and tests_hold(found, patch):
+                    raise Untestable(what, patch) from error
+            except (Conflict, NotFound, Unknown):
+                found = await writer.live(kind, obj)
+            else:
+                return Decided(result, writer.wrote(kind, answer), changed=True)
+            base, live = found, True
+    raise Undecided(what, RUNS)
+
+
+def failed_test(error: Invalid) -> bool:
+    """A JSON patch whose test failed is a 422 with nothing in its details; every other 422 has causes."""
+    return not error.causes
+
+
+def _named(field: str) -> Path:
+    return parse(field) if field.startswith("/") else tuple(field.split("."))
+
+
+def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:
+    if allowed is None:
+        return
+    for path in ledger.edits:
+        parts = tuple(map(str, path))
+        if not any(parts[: len(name)] == name for name in allowed):
+            raise NotNamed(what, pointer(path), [pointer(name) for name in allowed])
+
+
+async def _endpoint(writer: Writer, kind: Kind, what: str, patch: list[Op]) -> str | None:
+    """Status is written at its own endpoint where the kind has one; each endpoint ignores the other's fields."""
+    tops = {parse(op["path"])[0] == "status" for op in patch if op["op"] != "test"}
+    if True not in tops:
+        return None
+    if "status" not in (await writer.client.served(kind)).subresources:
+        return None
+    if False in tops:
+        raise WriteError(f"{what}: one decision changes status and more, which no request can do: make two decisions")
+    return "status"

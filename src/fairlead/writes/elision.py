@@ -1,0 +1,85 @@
+"""Whether an apply would change anything, told from the object and our own managedFields entry."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead.writes.jsonpatch import MISSING, same
+
+_IDENTITY = {"apiVersion", "kind"}
+_NAMES = {"name", "namespace"}
+
+
+def digest(value: Any) -> bytes:
+    """Sixteen bytes that stand for a plain value; equal for equal JSON."""
+    return hashlib.blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=16).digest()
+
+
+def our_entry(obj: Mapping[str, Any], manager: str, api_version: str | None = None) -> dict[str, Any] | None:
+    """The Apply entry of that field manager on the main endpoint (of that apiVersion, if one is given)."""
+    for entry in (obj.get("metadata") or {}).get("managedFields") or ():
+        ours = entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource")
+        if ours and api_version in (None, entry.get("apiVersion")):
+            return dict(entry)
+    return None
+
+
+def owned(obj: Mapping[str, Any], manager: str, api_version: str) -> Any:
+    """What our Apply entry owns of the object: its paths with their values of now, keyed items in their order of now.
+
+    MISSING without such an entry.
+    """
+    entry = our_entry(obj, manager, api_version)
+    if entry is None:
+        return MISSING
+    projected = _project(entry.get("fieldsV1") or {}, obj)
+    return {} if projected is MISSING else projected
+
+
+def unchanged(payload: Mapping[str, Any], obj: Mapping[str, Any], manager: str) -> bool:
+    """Whether applying the payload again would change nothing: we own exactly its paths, with its values and order.
+
+    May say no where the server would see no change (a quantity spelled otherwise); never says yes where it would.
+    """
+    mine = owned(obj, manager, str(payload.get("apiVersion")))
+    if mine is MISSING:
+        return False
+    metadata = {key: value for key, value in (payload.get("metadata") or {}).items() if key not in _NAMES}
+    body = {key: value for key, value in payload.items() if key not in _IDENTITY}
+    return _agrees({**body, "metadata": metadata}, mine)
+
+
+def _agrees(payload: Any, mine: Any) -> bool:
+    if isinstance(payload, dict) and isinstance(mine, dict):
+        return all(_agrees(payload.get(key, MISSING), mine.get(key, MISSING)) for key in payload.keys() | mine.keys())
+    if mine is MISSING:  # an empty map may be owned and not stored, an empty keyed list is owned by nobody
+        return payload is MISSING or payload in ({}, [])
+    if isinstance(payload, list) and isinstance(mine, list):
+        return len(payload) == len(mine) and all(map(_agrees, payload, mine))
+    return payload is not MISSING and same(payload, mine)
+
+
+def _project(fields: Mapping[str, Any], value: Any) -> Any:
+    below = [key for key in fields if key != "."]
+    if not below:
+        return value
+    if isinstance(value, dict):
+        found = ((key[2:], _project(fields[key], value.get(key[2:], MISSING))) for key in below if key[:2] == "f:")
+        return {key: item for key, item in found if item is not MISSING}
+    if isinstance(value, list):
+        return list(_items(fields, below, value))
+    return MISSING
+
+
+def _items(fields: Mapping[str, Any], below: list[str], value: list[Any]) -> Iterator[Any]:
+    keys = [(msgspec.json.decode(key[2:]), fields[key]) for key in below if key[:2] == "k:"]
+    values = [msgspec.json.decode(key[2:]) for key in below if key[:2] == "v:"]
+    for item in value:
+        if any(same(item, mine) for mine in values):
+            yield item
+        elif isinstance(item, dict):
+            for key, mine in keys:
+                if all(same(item.get(name, MISSING), wanted) for name, wanted in key.items()):
+                    yield _project(mine, item)

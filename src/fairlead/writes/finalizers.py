@@ -1,0 +1,43 @@
+"""Our own finalizer: put on before the first effect, taken off after the last. Others' entries are never touched."""
+
+from contextlib import suppress
+
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.writes.decide import decide
+from fairlead.writes.errors import Deleting, Gone
+from fairlead.writes.view import Draft
+from fairlead.writes.writer import Writer, told
+
+
+async def add(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Object:
+    """The object with our finalizer on it, acknowledged by the server. Nothing is sent when it is on already.
+
+    Guard: uid, the list as seen, and that nobody is deleting the object. Raises Deleting, Gone, Replaced.
+    """
+
+    def put_on(draft: Draft) -> None:
+        if draft.deleting:
+            raise Deleting(told(kind, obj.name, obj.namespace))
+        finalizers = draft.metadata.get("finalizers")
+        if finalizers is None:
+            draft.metadata["finalizers"] = [finalizer]
+        elif finalizer not in finalizers:
+            finalizers.append(finalizer)
+
+    return (await decide(writer, kind, obj, put_on)).object
+
+
+async def remove(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> None:
+    """Our finalizer off the object. An object that is gone, or was made anew under that name, is done with.
+
+    Guard: uid and the list as seen, so a foreign entry that came meanwhile survives.
+    """
+
+    def take_off(draft: Draft) -> None:
+        finalizers = draft.metadata.get("finalizers")
+        if finalizers and finalizer in finalizers:
+            draft.metadata["finalizers"] = [other for other in finalizers if other != finalizer]
+
+    with suppress(Gone):
+        await decide(writer, kind, obj, take_off)

@@ -1,0 +1,67 @@
+"""JSON patch as a server evaluates it: pointers, and whether its tests hold on a copy."""
+
+from collections.abc import Iterable
+from typing import Any
+
+Path = tuple[str | int, ...]
+Op = dict[str, Any]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Any = _Missing()  # Any: it stands wherever a value may be absent
+
+
+def pointer(path: Path) -> str:
+    """The path as an RFC 6901 pointer."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def parse(text: str) -> Path:
+    """A pointer as a path; list indexes stay text."""
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:])
+
+
+def at(value: Any, path: Iterable[str | int]) -> Any:
+    """The value at that path, or MISSING."""
+    for part in path:
+        if isinstance(value, dict):
+            value = value.get(part, MISSING)
+        elif isinstance(value, list) and str(part).isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return MISSING
+    return value
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal as JSON: 1 equals 1.0 but not true; maps regardless of order."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
+
+
+def holds(obj: Any, op: Op) -> bool:
+    """Whether a server that has `obj` passes this test.
+
+    Absent equals null, but only in a map that is there: a test below something missing fails, so does an index past
+    the end of a list.
+    """
+    path = parse(op["path"])
+    parent, value = at(obj, path[:-1]), at(obj, path)
+    if value is MISSING:
+        return op["value"] is None and isinstance(parent, dict)
+    return same(value, op["value"])
+
+
+def tests_hold(obj: Any, patch: Iterable[Op]) -> bool:
+    """Whether each test of the patch holds on `obj`."""
+    return all(holds(obj, op) for op in patch if op["op"] == "test")

@@ -1,0 +1,76 @@
+"""A payload for apply: from scratch, exactly the fields that are owned, the same bytes for the same intent."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.writes.errors import OnlyRead
+from fairlead.writes.view import ListView, MapView
+from fairlead.writes.writer import told
+
+# Only a server gives these, so a payload that has one was read, not built.
+_SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
+
+
+def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None) -> dict[str, Any]:
+    """The payload as it is sent: plain, without nulls, a Secret's stringData as data, the owner as controller.
+
+    Takes the owner's namespace where none is given. The owner reference is left out where none is possible: to an
+    owner in another namespace. Raises OnlyRead when the payload carries what only a server can have given it, or a
+    view that a deciding function was handed.
+    """
+    metadata = dict(payload.get("metadata") or {})
+    if kind.namespaced and not metadata.get("namespace") and owner is not None and owner.namespace:
+        metadata["namespace"] = owner.namespace
+    what = told(kind, str(metadata.get("name")), metadata.get("namespace"))
+    if not metadata.get("name") or (kind.namespaced and not metadata.get("namespace")):
+        raise ValueError(f"{what} needs a name{' and a namespace' if kind.namespaced else ''} to be applied")
+    for field in _SERVERS:
+        if metadata.get(field) is not None:
+            raise OnlyRead(what, f"metadata.{field}")
+    if owner is not None and can_own(owner, metadata.get("namespace") if kind.namespaced else None):
+        others = [ref for ref in metadata.get("ownerReferences") or () if ref.get("uid") != owner.uid]
+        metadata["ownerReferences"] = [*others, controller_reference(owner)]
+    body: dict[str, Any] = _plain({**payload, "metadata": metadata}, what, "")
+    body.pop("status", None)  # an apply to the main endpoint would drop it anyway
+    if kind.key == ("v1", "Secret") and "stringData" in body:
+        # stored as data and owned as stringData, a key that is left out later would stay for ever
+        text = {key: base64.b64encode(value.encode()).decode() for key, value in body.pop("stringData").items()}
+        body["data"] = {**body.get("data", {}), **text}
+    return body
+
+
+def controller_reference(owner: Object) -> dict[str, Any]:
+    """The owner reference that makes `owner` the controller, in the form that kubectl's own controllers use."""
+    return {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def can_own(owner: Object, namespace: str | None) -> bool:
+    """Whether an object in that namespace (None: in none) may name `owner` as its owner."""
+    return owner.namespace is None or owner.namespace == namespace
+
+
+def _plain(value: Any, what: str, path: str) -> Any:
+    if isinstance(value, MapView | ListView):
+        raise OnlyRead(what, path)
+    if isinstance(value, Mapping):
+        if path and isinstance(value, Object) and value.uid:
+            raise OnlyRead(what, path)
+        below = {key: _plain(item, what, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
+        return {key: item for key, item in below.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(item, what, f"{path}[{n}]") for n, item in enumerate(value)]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return _plain(msgspec.to_builtins(value, str_keys=True), what, path)

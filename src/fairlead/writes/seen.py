@@ -1,0 +1,38 @@
+"""What the write disciplines ask of a local view, and tell it. A cache satisfies it by shape; none is needed."""
+
+from typing import Protocol
+
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+
+
+class Seen(Protocol):
+    """A local view that sees at least our own writes, because it is told of them here."""
+
+    def version(self, kind: Kind, name: str, namespace: str | None) -> tuple[str, str] | None:
+        """(uid, resourceVersion) of the object, without decoding it; None when it is not known."""
+
+    def peek(self, kind: Kind, name: str, namespace: str | None) -> Object | None:
+        """The object with, for kinds we apply, at least our own managedFields entry; None when it is not known."""
+
+    def wrote(self, kind: Kind, obj: Object) -> None:
+        """The answer of a write of ours."""
+
+    def deleted(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
+        """The object of that uid is certainly gone."""
+
+
+class Nothing:
+    """A view that knows nothing: each write then starts from what it is given, or from a live read."""
+
+    def version(self, kind: Kind, name: str, namespace: str | None) -> tuple[str, str] | None:
+        return None
+
+    def peek(self, kind: Kind, name: str, namespace: str | None) -> Object | None:
+        return None
+
+    def wrote(self, kind: Kind, obj: Object) -> None:
+        pass
+
+    def deleted(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
+        pass

@@ -1,0 +1,33 @@
+"""Objects that others may edit: made once, then left alone but for named fields (see `decide(only=…)`)."""
+
+from typing import Any
+
+from fairlead.api.errors import AlreadyExists, NotFound, Unknown
+from fairlead.api.kinds import kind as kind_of
+from fairlead.api.objects import Object
+from fairlead.writes.errors import Gone
+from fairlead.writes.payload import scratch
+from fairlead.writes.writer import Writer, told
+
+
+async def create_only(writer: Writer, payload: dict[str, Any]) -> Object:
+    """The object of that name: made from the payload if there was none, else just as it is found.
+
+    Never overwrites, forces or adopts; whether what is found will do is for the caller to judge. One request where the
+    local view does not know the name, none where it does.
+    """
+    kind = await writer.client.resolve(kind_of(str(payload.get("apiVersion")), str(payload.get("kind"))))
+    body = scratch(kind, payload)
+    name, namespace = body["metadata"]["name"], body["metadata"].get("namespace")
+    async with writer.turn(kind, name, namespace):
+        if (known := writer.seen.peek(kind, name, namespace)) is not None:
+            return known
+        try:
+            return writer.wrote(kind, await writer.client.create(body, field_manager=writer.manager))
+        except (AlreadyExists, Unknown) as error:
+            try:
+                return await writer.client.get(kind, name, namespace)
+            except NotFound:
+                if isinstance(error, Unknown):
+                    raise error from None
+                raise Gone(told(kind, name, namespace)) from error

@@ -1,0 +1,95 @@
+"""A status report: gathered during a reconcile, flushed once, nothing sent when nothing changed."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.api.times import rfc3339
+from fairlead.writes.decide import decide
+from fairlead.writes.elision import digest
+from fairlead.writes.errors import Superseded
+from fairlead.writes.view import Draft, MapView
+from fairlead.writes.writer import Memo, Writer, told
+
+STATUSES = ("True", "False", "Unknown")
+
+
+@dataclass
+class Report:
+    """What is to be said in status. The last word on a field or condition counts.
+
+    `generation` is that of the object which was reconciled; with `observed`, status.observedGeneration says it too.
+    """
+
+    generation: int
+    observed: bool = True
+    fields: dict[str, Any] = field(default_factory=dict)
+    conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def set(self, **fields: Any) -> None:
+        """Fields of status, each replaced whole. None takes a field away."""
+        self.fields.update(fields)
+
+    def condition(self, type: str, status: bool | str | None, reason: str, message: str = "") -> None:  # noqa: A002
+        """A condition. None is Unknown."""
+        word = status if isinstance(status, str) else "Unknown" if status is None else str(status)
+        if word not in STATUSES:
+            raise ValueError(f"a condition is True, False or Unknown, not {word!r}")
+        self.conditions[type] = {"status": word, "reason": reason, "message": message}
+
+
+async def flush(writer: Writer, kind: Kind, obj: Object, report: Report) -> Object:
+    """Write the report, in one request or none.
+
+    Guard: uid, each value that is replaced, the whole list when a condition is added, and observedGeneration, which
+    never goes back: raises Superseded when a newer generation has been reported. lastTransitionTime moves only when
+    the condition's status does; conditions and fields that the report does not name stay.
+    """
+    what = told(kind, obj.name, obj.namespace)
+    now = rfc3339(writer.world.clock.now())
+
+    def write(draft: Draft) -> None:
+        if report.observed:
+            theirs = draft.status.get("observedGeneration") or 0
+            if theirs > report.generation:
+                raise Superseded(what, report.generation, theirs)
+            draft.status["observedGeneration"] = report.generation
+        for name, value in report.fields.items():
+            if value is not None:
+                draft.status[name] = value
+            elif name in draft.status:
+                del draft.status[name]
+        for type_, said in report.conditions.items():
+            _set_condition(draft, what, type_, {**said, "observedGeneration": report.generation}, now)
+
+    # A server may drop a field that its schema does not have; the same report on the same version is not sent again.
+    memos = writer.remembered(kind, obj.name, obj.namespace)
+    said = digest([report.generation, report.observed, report.fields, report.conditions])
+    base = writer.newest(kind, obj)
+    memo = memos.get((writer.manager, "status"))
+    if memo and (memo.uid, memo.resource_version, memo.payload) == (base.uid, base.resource_version, said):
+        return base
+    decided = await decide(writer, kind, base, write)
+    after = decided.object
+    memos[writer.manager, "status"] = Memo(after.uid, after.resource_version, said, b"")
+    return after
+
+
+def _set_condition(draft: Draft, what: str, type_: str, said: dict[str, Any], now: str) -> None:
+    found = draft.condition(type_)
+    if found is None:
+        conditions = draft.status.get("conditions")
+        new = {"type": type_, **said, "lastTransitionTime": now}
+        if conditions is None:
+            draft.status["conditions"] = [new]
+        else:
+            conditions.append(new)
+        return
+    theirs = (found.unnoted if isinstance(found, MapView) else found.get)("observedGeneration") or 0
+    if theirs > said["observedGeneration"]:
+        raise Superseded(f"{what}, condition {type_}", said["observedGeneration"], theirs)
+    if found.get("status") != said["status"]:
+        found["lastTransitionTime"] = now
+    for key, value in said.items():
+        found[key] = value

@@ -1,0 +1,115 @@
+"""Who writes: a client, a field manager, and what this process remembers of its own writes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from fairlead.api.errors import NotFound
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.api.world import World
+from fairlead.client.client import Client
+from fairlead.writes.errors import Gone, Replaced
+from fairlead.writes.seen import Nothing, Seen
+
+Key = tuple[str, str, str | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """What came of the last apply to a name: which object it was, and what the payload became on it."""
+
+    uid: str
+    resource_version: str
+    payload: bytes  # digest of what was sent
+    outcome: bytes  # digest of what our fields were in the answer, as the server normalised them
+
+
+class Turns:
+    """Writes to one object go one after another, writes to different objects side by side."""
+
+    def __init__(self) -> None:
+        self._locks: dict[Key, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: Key) -> AsyncIterator[None]:
+        lock, waiting = self._locks.get(key) or (asyncio.Lock(), 0)
+        self._locks[key] = lock, waiting + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._locks.pop(key)
+            if waiting > 1:
+                self._locks[key] = lock, waiting - 1
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What every discipline needs. One a process; `named` gives another field manager that shares its memory.
+
+    Two Writers of one process on one server would not take turns, and would not know each other's writes.
+    """
+
+    client: Client
+    world: World
+    manager: str  # the field manager
+    seen: Seen = field(default_factory=Nothing)
+    turns: Turns = field(default_factory=Turns)
+    memos: dict[Key, dict[tuple[str, str], Memo]] = field(default_factory=dict)
+
+    def named(self, manager: str) -> "Writer":
+        return replace(self, manager=manager)
+
+    def turn(self, kind: Kind, name: str, namespace: str | None) -> AbstractAsyncContextManager[None]:
+        return self.turns.turn(key_of(kind, name, namespace))
+
+    def remembered(self, kind: Kind, name: str, namespace: str | None) -> dict[tuple[str, str], Memo]:
+        """What is remembered of that name, by field manager and subresource."""
+        return self.memos.setdefault(key_of(kind, name, namespace), {})
+
+    def newest(self, kind: Kind, obj: Object) -> Object:
+        """The object as the local view has it, if that still is the same one; else as it was given."""
+        cached = self.seen.peek(kind, obj.name, obj.namespace)
+        return cached if cached is not None and cached.uid == obj.uid else obj
+
+    async def live(self, kind: Kind, obj: Object) -> Object:
+        """The same object, read now. Raises Gone or Replaced when it is not there any more."""
+        try:
+            live = await self.client.get(kind, obj.name, obj.namespace)
+        except NotFound:
+            self.gone(kind, obj)
+            raise Gone(told(kind, obj.name, obj.namespace)) from None
+        if live.uid != obj.uid:
+            self.gone(kind, obj)
+            raise Replaced(told(kind, obj.name, obj.namespace))
+        return live
+
+    def wrote(self, kind: Kind, obj: Object) -> Object:
+        """Remember the answer of a write. The write that lets a deleting object go is the last of it."""
+        if over(obj):
+            self.gone(kind, obj)
+        else:
+            self.seen.wrote(kind, obj)
+        return obj
+
+    def gone(self, kind: Kind, obj: Object) -> None:
+        """The object of that uid is no more: forget it."""
+        self.memos.pop(key_of(kind, obj.name, obj.namespace), None)
+        self.seen.deleted(kind, obj.name, obj.namespace, obj.uid)
+
+
+def over(obj: Object) -> bool:
+    """Whether a server drops this object with the write that it answered: deleting, and nothing holds it back."""
+    held = obj.finalizers or (obj.kind == "Namespace" and obj.spec.get("finalizers"))
+    return obj.deleting and not held and not obj.metadata.get("deletionGracePeriodSeconds")
+
+
+def key_of(kind: Kind, name: str, namespace: str | None) -> Key:
+    return kind.group, kind.kind, namespace if kind.namespaced else None, name
+
+
+def told(kind: Kind, name: str, namespace: str | None) -> str:
+    """An object in words."""
+    return f"{kind.kind} {namespace}/{name}" if namespace else f"{kind.kind} {name}"

@@ -1,0 +1,228 @@
+"""A writer on a server, a wire that can be watched and cut, a local view that can be stale, and a kind to write."""
+
+import asyncio
+import contextlib
+import json
+from urllib.parse import urlencode
+
+from fairlead.api import errors, kinds
+from fairlead.api.builtin import ConfigMap, CustomResourceDefinition
+from fairlead.api.objects import Object
+from fairlead.api.world import World
+from fairlead.client.client import Client, PatchType
+from fairlead.writes import Writer
+
+MANAGER = "ours"
+WIDGET = kinds.kind("writes.fairlead.test/v1", "Widget")
+
+_TEXT, _INT = {"type": "string"}, {"type": "integer"}
+_KEYED = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": _TEXT, "hostname": _TEXT, "port": _INT, "mode": {"type": "string", "default": "plain"}},
+    },
+}
+_CONDITION = {
+    "type": "object",
+    "required": ["type"],
+    "properties": {
+        **dict.fromkeys(("type", "status", "reason", "message"), _TEXT),
+        "lastTransitionTime": {"type": "string", "format": "date-time"},
+        "observedGeneration": _INT,
+    },
+}
+_CONDITIONS = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+    "items": _CONDITION,
+}
+_SPEC = {
+    "size": _INT,
+    "note": _TEXT,
+    "fixed": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "is immutable"}]},
+    "listeners": _KEYED,
+    "tags": {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set"},
+    "lines": {"type": "array", "items": _TEXT},
+    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "options": {"type": "object", "additionalProperties": _TEXT},
+}
+_STATUS = {
+    "phase": _TEXT,
+    "observedGeneration": _INT,
+    "plan": {"type": "object", "properties": {"id": _TEXT, "steps": {"type": "array", "items": _TEXT}}},
+    "counts": {"type": "object", "additionalProperties": _INT},
+    "addresses": {"type": "array", "items": _TEXT},
+    "conditions": _CONDITIONS,
+}
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.writes.fairlead.test"},
+    "spec": {
+        "group": WIDGET.group,
+        "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "properties": _SPEC},
+                            "status": {"type": "object", "properties": _STATUS},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+class Wire:
+    """A transport that notes each request, lets another go first, and can lose answers."""
+
+    def __init__(self, transport):
+        self.transport = transport
+        self.sent = []  # (method, path with query, decoded body)
+        self.first = []  # coroutine functions; each goes once, before the next write
+        self.lost = 0  # so many answers of writes never arrive
+
+    async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
+        if method != "GET" and self.first:
+            await self.first.pop(0)()
+        answer = await self.transport.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
+        if not path.endswith(("/apis", "/api")):
+            where = f"{path}?{urlencode(query)}" if query else path
+            self.sent.append((method, where, json.loads(body) if body else None))
+        if method != "GET" and self.lost:
+            self.lost -= 1
+            raise ConnectionResetError("the answer was lost")
+        return answer
+
+    async def stream(self, path, **kwargs):
+        return await self.transport.stream(path, **kwargs)
+
+    async def close(self):
+        await self.transport.close()
+
+    @property
+    def writes(self):
+        return [method for method, _, _ in self.sent if method != "GET"]
+
+    @property
+    def reads(self):
+        return [method for method, _, _ in self.sent if method == "GET"]
+
+    def forget(self):
+        self.sent.clear()
+
+
+class View:
+    """A local view that is told only what the test wants: as stale as can be."""
+
+    def __init__(self):
+        self.objects = {}
+        self.decoded = 0
+
+    def put(self, kind, obj):
+        self.objects[kind.kind, obj.namespace, obj.name] = obj
+        return obj
+
+    def version(self, kind, name, namespace):
+        obj = self.objects.get((kind.kind, namespace, name))
+        return None if obj is None else (obj.uid, obj.resource_version)
+
+    def peek(self, kind, name, namespace):
+        self.decoded += 1
+        return self.objects.get((kind.kind, namespace, name))
+
+    def wrote(self, kind, obj):
+        self.put(kind, obj)
+
+    def deleted(self, kind, name, namespace, uid):
+        obj = self.objects.get((kind.kind, namespace, name))
+        if obj is not None and obj.uid == uid:
+            del self.objects[kind.kind, namespace, name]
+
+
+class Bench:
+    """What a test of a write needs: writers without and with a local view. `other` is someone else's client."""
+
+    def __init__(self, api, transport):
+        self.namespace = api.namespace
+        self.wire = Wire(transport)
+        self.world = World()
+        self.client = Client(self.wire, self.world)
+        self.other = Client(transport, self.world, user_agent="someone-else")
+        self.view = View()
+        self.writer = Writer(self.client, self.world, MANAGER)
+        self.cached = Writer(self.client, self.world, MANAGER, self.view)
+
+    async def widget(self, name="w", **fields):
+        """A widget that someone else made, as it is, without the traffic that made it."""
+        status = fields.pop("status", None)
+        made = await self.other.create(WIDGET(name, self.namespace, **fields), field_manager="maker")
+        if status is not None:
+            patch = {"status": status}
+            made = await self.merge(made, patch, subresource="status")
+        self.wire.forget()
+        return made
+
+    async def config_map(self, name="cm", **fields):
+        made = await self.other.create(ConfigMap(name, self.namespace, **fields), field_manager="maker")
+        self.wire.forget()
+        return made
+
+    async def merge(self, obj, patch, subresource=None, manager="someone"):
+        """Someone else's merge patch."""
+        return await self.other.patch(
+            self.kind_of(obj), obj.name, obj.namespace, patch,
+            type=PatchType.MERGE, subresource=subresource, field_manager=manager,
+        )  # fmt: skip
+
+    async def live(self, obj):
+        return await self.other.get(self.kind_of(obj), obj.name, obj.namespace)
+
+    async def exists(self, obj):
+        try:
+            return (await self.live(obj)).uid == obj.uid
+        except errors.NotFound:
+            return False
+
+    async def make_anew(self, obj):
+        """Someone else deletes the object and makes another one of that name."""
+        await self.other.delete(self.kind_of(obj), obj.name, obj.namespace)
+        again = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+        meta = {key: obj.metadata[key] for key in ("name", "namespace", "labels") if key in obj.metadata}
+        return await self.other.create(Object({**again, "metadata": meta}), field_manager="maker")
+
+    @staticmethod
+    def kind_of(obj):
+        return kinds.kind(obj.api_version, obj.kind)
+
+
+async def install(client):
+    """Serve the Widget kind."""
+    with contextlib.suppress(errors.AlreadyExists):
+        await client.create(CRD)
+    while True:
+        crd = Object(await client.get(CustomResourceDefinition, CRD["metadata"]["name"]))
+        if crd.is_true("Established"):
+            break
+        await asyncio.sleep(0.05)
+    while True:
+        try:
+            await client.list(WIDGET, "default")
+            return
+        except errors.ApiError:
+            await asyncio.sleep(0.05)

@@ -1,0 +1,281 @@
+"""A decision lands only on what it was made on. A test of a guard says which one it is that would be missed."""
+
+import asyncio
+import functools
+
+import pytest
+from workbench import WIDGET
+
+from fairlead.api.errors import Invalid
+from fairlead.writes import Gone, Impure, NotNamed, Replaced, Undecided, Untestable, WriteError, decide
+
+
+def plan(draft, made="ours"):
+    """The double plan: whoever sees none makes one."""
+    if draft.status.get("plan"):
+        return draft.status["plan"]["id"]
+    draft.status["plan"] = {"id": made, "steps": ["a"]}
+    return made
+
+
+async def test_a_decision_is_one_request(bench):
+    widget = await bench.widget(spec={"size": 1})
+    decided = await decide(bench.writer, WIDGET, widget, plan)
+    assert (decided.result, decided.changed) == ("ours", True)
+    assert decided.object.status["plan"] == {"id": "ours", "steps": ["a"]}
+    assert bench.wire.writes == ["PATCH"]
+    assert bench.wire.reads == []
+
+
+async def test_a_decision_to_change_nothing_sends_nothing(bench):
+    widget = await bench.widget(status={"plan": {"id": "theirs"}})
+    decided = await decide(bench.writer, WIDGET, widget, plan)
+    assert (decided.result, decided.changed) == ("theirs", False)
+    assert bench.wire.sent == []
+
+
+async def test_the_other_plan_is_seen_and_kept(bench):
+    """Guard: the absence that is filled, with status already there."""
+    widget = await bench.widget(status={"phase": "Old"})
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"plan": {"id": "theirs"}}}, "status")]
+    decided = await decide(bench.writer, WIDGET, widget, plan)
+    assert decided.result == "theirs"
+    assert (await bench.live(widget)).status["plan"] == {"id": "theirs"}
+
+
+async def test_the_other_plan_is_seen_and_kept_where_status_was_missing(bench):
+    """Guard: the absence at its first missing ancestor."""
+    widget = await bench.widget()
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"plan": {"id": "theirs"}}}, "status")]
+    assert (await decide(bench.writer, WIDGET, widget, plan)).result == "theirs"
+    assert (await bench.live(widget)).status == {"plan": {"id": "theirs"}}
+
+
+async def test_what_was_read_is_guarded_though_it_is_not_written(bench):
+    """Guard: the test of a value that was read."""
+    widget = await bench.widget(spec={"size": 1})
+
+    def phase(draft):
+        draft.status["phase"] = "Big" if draft.spec["size"] > 5 else "Small"
+
+    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"size": 9}})]
+    decided = await decide(bench.writer, WIDGET, widget, phase)
+    assert decided.object.status["phase"] == "Big"
+
+
+async def test_an_absence_that_was_read_is_guarded_though_it_is_not_filled(bench):
+    """Guard: the test of an absence that was read."""
+    widget = await bench.widget(spec={"size": 1})
+
+    def phase(draft):
+        draft.status["phase"] = "Noted" if "note" in draft.spec else "Plain"
+
+    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"note": "x"}})]
+    assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "Noted"
+
+
+async def test_an_item_that_was_looked_for_in_vain_is_guarded(bench):
+    """Guard: the test of a list that was read to its end."""
+    widget = await bench.widget(spec={"listeners": [{"name": "a", "port": 1}]})
+
+    def phase(draft):
+        found = any(listener["name"] == "b" for listener in draft.spec["listeners"])
+        draft.status["phase"] = "B" if found else "None"
+
+    both = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
+    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"listeners": both}})]
+    assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "B"
+
+
+async def test_that_a_map_is_there_is_guarded_without_what_is_in_it(bench):
+    """Guard: the test of presence; a change inside the map must not disturb, its removal must."""
+    widget = await bench.widget(spec={"options": {"a": "1"}})
+
+    def phase(draft):
+        draft.status["phase"] = "Options" if draft["spec"].get("options") is not None else "None"
+
+    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": {"b": "2"}}})]
+    assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "Options"
+    assert bench.wire.writes == ["PATCH"]
+    widget = await bench.merge(widget, {"status": {"phase": "Old"}}, "status")
+    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": None}})]
+    assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "None"
+
+
+async def test_a_replaced_value_is_guarded_though_it_was_not_read(bench):
+    """Guard: the test of a value that is replaced. Both set it blindly; the later one must know of the other."""
+    widget = await bench.widget(status={"phase": "Old"})
+
+    def blind(draft):
+        draft.status["phase"] = "Ours"
+
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"phase": "Theirs"}}, "status")]
+    await decide(bench.writer, WIDGET, widget, blind)
+    seen = [body for method, _, body in bench.wire.sent if method == "PATCH"]
+    assert [patch[1]["value"] for patch in seen] == ["Old", "Theirs"]
+
+
+async def test_unrelated_writers_do_not_disturb(bench):
+    widget = await bench.widget(spec={"size": 1}, status={"phase": "Old"})
+
+    async def foreign():
+        await bench.merge(widget, {"metadata": {"labels": {"x": "y"}, "annotations": {"a": "b"}}, "spec": {"size": 2}})
+        await bench.merge(widget, {"status": {"phase": "New", "conditions": [{"type": "X"}]}}, "status")
+
+    bench.wire.first = [foreign]
+    assert (await decide(bench.writer, WIDGET, widget, plan)).result == "ours"
+    assert bench.wire.writes == ["PATCH"]
+
+
+async def test_an_object_made_anew_is_another_one(bench):
+    """Guard: uid. The new object has what the decision read, and still must not get it."""
+    widget = await bench.widget(spec={"size": 1})
+    await bench.make_anew(widget)
+    with pytest.raises(Replaced, match="look again"):
+        await decide(bench.writer, WIDGET, widget, plan)
+    assert "status" not in await bench.live(widget)
+
+
+async def test_a_deleted_object_is_gone(bench):
+    widget = await bench.widget()
+    await bench.other.delete(WIDGET, widget.name, widget.namespace)
+    with pytest.raises(Gone):
+        await decide(bench.writer, WIDGET, widget, plan)
+
+
+async def test_a_lost_answer_is_looked_up_not_repeated(bench):
+    widget = await bench.widget()
+    bench.wire.lost = 1
+    decided = await decide(bench.writer, WIDGET, widget, functools.partial(plan, made="first"))
+    assert decided.result == "first"
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET"]
+
+
+async def test_values_that_python_spells_otherwise_than_go_can_be_guarded(bench):
+    odd = {"url": "x?a=1&b=<2>", "sep": "\u2028\u2029", "text": "ü\u00a0\U0001f600", "quote": 'a"\\\n\t/'}
+    widget = await bench.widget(spec={"free": {**odd, "small": 1e-7, "float": 1.5, "big": 2**53}})
+
+    def copy_all(draft):
+        draft.status["phase"] = str(draft.spec["free"].plain())
+
+    await decide(bench.writer, WIDGET, widget, copy_all)
+    assert bench.wire.writes == ["PATCH"]
+
+
+async def test_a_guard_that_fails_although_it_holds_is_reported(bench, monkeypatch):
+    """A test that can never pass must not be taken for a conflict and tried for ever."""
+    widget = await bench.widget(spec={"note": "a&b"}, status={"phase": "Old"})
+    real = bench.client.patch
+
+    async def misspelt(kind, name, namespace, patch, **options):
+        spoilt = [{**op, "value": "a+b"} if op.get("value") == "a&b" else op for op in patch]
+        return await real(kind, name, namespace, spoilt, **options)
+
+    monkeypatch.setattr(bench.client, "patch", misspelt)
+
+    def phase(draft):
+        draft.status["phase"] = draft.spec["note"]
+
+    with pytest.raises(Untestable, match="/spec/note"):
+        await decide(bench.writer, WIDGET, widget, phase)
+    assert bench.wire.writes == ["PATCH", "PATCH"]
+
+
+async def test_a_schema_error_is_an_error_not_a_conflict(bench):
+    widget = await bench.widget()
+
+    def wrong(draft):
+        draft.status["phase"] = 5
+
+    with pytest.raises(Invalid, match="phase"):
+        await decide(bench.writer, WIDGET, widget, wrong)
+    assert bench.wire.writes == ["PATCH"]
+
+
+async def test_a_crowd_on_the_very_field_ends_in_an_error(bench):
+    widget = await bench.widget(status={"phase": "0"})
+
+    def count(draft):
+        draft.status["phase"] = str(int(draft.status["phase"]) + 1)
+
+    async def interfere():
+        bench.wire.first = [interfere]
+        live = await bench.live(widget)
+        await bench.merge(widget, {"status": {"phase": str(int(live.status["phase"]) + 1)}}, "status")
+
+    bench.wire.first = [interfere]
+    with pytest.raises(Undecided, match="16 times"):
+        await decide(bench.writer, WIDGET, widget, count)
+
+
+async def test_decisions_of_one_process_take_turns(bench):
+    """Guard: turns. Without them the ten would fail each other's tests and read live."""
+    widget = await bench.widget(status={"phase": "0"})
+    bench.view.put(WIDGET, widget)
+
+    def count(draft):
+        draft.status["phase"] = str(int(draft.status["phase"]) + 1)
+
+    await asyncio.gather(*(decide(bench.cached, WIDGET, widget, count) for _ in range(10)))
+    assert (await bench.live(widget)).status["phase"] == "10"
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 10
+
+
+async def test_status_and_spec_are_two_decisions(bench):
+    widget = await bench.widget()
+
+    def both(draft):
+        draft.spec["size"] = 1
+        draft.status["phase"] = "x"
+
+    with pytest.raises(WriteError, match="two decisions"):
+        await decide(bench.writer, WIDGET, widget, both)
+
+
+async def test_spec_is_written_at_the_main_endpoint(bench):
+    widget = await bench.widget(spec={"note": "n"})
+    await decide(bench.writer, WIDGET, widget, lambda draft: draft.spec.update(size=4))
+    assert (await bench.live(widget)).spec == {"note": "n", "size": 4}
+
+
+async def test_only_named_fields_may_change(bench):
+    widget = await bench.widget(spec={"size": 1, "note": "n"})
+
+    def change(draft):
+        draft.spec["note"] = "m"
+
+    with pytest.raises(NotNamed, match="/spec/note"):
+        await decide(bench.writer, WIDGET, widget, change, only=["spec.size"])
+    await decide(bench.writer, WIDGET, widget, change, only=["spec.note"])
+    assert (await bench.live(widget)).spec == {"size": 1, "note": "m"}
+
+
+async def test_functions_that_are_not_pure_are_refused(bench):
+    widget = await bench.widget()
+    counter, plans = iter(range(100)), []
+
+    def random(draft):
+        draft.status["phase"] = str(next(counter))
+
+    def collects(draft):
+        plans.append("x")
+        draft.status["phase"] = "x"
+
+    async def waits(draft):
+        draft.status["phase"] = "x"
+
+    for function, said in (random, "different changes"), (collects, "changes plans"), (waits, "coroutine"):
+        with pytest.raises(Impure, match=said):
+            await decide(bench.writer, WIDGET, widget, function)
+    assert bench.wire.sent == []
+
+
+async def test_what_a_function_hands_out_is_plain_and_guarded(bench):
+    widget = await bench.widget(spec={"options": {"a": "1"}}, status={"phase": "Old"})
+
+    def function(draft):
+        draft.status["phase"] = "New"
+        return {"options": draft.spec["options"]}
+
+    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": {"a": "2"}}})]
+    assert (await decide(bench.writer, WIDGET, widget, function)).result == {"options": {"a": "2"}}

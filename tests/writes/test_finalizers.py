@@ -1,0 +1,82 @@
+"""Only our own entry, and never on an object that is being deleted."""
+
+import pytest
+from workbench import WIDGET
+
+from fairlead.writes import Deleting, Replaced, finalizers
+
+OURS, THEIRS = "fairlead.test/ours", "fairlead.test/theirs"
+
+
+async def held(bench, *entries):
+    widget = await bench.widget()
+    return await bench.merge(widget, {"metadata": {"finalizers": list(entries)}})
+
+
+async def test_an_add_is_one_request_and_none_when_it_is_on(bench):
+    widget = await finalizers.add(bench.writer, WIDGET, await bench.widget(), OURS)
+    assert widget.finalizers == [OURS]
+    assert bench.wire.writes == ["PATCH"]
+    await finalizers.add(bench.writer, WIDGET, widget, OURS)
+    assert bench.wire.writes == ["PATCH"]
+
+
+async def test_an_add_keeps_a_foreign_entry_that_came_meanwhile(bench):
+    """Guard: the list as seen (here: its absence)."""
+    widget = await bench.widget()
+    await bench.merge(widget, {"metadata": {"finalizers": [THEIRS]}})
+    assert (await finalizers.add(bench.writer, WIDGET, widget, OURS)).finalizers == [THEIRS, OURS]
+
+
+async def test_a_removal_from_a_stale_copy_keeps_a_foreign_entry(bench):
+    """Guard: the list as seen."""
+    widget = await held(bench, OURS)
+    await bench.merge(widget, {"metadata": {"finalizers": [OURS, THEIRS]}})
+    await finalizers.remove(bench.writer, WIDGET, widget, OURS)
+    assert (await bench.live(widget)).finalizers == [THEIRS]
+
+
+async def test_removing_the_last_lets_a_deleting_object_go_and_tells_the_view(bench):
+    widget = bench.view.put(WIDGET, await held(bench, OURS))
+    await bench.other.delete(WIDGET, widget.name, widget.namespace)
+    await finalizers.remove(bench.cached, WIDGET, widget, OURS)
+    assert not await bench.exists(widget)
+    assert bench.view.objects == {}
+
+
+async def test_a_deleting_object_gets_no_finalizer(bench):
+    """Guard: that nobody deletes it. The copy does not know of the deletion yet."""
+    widget = await held(bench, THEIRS)
+    await bench.other.delete(WIDGET, widget.name, widget.namespace)
+    with pytest.raises(Deleting):
+        await finalizers.add(bench.writer, WIDGET, widget, OURS)
+    assert (await bench.live(widget)).finalizers == [THEIRS]
+
+
+async def test_an_object_made_anew_keeps_its_finalizer(bench):
+    """Guard: uid."""
+    widget = await held(bench, OURS)
+    await bench.merge(widget, {"metadata": {"finalizers": None}})
+    new = await bench.make_anew(widget)
+    await bench.merge(new, {"metadata": {"finalizers": [OURS]}})
+    await finalizers.remove(bench.writer, WIDGET, widget, OURS)
+    assert (await bench.live(new)).finalizers == [OURS]
+    with pytest.raises(Replaced):
+        await finalizers.add(bench.writer, WIDGET, widget, THEIRS)
+
+
+async def test_a_removal_of_what_is_gone_is_done(bench):
+    widget = await held(bench, OURS)
+    await bench.merge(widget, {"metadata": {"finalizers": None}})
+    await bench.other.delete(WIDGET, widget.name, widget.namespace)
+    await finalizers.remove(bench.writer, WIDGET, widget, OURS)
+
+
+async def test_duplicates_of_ours_go_together(bench):
+    """A server stores duplicates that a JSON patch or a create made."""
+    made = await bench.other.create(
+        {**WIDGET("dup", bench.namespace), "metadata": {
+            "name": "dup", "namespace": bench.namespace, "finalizers": [OURS, THEIRS, OURS]}}
+    )  # fmt: skip
+    await finalizers.remove(bench.writer, WIDGET, made, OURS)
+    assert (await bench.live(made)).finalizers == [THEIRS]

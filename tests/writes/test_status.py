@@ -1,0 +1,146 @@
+"""One flush, stable times, nothing of others touched, nothing sent when nothing changed."""
+
+import pytest
+from workbench import WIDGET
+
+from fairlead.api.world import World
+from fairlead.writes import Report, Superseded, Writer, status
+
+
+class Clock:
+    def __init__(self):
+        self.seconds = 1_000_000_000.0
+
+    def now(self):
+        self.seconds += 60
+        return self.seconds
+
+    def monotonic(self):
+        return self.seconds
+
+
+@pytest.fixture
+def writer(bench):
+    return Writer(bench.client, World(Clock()), "ours", bench.view)
+
+
+def ready(generation=1, value=True, message="fine", **fields):
+    report = Report(generation)
+    report.condition("Ready", value, "Because", message)
+    report.set(**fields)
+    return report
+
+
+async def test_a_first_report_is_one_request(bench, writer):
+    widget = await bench.widget()
+    after = await status.flush(writer, WIDGET, widget, ready(addresses=["a"]))
+    assert after.status["addresses"] == ["a"]
+    assert after.status["observedGeneration"] == 1
+    assert after.is_true("Ready")
+    assert bench.wire.writes == ["PATCH"]
+
+
+async def test_the_same_report_sends_nothing(bench, writer):
+    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(phase="P"))
+    bench.wire.forget()
+    again = await status.flush(writer, WIDGET, widget, ready(phase="P"))
+    assert again.resource_version == widget.resource_version
+    assert bench.wire.sent == []
+
+
+async def test_a_report_that_says_what_is_there_sends_nothing_after_a_restart(bench, writer):
+    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(phase="P"))
+    bench.wire.forget()
+    await status.flush(Writer(bench.client, World(Clock()), "ours"), WIDGET, widget, ready(phase="P"))
+    assert bench.wire.sent == []
+
+
+async def test_a_transition_moves_the_time_and_nothing_else_does(bench, writer):
+    widget = await status.flush(writer, WIDGET, await bench.widget(), ready())
+    first = widget.condition("Ready")["lastTransitionTime"]
+    widget = await status.flush(writer, WIDGET, widget, ready(message="still fine"))
+    assert widget.condition("Ready")["lastTransitionTime"] == first
+    widget = await status.flush(writer, WIDGET, widget, ready(value=False))
+    assert widget.condition("Ready")["lastTransitionTime"] > first
+
+
+async def test_others_conditions_and_fields_stay_and_do_not_disturb(bench, writer):
+    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(phase="P"))
+    foreign = [*widget.status["conditions"], {"type": "Theirs", "status": "True"}]
+    bench.wire.forget()
+    bench.wire.first = [
+        lambda: bench.merge(widget, {"status": {"conditions": foreign, "counts": {"x": 1}}}, subresource="status")
+    ]
+    after = await status.flush(writer, WIDGET, widget, ready(value=False, phase="Q"))
+    assert bench.wire.writes == ["PATCH"]
+    assert after.is_true("Theirs")
+    assert not after.is_true("Ready")
+    assert (after.status["counts"], after.status["phase"]) == ({"x": 1}, "Q")
+
+
+async def test_an_added_condition_keeps_one_that_came_meanwhile(bench, writer):
+    """Guard: the test of the whole list when a condition is added."""
+    widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}]})
+    both = [{"type": "B", "status": "True"}, {"type": "A", "status": "True"}]
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": both}}, subresource="status")]
+    after = await status.flush(writer, WIDGET, widget, ready())
+    assert {condition["type"] for condition in after.status["conditions"]} == {"A", "B", "Ready"}
+
+
+async def test_a_condition_is_found_again_where_another_moved_it(bench, writer):
+    """Guard: the test of the type at the place that is written."""
+    widget = await status.flush(writer, WIDGET, await bench.widget(), ready())
+    ours = widget.status["conditions"][0]
+    moved = [{"type": "B", "status": "True"}, ours]
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": moved}}, subresource="status")]
+    after = await status.flush(writer, WIDGET, widget, ready(value=False))
+    assert [(c["type"], c["status"]) for c in after.status["conditions"]] == [("B", "True"), ("Ready", "False")]
+
+
+async def test_a_replaced_value_is_looked_at_again(bench, writer):
+    """Guard: the test of each value that is replaced."""
+    widget = await bench.widget(status={"phase": "Old"})
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"phase": "Theirs"}}, subresource="status")]
+    await status.flush(writer, WIDGET, widget, ready(phase="Ours"))
+    assert bench.wire.writes == ["PATCH", "PATCH"]
+
+
+async def test_a_newer_generation_is_never_reported_over(bench, writer):
+    """Guard: observedGeneration never goes back, though only the live copy shows that it would."""
+    widget = await bench.widget(status={"observedGeneration": 1, "phase": "Old"})
+    newer = {"status": {"observedGeneration": 2, "phase": "Newer"}}
+    bench.wire.first = [lambda: bench.merge(widget, newer, subresource="status")]
+    with pytest.raises(Superseded, match="generation 2"):
+        await status.flush(writer, WIDGET, widget, ready(1, phase="Older"))
+    assert (await bench.live(widget)).status == newer["status"]
+
+
+async def test_a_field_is_taken_away(bench, writer):
+    widget = await bench.widget(status={"phase": "Old", "addresses": ["a"]})
+    report = Report(1)
+    report.set(addresses=None)
+    after = await status.flush(writer, WIDGET, widget, report)
+    assert after.status == {"phase": "Old", "observedGeneration": 1}
+
+
+async def test_a_field_that_the_schema_drops_is_not_sent_again_and_again(bench, writer):
+    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(unknown="x"))
+    assert "unknown" not in widget.status
+    bench.wire.forget()
+    await status.flush(writer, WIDGET, widget, ready(unknown="x"))
+    assert bench.wire.sent == []
+
+
+async def test_two_new_conditions_and_a_changed_one_are_one_request(bench, writer):
+    widget = await status.flush(writer, WIDGET, await bench.widget(), ready())
+    bench.wire.forget()
+    report = ready(value=False)
+    report.condition("B", None, "R")
+    report.condition("A", True, "R")
+    after = await status.flush(writer, WIDGET, widget, report)
+    assert [(c["type"], c["status"]) for c in after.status["conditions"]] == [
+        ("Ready", "False"),
+        ("B", "Unknown"),
+        ("A", "True"),
+    ]
+    assert bench.wire.writes == ["PATCH"]
