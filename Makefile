@@ -33,6 +33,9 @@ check: $(STAMP) ## format, lint, types, layers
 	@echo "mypy --strict" && $(BIN)/mypy
 	@echo "import-linter" && $(BIN)/lint-imports
 
+real: ## build a real kube-apiserver, once, for the other half of the tests
+	@tools/real/build
+
 format: $(STAMP) ## put the code into shape
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
 

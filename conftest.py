@@ -6,11 +6,16 @@ summary says so in one line; FAIRLEAD_REQUIRE_REAL=1 makes it a failure.
 """
 
 import itertools
+import json
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import pytest
 
+from fairlead.client.credentials import Static
+from fairlead.client.http import Cluster, HttpTransport
+from fairlead.client.transport import Transport
 from fairlead.testing import real
 
 _numbers = itertools.count(1)
@@ -23,8 +28,15 @@ class Api:
     name: str
     url: str
     token: str
-    ca_data: str
+    ca_data: bytes
     namespace: str
+    open: Callable[[], Transport]
+    opened: list[Transport] = field(default_factory=list)
+
+    def transport(self) -> Transport:
+        """A new way in, closed with the test."""
+        self.opened.append(self.open())
+        return self.opened[-1]
 
 
 @pytest.fixture(scope="session")
@@ -35,15 +47,26 @@ def real_server():
 
 
 @pytest.fixture(params=[pytest.param("real", marks=pytest.mark.real)])
-def api(request):
+async def api(request):
     """Each server in turn, with a fresh namespace."""
     only = request.node.get_closest_marker("only")
     if only and only.args[0] != request.param:
         pytest.skip(f"on the {only.args[0]} server only: {only.kwargs['reason']}")
-    namespace = f"test-{next(_numbers)}"
     server = request.getfixturevalue("real_server")
-    server.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-    return Api("real", server.url, server.token, server.ca_data, namespace)
+    api = Api("real", server.url, server.token, server.ca_data, f"test-{next(_numbers)}", lambda: _http(server))
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": api.namespace}}
+    headers = {"Content-Type": "application/json"}
+    answer = await api.transport().request(
+        "POST", "/api/v1/namespaces", headers=headers, body=json.dumps(namespace).encode()
+    )
+    assert answer.status == 201, answer.body
+    yield api
+    for transport in api.opened:
+        await transport.close()
+
+
+def _http(server):
+    return HttpTransport(Cluster(server.url, server.ca_data), Static.token(server.token))
 
 
 def pytest_configure(config):

@@ -94,6 +94,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     subprocess.run(["/bin/sh", "-c", gone, "sh", folder, *pids], check=True, timeout=30)
 
 
-def test_a_test_that_takes_api_gets_a_namespace_of_its_own(api):
-    assert api.namespace
+async def test_a_test_that_takes_api_gets_a_namespace_of_its_own(api):
+    answer = await api.transport().request("GET", f"/api/v1/namespaces/{api.namespace}")
+    assert answer.status == 200
     assert api.url.startswith("https://127.0.0.1:")

@@ -138,3 +138,7 @@ def may_have_happened(error: BaseException) -> bool:
     while cause is not None and not isinstance(cause, Unknown):
         cause = cause.__cause__
     return cause is not None
+
+
+class UserError(Exception):
+    """Something that the person at the keyboard can put right. The message is one line and says how."""

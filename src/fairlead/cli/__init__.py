@@ -3,9 +3,20 @@
 import click
 
 from fairlead import __version__
+from fairlead.cli.shell import LazyGroup
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("fairlead.cli.serve:serve", "serve the Kubernetes API from memory"),
+}
+"""Subcommand -> (where it is, its line in the help). In the order of the help."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "FAIRLEAD"})
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "FAIRLEAD", "max_content_width": 80},
+    epilog="Each option has a twin in the environment: FAIRLEAD_RUN_NAMESPACE for 'fairlead run --namespace'.",
+)
 @click.version_option(__version__, "-V", "--version", prog_name="fairlead")
 def main() -> None:
     """Kubernetes controllers that never fight over what they write."""

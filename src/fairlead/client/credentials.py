@@ -1,14 +1,16 @@
 """Who we are to a server: tokens and certificates, read again when they rotate. None of it is ever printed."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from fairlead.api.world import World
+from fairlead.client.transport import NotSent
 
 
-class CredentialsError(Exception):
-    """Credentials cannot be had. One line, with the remedy."""
+class CredentialsError(NotSent):
+    """Credentials cannot be had, so nothing was sent. One line, with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +18,13 @@ class Identity:
     """What one request presents. The secrets stay out of `repr`."""
 
     authorization: str | None = field(default=None, repr=False)
-    certificate: bytes | None = None  # PEM
+    certificate: bytes | None = field(default=None, repr=False)  # PEM
     key: bytes | None = field(default=None, repr=False)  # PEM
+    impersonate: tuple[tuple[str, str], ...] = ()  # headers; a name may come twice
+
+    @classmethod
+    def bearer(cls, token: str) -> "Identity":
+        return cls(authorization=f"Bearer {token}")
 
 
 class Credentials(Protocol):
@@ -38,7 +45,7 @@ class Static:
 
     @classmethod
     def token(cls, token: str) -> "Static":
-        return cls(Identity(authorization=f"Bearer {token}"))
+        return cls(Identity.bearer(token))
 
     async def identity(self) -> Identity:
         return self.present
@@ -47,33 +54,74 @@ class Static:
         pass
 
 
-class TokenFile:
-    """A bearer token in a file that someone rotates."""
+class RotatedFile:
+    """A small file that someone rotates: read again when what we know of it is ten seconds old.
 
-    # A kubelet rotates at 80 % of a lifetime of at least ten minutes; looking every ten seconds is never too late.
+    A kubelet rotates tokens at 80 % of a lifetime of at least ten minutes, so that is never too late.
+    """
+
     FRESH = 10.0
 
     def __init__(self, path: Path, world: World) -> None:
-        self._path = path
+        self.path = path
         self._world = world
-        self._identity: Identity | None = None
+        self._content: bytes | None = None
         self._read_at = 0.0
 
-    async def identity(self) -> Identity:
+    def content(self) -> bytes:
         now = self._world.clock.monotonic()
-        if self._identity is None or now - self._read_at >= self.FRESH:
-            self._identity, self._read_at = self._read(), now
-        return self._identity
+        if self._content is None or now - self._read_at >= self.FRESH:
+            try:
+                self._content, self._read_at = self.path.read_bytes(), now
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                raise CredentialsError(f"cannot read {self.path} ({reason}): put the credentials there") from error
+        return self._content
+
+    def forget(self) -> None:
+        self._content = None
+
+
+class TokenFile:
+    """A bearer token in a file."""
+
+    def __init__(self, path: Path, world: World) -> None:
+        self._file = RotatedFile(path, world)
+
+    async def identity(self) -> Identity:
+        token = self._file.content().decode(errors="replace").strip()
+        if not token or not token.isascii() or not token.isprintable():
+            raise CredentialsError(f"{self._file.path} holds no bearer token: write one into it")
+        return Identity.bearer(token)
 
     def refused(self, identity: Identity) -> None:
-        if self._identity is identity:
-            self._identity = None
+        self._file.forget()
 
-    def _read(self) -> Identity:
-        try:
-            token = self._path.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise CredentialsError(f"cannot read the token file {self._path} ({error}): is it mounted?") from error
-        if not token or not token.isprintable():
-            raise CredentialsError(f"the token file {self._path} holds no token: write one into it")
-        return Identity(authorization=f"Bearer {token}")
+
+class WithCertificate:
+    """Other credentials plus a client certificate, asked for anew at each request."""
+
+    def __init__(self, inner: Credentials, certificate: Callable[[], bytes], key: Callable[[], bytes]) -> None:
+        self._inner = inner
+        self._certificate = certificate
+        self._key = key
+
+    async def identity(self) -> Identity:
+        return replace(await self._inner.identity(), certificate=self._certificate(), key=self._key())
+
+    def refused(self, identity: Identity) -> None:
+        self._inner.refused(identity)
+
+
+class Impersonating:
+    """Other credentials, acting as someone else: never without these headers."""
+
+    def __init__(self, inner: Credentials, headers: tuple[tuple[str, str], ...]) -> None:
+        self._inner = inner
+        self._headers = headers
+
+    async def identity(self) -> Identity:
+        return replace(await self._inner.identity(), impersonate=self._headers)
+
+    def refused(self, identity: Identity) -> None:
+        self._inner.refused(identity)

@@ -22,7 +22,9 @@ from typing import Any
 import msgspec
 
 from fairlead.api.errors import ApiError, ServerTimeout, Timeout, Unknown
+from fairlead.api.text import printable
 from fairlead.api.world import World
+from fairlead.client.credentials import CredentialsError
 from fairlead.client.transport import NotSent, Response, Stream, Transport
 
 log = logging.getLogger("fairlead.client")
@@ -94,7 +96,7 @@ class Exchange:
             try:
                 response = await self._once(request)
             except OSError as error:
-                if request.writes or isinstance(error, TimeoutError) or attempt >= ATTEMPTS:
+                if request.writes or isinstance(error, TimeoutError | CredentialsError) or attempt >= ATTEMPTS:
                     raise
                 wait = FIRST_WAIT * 2**attempt * self._world.random.random()
             else:
@@ -212,11 +214,6 @@ def error_of(response: Response | _Refused) -> ApiError:
     if retry_after.isdecimal() and not details.get("retryAfterSeconds"):
         status = {**status, "details": {**details, "retryAfterSeconds": int(retry_after)}}
     return ApiError.of(status, response.status)
-
-
-def printable(text: str) -> str:
-    """`text` without what could move a terminal's cursor or forge a log line."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _quote(response: Response | _Refused) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,10 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
+from fairlead.client.access import Cluster
 from fairlead.client.credentials import Credentials, CredentialsError, Identity, Static
 from fairlead.client.transport import NotSent
 
@@ -19,17 +22,6 @@ CONNECT = 10.0  # seconds for name, TCP and TLS: a server that is there answers 
 IDLE = 30.0  # seconds an unused connection is kept; servers close theirs after 90, and a write must not meet that
 KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # a dead peer is noticed in half a minute
 READ = 2**20  # bytes buffered of a stream before the socket waits
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Where a server is and how it proves who it is."""
-
-    server: str
-    ca_data: bytes | None = None  # PEM; without it, what the system trusts
-    insecure: bool = False
-    tls_server_name: str | None = None
-    proxy_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +66,11 @@ class HttpTransport:
         self._cluster = cluster
         self._base = cluster.server.rstrip("/")
         self._tls = url.scheme == "https"
+        # Taken apart, since aiohttp's errors quote the address.
+        proxy = URL(cluster.proxy_url or "")
+        secret = b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
+        self._proxy_headers = {"Proxy-Authorization": f"Basic {secret}"} if proxy.user else None
+        self._proxy = proxy.with_user(None) if cluster.proxy_url else None
         self._credentials: Credentials = credentials or Static()
         self._context: ssl.SSLContext | None = None
         self._context_for: tuple[bytes | None, bytes | None] | None = None
@@ -127,12 +124,10 @@ class HttpTransport:
         headers: Mapping[str, str] | None,
         body: bytes | None,
     ) -> aiohttp.ClientResponse:
-        try:
-            identity = await self._credentials.identity()
-            context = self._context_of(identity)
-        except CredentialsError as error:
-            raise NotSent(str(error)) from error
-        sent = dict(headers or {})
+        identity = await self._credentials.identity()
+        context = self._context_of(identity)
+        sent = CIMultiDict(headers or {})
+        sent.extend(identity.impersonate)
         if identity.authorization:
             sent["Authorization"] = identity.authorization
         url = self._base + path + (f"?{urlencode(query)}" if query else "")
@@ -144,7 +139,8 @@ class HttpTransport:
             allow_redirects=False,
             ssl=context if context is not None else True,
             server_hostname=self._cluster.tls_server_name if self._tls else None,
-            proxy=self._cluster.proxy_url,
+            proxy=self._proxy,
+            proxy_headers=self._proxy_headers,
         )
         if response.status == 401:
             self._credentials.refused(identity)
@@ -236,6 +232,11 @@ async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerTy
 
 def _lost(error: aiohttp.ClientError) -> OSError:
     """What happened to the request, in the words of Transport."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return NotSent(
+            f"cannot connect: the certificate of {error.host}:{error.port} is not to be trusted "
+            f"({error.certificate_error}): check certificate-authority(-data) and tls-server-name"
+        )
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.ClientHttpProxyError):
         return NotSent(f"cannot connect: {error}")
     return ConnectionResetError(str(error) or type(error).__name__)

@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairlead.api.errors import UserError
 from fairlead.api.world import World
 
 VERSION = "v1.36.4"
@@ -29,7 +30,7 @@ START_SECONDS = 60.0
 """How long one start may take; 2 to 5 seconds are usual, a busy machine takes longer."""
 
 
-class RealServerError(Exception):
+class RealServerError(UserError):
     """A real server could not be found or started; the message says what to do."""
 
 
@@ -75,7 +76,7 @@ class RealServer:
     def __init__(self, world: World | None = None) -> None:
         self.token = (world or World()).uid()
         self.url = ""
-        self.ca_data = ""
+        self.ca_data = b""
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-real-"))
         self._processes: list[subprocess.Popen[bytes]] = []
         self._keepers: list[subprocess.Popen[bytes]] = []
@@ -114,14 +115,14 @@ class RealServer:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
         )
-        context = ssl.create_default_context(cadata=self.ca_data)
+        context = ssl.create_default_context(cadata=self.ca_data.decode())
         with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310
             return bytes(answer.read())
 
     def kubeconfig(self) -> Path:
         """A kubeconfig for this server, mode 0600, removed with it. Written as JSON, which is YAML."""
         path = self._folder / "kubeconfig"
-        cluster = {"server": self.url, "certificate-authority-data": base64.b64encode(self.ca_data.encode()).decode()}
+        cluster = {"server": self.url, "certificate-authority-data": base64.b64encode(self.ca_data).decode()}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -208,7 +209,7 @@ class RealServer:
                     raise RealServerError(f"{_name(process)} ended while starting: {self._log_end(process)}")
             if certificate.exists():
                 # The server signs its own certificate and appends the CA that it made for it.
-                self.ca_data = "-----BEGIN" + certificate.read_text().rpartition("-----BEGIN")[2]
+                self.ca_data = b"-----BEGIN" + certificate.read_bytes().rpartition(b"-----BEGIN")[2]
                 if self._is_ready():
                     return
         raise RealServerError(f"no ready server after {START_SECONDS:.0f} s: {self._log_end(processes[-1])}")

@@ -23,6 +23,7 @@ class Node:
         "default",
         "embedded",
         "fields",
+        "format",
         "go",
         "int_or_string",
         "items",
@@ -32,6 +33,7 @@ class Node:
         "preserve",
         "relation",
         "rules",
+        "shapes",
         "type",
         "values",
     )
@@ -50,6 +52,7 @@ class Node:
         int_or_string: bool = False,
         embedded: bool = False,
         nullable: bool = False,
+        format: str = "",  # noqa: A002 - the schema's own word
         default: Any = MISSING,
         rules: Any = None,
         go: Any = None,
@@ -65,8 +68,10 @@ class Node:
         self.int_or_string = int_or_string
         self.embedded = embedded  # x-kubernetes-embedded-resource
         self.nullable = nullable
+        self.format = format  # of a string: a typed merge takes any scalar where one is given
         self.default = default
         self.rules = rules  # compiled validations of a custom resource (validation.py), or None
+        self.shapes: Any = None  # what ownership/shapes.py made of this node
         self.go = go  # facts of a built-in field's Go type (builtin.py): omitempty, pointer, patch strategy, ...
 
     def child(self, key: str) -> "Node | None":

@@ -1,0 +1,273 @@
+"""Label and field selectors: parsed as a real server parses them, matched against plain dicts."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+_SPECIAL = "()=!<>,"
+_TOKENS = frozenset(("(", ")", ",", "!", "=", "==", "!=", "<", ">", "in", "notin"))
+_OPERATORS = ("in", "notin", "=", "==", "!=", "gt", "lt")
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_END = ""
+
+
+class SelectorError(ValueError):
+    """A selector that does not parse. The message is what a real server answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label. `operator` is one of: = != in notin exists ! < >"""
+
+    key: str
+    operator: str
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        if self.operator in ("=", "in"):
+            return value is not None and value in self.values
+        if self.operator in ("!=", "notin"):
+            return value is None or value not in self.values
+        if self.operator == "exists":
+            return value is not None
+        if self.operator == "!":
+            return value is None
+        if value is None or not _INTEGER.match(value):
+            return False
+        (bound,) = self.values
+        return int(value) > int(bound) if self.operator == ">" else int(value) < int(bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A label selector: every requirement must hold."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str] | None) -> bool:
+        given = labels or {}
+        return all(r.matches(given) for r in self.requirements)
+
+    def __bool__(self) -> bool:
+        return bool(self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One condition on one field: equal or not."""
+
+    path: str
+    value: str
+    equal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A field selector: every condition must hold. `values` gives a field's text, "" where it is absent."""
+
+    conditions: tuple[Field, ...] = ()
+
+    def matches(self, values: Callable[[str], str]) -> bool:
+        return all((values(c.path) == c.value) is c.equal for c in self.conditions)
+
+    def __bool__(self) -> bool:
+        return bool(self.conditions)
+
+
+def parse_labels(text: str, check: Callable[[str, str | None], str | None] = lambda key, value: None) -> Labels:
+    """A label selector. `check(key, None)` and `check(key, value)` say what is wrong with a key or value, if any.
+
+    Raises SelectorError.
+    """
+    return Labels(tuple(_Parser(text, check).parse()))
+
+
+def parse_fields(text: str) -> Fields:
+    """A field selector: path=value, path==value, path!=value, joined by commas; `\\` escapes , = and itself."""
+    conditions = []
+    for term in _split(text):
+        if not term:
+            continue
+        match = re.match(r"((?:[^=!\\]|\\.|!(?!=))*)(!=|==|=)(.*)\Z", term, re.DOTALL)
+        if match is None:
+            raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
+        path, operator, value = match.groups()
+        conditions.append(Field(path, _unescape(value), operator != "!="))
+    return Fields(tuple(conditions))
+
+
+def _split(text: str) -> list[str]:
+    terms, current, escaped = [], "", False
+    for ch in text:
+        if escaped:
+            current += ch
+            escaped = False
+        elif ch == "\\":
+            current += ch
+            escaped = True
+        elif ch == ",":
+            terms.append(current)
+            current = ""
+        else:
+            current += ch
+    return [*terms, current]
+
+
+def _unescape(value: str) -> str:
+    out, escaped = "", False
+    for ch in value:
+        if escaped:
+            if ch not in ",=\\":
+                raise SelectorError(f"invalid field selector: invalid escape sequence: \\{ch}")
+            out += ch
+            escaped = False
+        elif ch == "\\":
+            escaped = True
+        elif ch in ",=":
+            raise SelectorError(f"invalid field selector: unescaped character in value: {ch}")
+        else:
+            out += ch
+    if escaped:
+        raise SelectorError("invalid field selector: invalid escape sequence: \\")
+    return out
+
+
+def _lex(text: str) -> list[tuple[str, str]]:
+    """(symbol, literal); identifiers have the symbol "id", the end is ("end", "")."""
+    items, at = [], 0
+    while at < len(text):
+        ch = text[at]
+        if ch in " \t\r\n":
+            at += 1
+        elif ch in _SPECIAL:
+            end = at + 1
+            while end < len(text) and text[at : end + 1] in _TOKENS:
+                end += 1
+            items.append((text[at:end], text[at:end]))
+            at = end
+        else:
+            end = at
+            while end < len(text) and text[end] not in _SPECIAL and text[end] not in " \t\r\n":
+                end += 1
+            word = text[at:end]
+            items.append((word if word in ("in", "notin") else "id", word))
+            at = end
+    return [*items, ("end", _END)]
+
+
+class _Parser:
+    def __init__(self, text: str, check: Callable[[str, str | None], str | None]) -> None:
+        self._items = _lex(text)
+        self._at = 0
+        self._check = check
+
+    def _look(self, values: bool = True) -> tuple[str, str]:
+        symbol, literal = self._items[min(self._at, len(self._items) - 1)]
+        return ("id", literal) if values and symbol in ("in", "notin") else (symbol, literal)
+
+    def _take(self, values: bool = True) -> tuple[str, str]:
+        item = self._look(values)
+        self._at += 1
+        return item
+
+    def parse(self) -> list[Requirement]:
+        found: list[Requirement] = []
+        while True:
+            symbol, literal = self._look()
+            if symbol == "end":
+                return found
+            if symbol not in ("id", "!"):
+                raise SelectorError(f"found '{literal}', expected: !, identifier, or 'end of string'")
+            try:
+                found.append(self._requirement())
+            except SelectorError as error:
+                raise SelectorError(f"unable to parse requirement: {error}") from None
+            symbol, literal = self._take()
+            if symbol == "end":
+                return found
+            if symbol != ",":
+                raise SelectorError(f"found '{literal}', expected: ',' or 'end of string'")
+            symbol, literal = self._look()
+            if symbol not in ("id", "!"):
+                raise SelectorError(f"found '{literal}', expected: identifier after ','")
+
+    def _requirement(self) -> Requirement:
+        symbol, key = self._take()
+        negated = symbol == "!"
+        if negated:
+            symbol, key = self._take()
+        if symbol != "id":
+            raise SelectorError(f"found '{key}', expected: identifier")
+        if problem := self._check(key, None):
+            raise SelectorError(problem)
+        if negated:
+            return Requirement(key, "!")
+        if self._look()[0] in ("end", ","):
+            return Requirement(key, "exists")
+        symbol, literal = self._take(values=False)
+        if symbol in ("in", "notin"):
+            values = self._values()
+            operator = symbol
+        elif symbol in ("=", "==", "!=", "<", ">"):
+            values = {self._value()}
+            operator = "=" if symbol == "==" else symbol
+        else:
+            raise SelectorError(f"found '{literal}', expected: {', '.join(_OPERATORS)}")
+        if operator in "<>" and not all(_INTEGER.match(v) for v in values):
+            (shown,) = values
+            raise SelectorError(
+                f"values[0]: Invalid value: \"{shown}\": for 'Gt', 'Lt' operators, the value must be an integer"
+            )
+        for value in sorted(values):
+            if problem := self._check(key, value):
+                raise SelectorError(problem)
+        return Requirement(key, operator, frozenset(values))
+
+    def _value(self) -> str:
+        if self._look()[0] in ("end", ","):
+            return ""
+        symbol, literal = self._take()
+        if symbol != "id":
+            raise SelectorError(f"found '{literal}', expected: identifier")
+        return literal
+
+    def _values(self) -> set[str]:
+        symbol, literal = self._take()
+        if symbol != "(":
+            raise SelectorError(f"found '{literal}' expected: '('")
+        symbol, literal = self._look()
+        if symbol == ")":
+            self._take()
+            return {""}
+        if symbol not in ("id", ","):
+            raise SelectorError(f"found '{literal}', expected: ',', ')' or identifier")
+        found = self._identifiers()
+        symbol, literal = self._take()
+        if symbol != ")":
+            raise SelectorError(f"found '{literal}', expected: ')'")
+        return found
+
+    def _identifiers(self) -> set[str]:
+        found: set[str] = set()
+        while True:
+            symbol, literal = self._take()
+            if symbol == "id":
+                found.add(literal)
+                symbol, literal = self._look()
+                if symbol == ")":
+                    return found
+                if symbol != ",":
+                    raise SelectorError(f"found '{literal}', expected: ',' or ')'")
+            elif symbol == ",":
+                if not found:
+                    found.add("")
+                symbol, _ = self._look()
+                if symbol == ")":
+                    found.add("")
+                    return found
+                if symbol == ",":
+                    self._take()
+                    found.add("")
+            else:
+                raise SelectorError(f"found '{literal}', expected: ',', or identifier")

@@ -1,0 +1,157 @@
+"""Credentials from a program that a kubeconfig names (client.authentication.k8s.io v1 and v1beta1)."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fairlead.api import times
+from fairlead.api.text import printable
+from fairlead.api.world import World
+from fairlead.client.credentials import CredentialsError, Identity
+
+GROUP = "client.authentication.k8s.io"
+VERSIONS = frozenset({f"{GROUP}/v1", f"{GROUP}/v1beta1"})
+TIME_LIMIT = 60.0  # cloud tools start slowly and go to the network; one that takes longer waits for someone to type
+MARGIN = 10.0  # seconds before its end that a credential is no longer given out: a request takes time
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: str | None = None
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    status: _Status | None = None
+
+
+_decode = msgspec.json.Decoder(_ExecCredential).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """How to run it, as the kubeconfig says. `info` is the cluster as the plugin is told of it, if it asked."""
+
+    api_version: str
+    command: str
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    install_hint: str = ""
+    info: Mapping[str, Any] | None = None
+
+
+class Exec:
+    """Runs the plugin when there is no credential, it ends soon, or the server refused it; one run at a time.
+
+    Without a shell, a terminal or input, within a time limit; what it prints is never shown, except what it writes to
+    its error output when it fails.
+    """
+
+    def __init__(self, plugin: Plugin, world: World, env: Mapping[str, str]) -> None:
+        self._plugin = plugin
+        self._world = world
+        self._env = env
+        self._identity: Identity | None = None
+        self._expires: float | None = None
+        self._running = asyncio.Lock()
+
+    async def identity(self) -> Identity:
+        async with self._running:
+            if self._identity is None or (self._expires is not None and self._world.clock.now() >= self._expires):
+                self._identity, self._expires = self._read(await self._run())
+            return self._identity
+
+    def refused(self, identity: Identity) -> None:
+        mine = self._identity
+        if mine is not None and (mine.authorization or mine.certificate) in {
+            identity.authorization,
+            identity.certificate,
+        }:
+            self._identity = None  # unless another has come meanwhile
+
+    async def _run(self) -> bytes:
+        plugin = self._plugin
+        program = shutil.which(plugin.command, path=self._env.get("PATH"))
+        if program is None:
+            hint = f": {plugin.install_hint}" if plugin.install_hint else ""
+            raise self._failed("is not installed, or not in PATH" + hint)
+        spec: dict[str, Any] = {"interactive": False}
+        if plugin.info is not None:
+            spec["cluster"] = plugin.info
+        told = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
+        env = {**self._env, **dict(plugin.env), "KUBERNETES_EXEC_INFO": msgspec.json.encode(told).decode()}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *plugin.args,
+                env=env,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # so that its children end with it, and none of them finds a terminal
+            )
+        except OSError as error:
+            raise self._failed(f"does not start ({error.strerror})") from error
+        try:
+            async with asyncio.timeout(TIME_LIMIT):
+                output, complaint = await process.communicate()
+        except TimeoutError:
+            raise self._failed(
+                f"did not answer within {TIME_LIMIT:g} s: run it by hand, it may be waiting for a log-in"
+            ) from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        if process.returncode != 0:
+            said = " ".join(printable(complaint.decode(errors="replace")).split())[-300:]
+            raise self._failed(f"ended with {process.returncode}: {said or 'it said nothing'}")
+        return output
+
+    def _read(self, output: bytes) -> tuple[Identity, float | None]:
+        try:
+            answer = _decode(output)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._failed(
+                "did not print an ExecCredential as JSON: run it by hand to see what it prints"
+            ) from error
+        status = answer.status
+        if answer.kind != "ExecCredential" or status is None:
+            raise self._failed("did not print an ExecCredential with a status: run it by hand to see what it prints")
+        if answer.api_version != self._plugin.api_version:
+            raise self._failed(
+                f"answered in {printable(answer.api_version)!r} although the kubeconfig says "
+                f"{self._plugin.api_version}: make them agree"
+            )
+        if bool(status.client_certificate_data) != bool(status.client_key_data):
+            raise self._failed("gave a certificate without its key, or the reverse: it must give both")
+        if not status.token and not status.client_certificate_data:
+            raise self._failed("gave neither a token nor a certificate: are you logged in?")
+        if status.token and not (status.token.isascii() and status.token.isprintable()):
+            raise self._failed("gave a token that cannot be sent: it holds line breaks or other controls")
+        try:
+            end = status.expiration_timestamp
+            expires = times.parse(end) - MARGIN if end else None
+        except ValueError as error:
+            raise self._failed("gave an expirationTimestamp that is not RFC 3339") from error
+        certificate, key = status.client_certificate_data, status.client_key_data
+        identity = Identity(
+            f"Bearer {status.token}" if status.token else None,
+            certificate.encode() if certificate else None,
+            key.encode() if key else None,
+        )
+        return identity, expires
+
+    def _failed(self, why: str) -> CredentialsError:
+        return CredentialsError(f"the credential plugin {self._plugin.command!r} {why}")

@@ -1,0 +1,40 @@
+"""Access from inside a pod: the service account that a kubelet mounts."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairlead.api.world import World
+from fairlead.client.access import Access, AccessError, Cluster
+from fairlead.client.credentials import TokenFile
+
+MOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def available(env: Mapping[str, str], mount: Path = MOUNT) -> bool:
+    """Whether this looks like a pod with a service account."""
+    return bool(env.get("KUBERNETES_SERVICE_HOST")) and (mount / "token").exists()
+
+
+def load(world: World, env: Mapping[str, str], mount: Path = MOUNT) -> Access:
+    """The pod's own access. The token is read again as it rotates; the CA is read once."""
+    host, port = env.get("KUBERNETES_SERVICE_HOST", ""), env.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        raise AccessError("not inside a cluster: KUBERNETES_SERVICE_HOST is not set; name a kubeconfig instead")
+    try:
+        ca = (mount / "ca.crt").read_bytes()
+    except OSError as error:
+        raise AccessError(
+            f"cannot read {mount / 'ca.crt'} ({error.strerror}): mount the service account "
+            "(automountServiceAccountToken: true)"
+        ) from error
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return Access("in-cluster", Cluster(server, ca), TokenFile(mount / "token", world), _namespace(env, mount))
+
+
+def _namespace(env: Mapping[str, str], mount: Path) -> str:
+    if named := env.get("POD_NAMESPACE"):
+        return named
+    try:
+        return (mount / "namespace").read_text().strip() or "default"
+    except OSError:
+        return "default"

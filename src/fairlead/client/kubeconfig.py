@@ -1,0 +1,281 @@
+"""Access from kubeconfig files, merged and read as kubectl does.
+
+Every way in which one can be wrong is an AccessError of one line that names the file's entry and the remedy.
+"""
+
+import base64
+import binascii
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import yaml
+
+from fairlead.api.world import World
+from fairlead.client.access import Access, AccessError, Cluster
+from fairlead.client.credentials import (
+    Credentials,
+    Identity,
+    Impersonating,
+    RotatedFile,
+    Static,
+    TokenFile,
+    WithCertificate,
+)
+from fairlead.client.execplugin import GROUP, VERSIONS, Exec, Plugin
+
+_TOLD = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
+
+
+def load(
+    world: World,
+    *,
+    path: Path | None = None,
+    context: str | None = None,
+    env: Mapping[str, str] = os.environ,
+) -> Access:
+    """Access by the named context, or the current one, of the file at `path`, or of those that $KUBECONFIG lists, or
+    of ~/.kube/config."""
+    config = _Config(world, env)
+    for file in _files(path, env):
+        config.add(file)
+    return config.access(context)
+
+
+def _files(path: Path | None, env: Mapping[str, str]) -> Iterator[Path]:
+    if path is not None:
+        candidates, remedy = [path.expanduser()], "check the path"
+    elif listed := env.get("KUBECONFIG"):
+        candidates, remedy = [Path(item) for item in listed.split(os.pathsep) if item], "check $KUBECONFIG"
+    else:
+        home = env.get("HOME") or "~"
+        candidates = [Path(home).expanduser() / ".kube" / "config"]
+        remedy = "name one with --kubeconfig, or use --embedded, which needs no cluster"
+    found = [candidate for candidate in candidates if candidate.exists()]  # as kubectl: a list may name absent ones
+    if not found:
+        raise AccessError(f"there is no kubeconfig at {os.pathsep.join(map(str, candidates))}: {remedy}")
+    return iter(found)
+
+
+class _Entry:
+    """A cluster, user or context, with the file that it stands in (its relative paths start there)."""
+
+    def __init__(self, what: str, name: str, body: Mapping[str, Any], file: Path) -> None:
+        self.what = what
+        self.name = name
+        self.body = body
+        self.file = file
+
+    def text(self, key: str) -> str:
+        value = self.body.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise self.wrong(f"{key} is not text", "put it in quotes")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.body.get(key) or False
+        if not isinstance(value, bool):
+            raise self.wrong(f"{key} is neither true nor false", "make it one of them, without quotes")
+        return value
+
+    def mapping(self, key: str) -> "_Entry":
+        value = self.body.get(key) or {}
+        if not isinstance(value, dict):
+            raise self.wrong(f"{key} is not a mapping", "indent its fields below it")
+        return _Entry(self.what, self.name, value, self.file)
+
+    def items(self, key: str) -> list[Any]:
+        value = self.body.get(key) or []
+        if not isinstance(value, list):
+            raise self.wrong(f"{key} is not a list", "write it as one")
+        return value
+
+    def path(self, key: str) -> Path | None:
+        text = self.text(key)
+        return self.file.parent / text if text else None
+
+    def data(self, key: str) -> bytes | None:
+        """The decoded `key`-data, else the content of the file that `key` names."""
+        if encoded := self.text(f"{key}-data"):
+            try:
+                return base64.b64decode("".join(encoded.split()), validate=True)
+            except binascii.Error as error:
+                raise self.wrong(f"{key}-data is not base64", f"encode the PEM file, or name it in {key}") from error
+        path = self.path(key)
+        if path is None:
+            return None
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise self.wrong(
+                f"{key} names {path}, which cannot be read ({error.strerror})", "put the file there"
+            ) from error
+
+    def wrong(self, problem: str, remedy: str) -> AccessError:
+        return AccessError(f"{self.file}: {self.what} {self.name!r}: {problem}: {remedy}")
+
+
+class _Config:
+    """What the files say together: the first that names an entry, or the current context, wins."""
+
+    def __init__(self, world: World, env: Mapping[str, str]) -> None:
+        self._world = world
+        self._env = env
+        self._files: list[Path] = []
+        self._current = ""
+        self._entries: dict[tuple[str, str], _Entry] = {}
+
+    def add(self, file: Path) -> None:
+        try:
+            content = yaml.safe_load(file.read_bytes())
+        except OSError as error:
+            raise AccessError(f"{file}: cannot be read ({error.strerror}): check its permissions") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            mark = getattr(error, "problem_mark", None)
+            line = f" at line {mark.line + 1}" if mark else ""
+            raise AccessError(f"{file}: is not YAML{line}: correct it, or name another kubeconfig") from error
+        content = {} if content is None else content
+        if not isinstance(content, dict) or content.get("kind", "Config") != "Config":
+            raise AccessError(f"{file}: is not a kubeconfig (kind: Config): name another file")
+        self._files.append(file)
+        if not self._current and isinstance(content.get("current-context"), str):
+            self._current = content["current-context"]
+        for what in ("cluster", "user", "context"):
+            for item in _Entry("the list of", f"{what}s", content, file).items(f"{what}s"):
+                name = item.get("name") if isinstance(item, dict) else None
+                body = (item.get(what) or {}) if isinstance(item, dict) else None
+                if not isinstance(name, str) or not isinstance(body, dict):
+                    raise AccessError(
+                        f"{file}: an entry of {what}s has no name, or its {what} is no mapping: correct it"
+                    )
+                self._entries.setdefault((what, name), _Entry(what, name, body, file))
+
+    def access(self, context: str | None) -> Access:
+        name = context or self._current
+        where = os.pathsep.join(map(str, self._files))
+        if not name:
+            raise AccessError(f"{where}: no current context: `kubectl config use-context NAME`, or say --context NAME")
+        chosen = self._entries.get(("context", name))
+        if chosen is None:
+            known = ", ".join(sorted(n for what, n in self._entries if what == "context")) or "none"
+            raise AccessError(f"{where}: there is no context {name!r}: choose one of these: {known}")
+        cluster = self._cluster(self._named(chosen, "cluster"))
+        user = self._named(chosen, "user") if chosen.text("user") else _Entry("user", "", {}, chosen.file)
+        return Access(name, cluster, self._credentials(user, chosen), chosen.text("namespace") or "default")
+
+    def _named(self, context: _Entry, what: str) -> _Entry:
+        name = context.text(what)
+        entry = self._entries.get((what, name))
+        if entry is None:
+            raise context.wrong(f"its {what} {name!r} is not there", f"add it to {what}s, or correct the context")
+        return entry
+
+    def _cluster(self, entry: _Entry) -> Cluster:
+        server = entry.text("server")
+        url = urlsplit(server)
+        if url.scheme not in {"http", "https"} or not url.hostname:
+            raise entry.wrong(f"server is {server!r}", "give its address as https://host:port")
+        ca = entry.data("certificate-authority")
+        insecure = entry.flag("insecure-skip-tls-verify")
+        if ca and insecure:
+            raise entry.wrong("has both a CA and insecure-skip-tls-verify", "drop insecure-skip-tls-verify")
+        proxy = entry.text("proxy-url")
+        if proxy and urlsplit(proxy).scheme not in {"http", "https"}:
+            scheme = urlsplit(proxy).scheme or "no scheme"
+            raise entry.wrong(f"proxy-url has {scheme}", "use an http:// or https:// proxy; others are not supported")
+        return Cluster(server, ca, insecure, entry.text("tls-server-name") or None, proxy or None)
+
+    def _credentials(self, user: _Entry, context: _Entry) -> Credentials:
+        if "auth-provider" in user.body:
+            raise user.wrong("auth-provider is no longer supported, by kubectl neither", "use an exec plugin")
+        credentials = self._with_certificate(user, self._bearer(user, context))
+        headers = tuple(_impersonation(user))
+        return Impersonating(credentials, headers) if headers else credentials
+
+    def _bearer(self, user: _Entry, context: _Entry) -> Credentials:
+        if path := user.path("tokenFile"):
+            return TokenFile(path, self._world)
+        if token := user.text("token"):
+            if not token.isascii() or not token.isprintable():
+                raise user.wrong("token holds what cannot be sent", "copy it again, without line breaks")
+            return Static.token(token)
+        if name := user.text("username"):
+            basic = base64.b64encode(f"{name}:{user.text('password')}".encode()).decode()
+            return Static(Identity(authorization=f"Basic {basic}"))
+        if "exec" in user.body:
+            return Exec(_plugin(user, self._named(context, "cluster")), self._world, self._env)
+        return Static()
+
+    def _with_certificate(self, user: _Entry, inner: Credentials) -> Credentials:
+        certificate = self._source(user, "client-certificate")
+        key = self._source(user, "client-key")
+        if certificate is None and key is None:
+            return inner
+        if certificate is None or key is None:
+            missing = "client-certificate" if certificate is None else "client-key"
+            raise user.wrong(f"has no {missing} to go with the other", f"add {missing} or {missing}-data")
+        return WithCertificate(inner, certificate, key)
+
+    def _source(self, user: _Entry, key: str) -> Callable[[], bytes] | None:
+        data, path = user.data(key), user.path(key)
+        if path is not None and not user.text(f"{key}-data"):
+            return RotatedFile(path, self._world).content
+        return None if data is None else lambda: data
+
+
+def _plugin(user: _Entry, cluster: _Entry) -> Plugin:
+    entry = user.mapping("exec")
+    api_version, command = entry.text("apiVersion"), entry.text("command")
+    if api_version not in VERSIONS:
+        raise user.wrong(f"exec.apiVersion is {api_version!r}", f"use {GROUP}/v1 (`kubectl` has the same demand)")
+    if not command:
+        raise user.wrong("exec has no command", "name the program to run")
+    if entry.text("interactiveMode") == "Always":
+        raise user.wrong(
+            "its exec plugin wants a terminal (interactiveMode: Always)", "an operator has none: use IfAvailable"
+        )
+    args, env = entry.items("args"), entry.items("env")
+    if not all(isinstance(arg, str) for arg in args):
+        raise user.wrong("exec.args are not all text", "put each in quotes")
+    if not all(isinstance(v, dict) and isinstance(v.get("name"), str) for v in env):
+        raise user.wrong("exec.env is not a list of name and value", "write it as one")
+    if os.sep in command:
+        command = str(user.file.parent / command)  # relative to the file, as kubectl has it; a bare name is for PATH
+    return Plugin(
+        api_version,
+        command,
+        tuple(args),
+        tuple((v["name"], str(v.get("value") or "")) for v in env),
+        entry.text("installHint"),
+        _cluster_info(cluster) if entry.flag("provideClusterInfo") else None,
+    )
+
+
+def _cluster_info(cluster: _Entry) -> dict[str, Any]:
+    """The cluster as an exec plugin is told of it."""
+    told = {key: cluster.body[key] for key in _TOLD if cluster.body.get(key)}
+    if ca := cluster.data("certificate-authority"):
+        told["certificate-authority-data"] = base64.b64encode(ca).decode()
+    for extension in cluster.items("extensions"):
+        if isinstance(extension, dict) and extension.get("name") == f"{GROUP}/exec":
+            told["config"] = extension.get("extension")
+    return told
+
+
+def _impersonation(user: _Entry) -> Iterator[tuple[str, str]]:
+    headers = [("Impersonate-User", user.text("as")), ("Impersonate-Uid", user.text("as-uid"))]
+    headers += [("Impersonate-Group", group) for group in user.items("as-groups")]
+    extra = user.mapping("as-user-extra")
+    for key in extra.body:
+        headers += [(f"Impersonate-Extra-{quote(str(key), safe='')}", value) for value in extra.items(key)]
+    headers = [(name, value) for name, value in headers if value]
+    if headers and not user.text("as"):
+        raise user.wrong("impersonates groups or extras of nobody", "say whom in `as`")
+    for name, value in headers:
+        if not isinstance(value, str) or not value.isprintable():
+            raise user.wrong(f"{name} cannot be sent", "write it as one line of text, in quotes")
+    yield from headers

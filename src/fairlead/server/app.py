@@ -1,0 +1,164 @@
+"""The server: what is kept and served, and the one entry that both doors lead to."""
+
+import hmac
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from fairlead.api.world import World
+from fairlead.server import discovery, encoding, lists, routing, watch
+from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
+from fairlead.server.definitions import Definitions
+from fairlead.server.exchange import Answer, Request, Response
+from fairlead.server.failures import Failure, method_not_allowed, unauthorized, unknown_path
+from fairlead.server.options import truth
+from fairlead.server.registry.basics import BASICS
+from fairlead.server.registry.lookup import Registry
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.routing import Route, Target
+from fairlead.server.rules import Rules
+from fairlead.server.store import Store, Stored
+from fairlead.server.tracking import Tracking
+from fairlead.server.verbs.create import create
+from fairlead.server.verbs.delete import delete, delete_collection
+from fairlead.server.verbs.patch import patch
+from fairlead.server.verbs.read import get
+from fairlead.server.verbs.replace import replace
+
+if TYPE_CHECKING:
+    from fairlead.server.doors.http import Listening
+    from fairlead.server.doors.inprocess import InProcess
+
+Handler = Callable[["Server", Request, Route], Answer]
+VERBS: dict[str, Handler] = {
+    "get": get,
+    "list": lists.list_objects,
+    "watch": watch.watch,
+    "create": create,
+    "update": replace,
+    "patch": patch,
+    "delete": delete,
+    "deletecollection": delete_collection,
+}
+INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+class Server:
+    """A Kubernetes API server in this process.
+
+    Guarantees: every write is atomic and seen by reads and watches in one order; nothing is read from the clock or a
+    random source but through `world`. With tokens, every request must carry one; without, none is asked for.
+    """
+
+    def __init__(self, world: World | None = None, *, tokens: Iterable[str] = ()) -> None:
+        self.world = world or World()
+        self.store = Store()
+        self.registry = Registry(BASICS)
+        self.rules = Rules()
+        self.tracking = Tracking()
+        self.definitions = Definitions(self)
+        self._tokens = tuple(token.encode() for token in tokens)
+        namespace = self.registry.find("", "v1", "namespaces")
+        assert namespace is not None
+        self.namespace_resource = namespace
+        for name in INITIAL_NAMESPACES:
+            body = encoding.encode({"metadata": {"name": name}})
+            self.respond(Request("POST", "/api/v1/namespaces", {}, {"user-agent": "fairlead"}, body), trusted=True)
+
+    @property
+    def asks_for_tokens(self) -> bool:
+        return bool(self._tokens)
+
+    def transport(self, token: str | None = None) -> "InProcess":
+        """A door inside this process: a client's Transport without sockets."""
+        from fairlead.server.doors.inprocess import InProcess
+
+        return InProcess(self, token or (self._tokens[0].decode() if self._tokens else None))
+
+    async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: bool = True) -> "Listening":
+        """Serve over HTTP until the result is closed. Port 0 picks a free one."""
+        from fairlead.server.doors.http import listen
+
+        return await listen(self, host, port, tls=tls)
+
+    def respond(self, request: Request, *, trusted: bool = False) -> Answer:
+        """Answer one request. Never raises for what a client sent."""
+        try:
+            if not trusted:
+                self._authenticate(request)
+            return self._dispatch(request)
+        except Failure as failure:
+            return Response(failure.code, encoding.encode(failure.status), warnings=request.warnings)
+
+    def changed(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
+        """Called after each committed write, in its order: what the server itself must do about it."""
+        if resource.group == DEFINITIONS_GROUP and resource.plural == "customresourcedefinitions":
+            self.definitions.changed(stored, deleted)
+        elif deleted and resource.custom:
+            self.definitions.emptied(resource.group, resource.plural)
+
+    def _authenticate(self, request: Request) -> None:
+        if not self._tokens:
+            return
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not any(hmac.compare_digest(given.strip().encode(), t) for t in self._tokens):
+            raise unauthorized()
+
+    def _dispatch(self, request: Request) -> Answer:
+        target = routing.parse(request.path)
+        if target is None or not self.registry.serves(target.group, target.version):
+            return self._nonresource(request)
+        route = self._route(request, target)
+        return VERBS[route.verb](self, request, route)
+
+    def _route(self, request: Request, target: Target) -> Route:
+        resource = self.registry.find(target.group, target.version, target.plural)
+        if resource is None or (target.namespace and not resource.namespaced):
+            raise unknown_path()
+        if target.subresource == "status" and resource.status:
+            verb = {"GET": "get", "PUT": "update", "PATCH": "patch"}.get(request.method, "")
+        elif target.subresource:
+            raise unknown_path()
+        elif target.name:
+            if resource.namespaced and not target.namespace:
+                raise unknown_path()
+            verb = routing.OBJECT_VERBS.get(request.method, "")
+            if target.watch and verb == "get":
+                verb = "watch"
+        else:
+            verb = routing.COLLECTION_VERBS.get(request.method, "")
+            if verb == "list" and (target.watch or ("watch" in request.query and truth(request.first("watch")))):
+                verb = "watch"
+            if verb in ("create", "deletecollection") and resource.namespaced and not target.namespace:
+                verb = ""
+        if not verb:
+            raise method_not_allowed()
+        return Route(resource, verb, target.namespace, target.name, target.subresource)
+
+    def _nonresource(self, request: Request) -> Answer:
+        path = request.path.rstrip("/")
+        if path in ("/healthz", "/livez", "/readyz"):
+            return Response(200, b"ok", "text/plain; charset=utf-8")
+        document = self._document(path)
+        if document is None:
+            return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
+        return Response(200, encoding.encode(document))
+
+    def _document(self, path: str) -> Object | None:
+        parts = path.strip("/").split("/")
+        if path == "/version":
+            return discovery.VERSION
+        if path == "/api":
+            return discovery.legacy_versions()
+        if path == "/apis":
+            return discovery.groups(self.registry)
+        if parts[0] == "api" and len(parts) == 2 and self.registry.serves("", parts[1]):
+            return discovery.resources(self.registry, "", parts[1])
+        if parts[0] == "apis" and len(parts) == 3 and self.registry.serves(parts[1], parts[2]):
+            return discovery.resources(self.registry, parts[1], parts[2])
+        if parts[0] == "apis" and len(parts) == 2:
+            found = discovery.groups(self.registry)["groups"]
+            named: Object | None = next((g for g in found if g["name"] == parts[1]), None)
+            return {"kind": "APIGroup", "apiVersion": "v1", **named} if named else None
+        return None

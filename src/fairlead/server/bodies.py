@@ -1,0 +1,158 @@
+"""Request bodies: which formats are taken, and how a body becomes an object of the kind that the path names."""
+
+from typing import Any
+
+import yaml
+
+from fairlead.server import encoding
+from fairlead.server.exchange import Request
+from fairlead.server.failures import Failure, bad_request, too_large, unsupported_media_type
+from fairlead.server.registry.resource import Resource
+
+ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+Object = dict[str, Any]
+
+
+def check_size(body: bytes) -> None:
+    if len(body) > encoding.MAX_BODY:
+        raise too_large(f"Request entity too large: limit is {encoding.MAX_BODY}")
+
+
+def media_type(request: Request) -> str:
+    """json or yaml. Anything else is refused; protobuf too, which this server does not speak."""
+    given = request.media_type
+    if given in ("", "application/json"):
+        return "json"
+    if given == "application/yaml":
+        return "yaml"
+    raise unsupported_media_type(
+        f"the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"
+    )
+
+
+def read_value(request: Request) -> tuple[Any, list[str]]:
+    """The body's value and its duplicate keys. Raises encoding.BadJSON."""
+    check_size(request.body)
+    if media_type(request) == "yaml":
+        return read_yaml(request.body), []
+    return encoding.decode(request.body)
+
+
+def read_yaml(body: bytes) -> Any:
+    """The first document of a YAML stream as JSON values. Raises encoding.BadJSON."""
+    try:
+        return plain(yaml.load(body, Loader=KubernetesLoader))  # noqa: S506 - a SafeLoader, with JSON's types only
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise encoding.BadJSON(f"error converting YAML to JSON: yaml: {first_line(error)}") from None
+
+
+def first_line(error: BaseException) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"line {mark.line + 1}: {problem}" if mark is not None else problem
+
+
+class KubernetesLoader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
+    """YAML 1.1 with JSON's types: no dates; an alias counts as what it stands for, and too many are refused."""
+
+
+KubernetesLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def plain(value: Any, budget: list[int] | None = None) -> Any:
+    """YAML values as JSON has them: keys are strings. Bounded, because an alias may be expanded again and again."""
+    if budget is None:
+        budget = [encoding.MAX_BODY]
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise encoding.BadJSON("error converting YAML to JSON: yaml: document contains excessive aliasing")
+    if isinstance(value, dict):
+        return {_key(k): plain(v, budget) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v, budget) for v in value]
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return value
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return key if isinstance(key, str) else str(key)
+
+
+def summary(body: bytes) -> str:
+    """The start of a body, as decode errors show it."""
+    if not body:
+        return "<empty>"
+    more = " ..." if len(body) > 30 else ""
+    head = body[:30]
+    return (head.decode("utf-8", "replace") if body[:1] == b"{" else head.hex()) + more
+
+
+_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+def unrecognized(resource: Resource, body: bytes, message: str) -> Failure:
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {resource.kind}): {message} ({summary(body)})"
+    )
+
+
+def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]]:
+    """The body as an object that claims the path's kind, and its duplicate keys. The rest is not looked at yet."""
+    try:
+        value, duplicates = read_value(request)
+    except encoding.BadJSON as error:
+        raise unrecognized(resource, request.body, f"couldn't get version/kind; json parse error: {error}") from None
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        kind = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
+        problem = f"json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
+        raise unrecognized(resource, request.body, f"couldn't get version/kind; json parse error: {problem}")
+    return claim(value, resource, request.body), duplicates
+
+
+def claim(value: Object, resource: Resource, body: bytes) -> Object:
+    """Check kind and apiVersion against the path's; built-in kinds may leave them out."""
+    api_version, kind = value.get("apiVersion"), value.get("kind")
+    for key, given in (("apiVersion", api_version), ("kind", kind)):
+        if given is not None and not isinstance(given, str):
+            shown = {bool: "bool", list: "array", dict: "object"}.get(type(given), "number")
+            go = f"Go struct field .{key} of type string"
+            problem = f"json: cannot unmarshal {shown} into {go}"
+            raise unrecognized(resource, body, f"couldn't get version/kind; json parse error: {problem}")
+    if resource.custom:
+        if not kind:
+            raise unrecognized(resource, body, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'")
+        if not api_version:
+            raise unrecognized(
+                resource, body, "Object 'apiVersion' is missing in '" + body.decode("utf-8", "replace") + "'"
+            )
+    if api_version and api_version != resource.api_version:
+        version = api_version.rpartition("/")[2]
+        raise bad_request(mismatch(resource, api_version, version, kind or resource.kind))
+    if kind and kind != resource.kind and not resource.custom:
+        problem = (
+            f"converting (v1.{kind}) to ({resource.group.split('.')[0] or 'core'}.{resource.kind}): unknown conversion"
+        )
+        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {problem}')
+    if api_version and kind:
+        return value
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **value}
+
+
+def mismatch(resource: Resource, api_version: str, version: str, kind: str) -> str:
+    if resource.custom:
+        return (
+            f"the API version in the data ({api_version}) does not match the expected API version "
+            f"({resource.api_version})"
+        )
+    problem = (
+        f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+    )
+    return f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {problem}'

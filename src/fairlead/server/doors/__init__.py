@@ -1,0 +1,1 @@
+"""The ways in: `inprocess`, a Transport by shape, and `http`, on sockets."""

@@ -1,0 +1,95 @@
+"""A certificate authority of the server's own, made when it starts and kept in memory only."""
+
+import datetime
+import ipaddress
+import ssl
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+LIFETIME = datetime.timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a listening server shows: a context for its sockets, and the CA (PEM) that clients must trust."""
+
+    context: ssl.SSLContext
+    ca: bytes
+
+
+def identity(hosts: list[str], now: float) -> Identity:
+    """A fresh CA and a certificate by it for these hosts, valid from an hour ago for a year."""
+    start = datetime.datetime.fromtimestamp(now, datetime.UTC) - datetime.timedelta(hours=1)
+    ca_key = ec.generate_private_key(ec.SECP256R1())
+    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fairlead")])
+    ca = (
+        _builder(ca_name, ca_name, ca_key, start)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(sign_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
+    certificate = (
+        _builder(name, ca_name, key, start)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(sign_certificates=False), critical=True)
+        .add_extension(x509.SubjectAlternativeName([_general_name(h) for h in hosts]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only; 0700, gone at once
+        chain = Path(folder) / "server.pem"
+        chain.touch(mode=0o600)
+        chain.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+            + certificate.public_bytes(serialization.Encoding.PEM)
+        )
+        context.load_cert_chain(chain)
+    return Identity(context, ca.public_bytes(serialization.Encoding.PEM))
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, start: datetime.datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + LIFETIME)
+    )
+
+
+def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=sign_certificates,
+        crl_sign=sign_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,149 @@
+"""JSON out and JSON in, as Go's decoder reads it."""
+
+import json
+import math
+from typing import Any
+
+import msgspec
+
+from fairlead.server.failures import quoted
+
+_encoder = msgspec.json.Encoder()
+encode = _encoder.encode
+
+MAX_BODY = 3 * 1024 * 1024
+
+
+class BadJSON(ValueError):
+    """Not JSON. The message is worded as Go's decoder words it."""
+
+
+def decode(body: bytes) -> tuple[Any, list[str]]:
+    """A JSON text as plain values, and the paths of duplicate keys (of which the last one won).
+
+    Numbers are as the API machinery keeps them: an integer where it fits in 64 bits, else a float.
+    """
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = body.decode("utf-8", "replace")
+    seen: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(items)
+        if len(made) != len(items):
+            seen.append("")
+        return made
+
+    try:
+        value = json.loads(
+            text, object_pairs_hook=pairs, parse_int=_integer, parse_float=_number, parse_constant=_constant
+        )
+    except RecursionError:
+        raise BadJSON("exceeded max depth") from None
+    except json.JSONDecodeError as error:
+        raise BadJSON(_worded(text, error)) from None
+    return value, _duplicates(text) if seen else []
+
+
+def _integer(digits: str) -> int | float:
+    if len(digits) < 19:
+        return int(digits)
+    if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**63:
+        return value
+    return _number(digits)
+
+
+def _number(digits: str) -> float | int:
+    value = float(digits)
+    if math.isinf(value):
+        raise BadJSON(f"json: cannot unmarshal number {digits} into Go value of type float64")
+    # Go writes 1.0 and 1e3 back as 1 and 1000, and reads those as integers from then on.
+    return int(value) if value.is_integer() and abs(value) < 2**63 else value
+
+
+def _constant(name: str) -> Any:
+    raise json.JSONDecodeError("constant", name, 0)
+
+
+def _duplicates(text: str) -> list[str]:
+    """The slow way, only where there is a duplicate: decode again, keeping pairs, and walk."""
+    found: list[str] = []
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, _Pairs):
+            seen: set[str] = set()
+            for key, item in value.items:
+                at = f"{path}.{key}" if path else key
+                if key in seen:
+                    found.append(at)
+                seen.add(key)
+                walk(item, at)
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                walk(item, f"{path}[{index}]")
+
+    walk(json.loads(text, object_pairs_hook=_Pairs, parse_int=str, parse_float=str), "")
+    return list(dict.fromkeys(found))
+
+
+class _Pairs:
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[tuple[str, Any]]) -> None:
+        self.items = items
+
+
+def _worded(text: str, error: json.JSONDecodeError) -> str:
+    """A syntax error in Go's words, for the common cases."""
+    at = error.pos
+    rest = text[at:].lstrip(" \t\r\n")
+    if not rest:
+        return "unexpected end of JSON input"
+    if error.msg.startswith("Unterminated string"):
+        return "unexpected end of JSON input"
+    ch = _shown(rest[0])
+    if error.msg.startswith("Extra data"):
+        return f"invalid character {ch} after top-level value"
+    if error.msg.startswith("Expecting property name"):
+        return f"invalid character {ch} looking for beginning of object key string"
+    if error.msg.startswith("Expecting ':'"):
+        return f"invalid character {ch} after object key"
+    if error.msg.startswith("Expecting ','"):
+        where = "object key:value pair" if _inside(text[:at]) == "{" else "array element"
+        return f"invalid character {ch} after {where}"
+    if error.msg.startswith("Invalid control character"):
+        return f"invalid character {ch} in string literal"
+    return f"invalid character {ch} looking for beginning of value"
+
+
+def _shown(ch: str) -> str:
+    if ch == "'":
+        return "'\\''"
+    return "'" + quoted(ch)[1:-1].replace('\\"', '"') + "'"
+
+
+def _inside(text: str) -> str:
+    """The innermost bracket that is open at the end of a JSON text."""
+    stack, string, escape = [""], False, False
+    for ch in text:
+        if string:
+            escape = ch == "\\" and not escape
+            string = ch != '"' or escape
+            if ch == '"' and not escape:
+                string = False
+        elif ch == '"':
+            string = True
+        elif ch in "{[":
+            stack.append(ch)
+        elif ch in "}]" and len(stack) > 1:
+            stack.pop()
+    return stack[-1]
+
+
+_sorted = msgspec.json.Encoder(order="deterministic")
+
+
+def exactly_equal(a: Any, b: Any) -> bool:
+    """Whether two values are the same JSON. Python alone would take true for 1 and 1 for 1.0."""
+    return a is b or bool(a == b and _sorted.encode(a) == _sorted.encode(b))

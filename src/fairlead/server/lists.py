@@ -1,0 +1,193 @@
+"""list: selectors, pages over a consistent snapshot, and what a resourceVersion in the query means."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead.api import selectors
+from fairlead.server import names, representations
+from fairlead.server.exchange import Request, Response
+from fairlead.server.failures import Failure, bad_request, bare, expired, failure, not_allowed, not_supported, quoted
+from fairlead.server.options import integer, option_failure
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.routing import Route
+from fairlead.server.store import Stored
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+
+@dataclass(slots=True)
+class Page:
+    """Part of a list, and how to go on."""
+
+    items: list[Stored]
+    version: int
+    continue_: str = ""
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects a list or a watch is about."""
+
+    resource: Resource
+    labels: selectors.Labels
+    fields: selectors.Fields
+
+    def __bool__(self) -> bool:
+        return bool(self.labels or self.fields)
+
+    def matches(self, obj: Object) -> bool:
+        if self.labels and not self.labels.matches(obj["metadata"].get("labels")):
+            return False
+        return not self.fields or self.fields.matches(lambda path: field_value(obj, path))
+
+
+def field_value(obj: Object, path: str) -> str:
+    value: object = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def selection(server: "Server", request: Request, route: Route) -> Selection:
+    """The selection of a request. Refuses with 400 what does not parse or what the kind cannot select by."""
+    try:
+        labels = selectors.parse_labels(request.first("labelSelector"), _check_label)
+    except selectors.SelectorError as error:
+        raise bad_request(str(error)) from None
+    try:
+        fields = selectors.parse_fields(request.first("fieldSelector"))
+    except selectors.SelectorError as error:
+        raise bad_request(str(error)) from None
+    allowed = server.rules.selectable(route.resource)
+    for condition in fields.conditions:
+        if condition.path not in allowed:
+            raise bad_request(server.rules.not_selectable(route.resource, condition.path))
+    if route.name:  # an object's own path
+        fields = selectors.Fields((*fields.conditions, selectors.Field("metadata.name", route.name)))
+    return Selection(route.resource, labels, fields)
+
+
+def _check_label(key: str, value: str | None) -> str | None:
+    if value is None:
+        problems = names.qualified(key)
+        return f"key: Invalid value: {quoted(key)}: {'; '.join(problems)}" if problems else None
+    problems = names.label_value(value)
+    return f"values[0][{key}]: Invalid value: {quoted(value)}: {'; '.join(problems)}" if problems else None
+
+
+def list_objects(server: "Server", request: Request, route: Route) -> Response:
+    representation = representations.negotiate(request, route.resource, listing=True)
+    return representation.answer_list(200, page(server, request, route), request.warnings)
+
+
+def page(server: "Server", request: Request, route: Route) -> Page:
+    """The page that a list request asks for."""
+    resource = route.resource
+    chosen = selection(server, request, route)
+    limit = integer(request, "limit") or 0
+    token = request.first("continue")
+    asked = request.first("resourceVersion")
+    match = request.first("resourceVersionMatch")
+    _check_match(match, asked, token)
+    table = server.store.table(resource.group, resource.plural)
+    namespace = (route.namespace or None) if resource.namespaced else ""
+    start = ""
+    if token:
+        version, start = _decode_token(token, asked)
+        if version < table.floor:
+            raise expired(CONTINUE_EXPIRED)
+        entries = table.snapshot(namespace, version)
+    elif asked not in ("", "0") and (match == "Exact" or (not match and limit > 0)):
+        version = parse_version(asked, "list")
+        if version < table.floor:
+            raise expired("The resourceVersion for the provided list is too old.")
+        _not_in_the_future(server, version)
+        entries = table.snapshot(namespace, version)
+    else:
+        at_least(server, asked, reading="list")
+        version = server.store.version
+        entries = list(table.scan(namespace))
+    if start:
+        entries = [entry for entry in entries if entry[0] >= start]
+    matching = [entry for entry in entries if chosen.matches(entry[1].object)] if chosen else entries
+    items = [stored for _, stored in matching]
+    if limit <= 0 or len(items) <= limit:
+        return Page(items, version)
+    last = matching[limit - 1][0]
+    remaining = None if chosen else len(items) - limit
+    return Page(items[:limit], version, _encode_token(version, last + "\0"), remaining)
+
+
+CONTINUE_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+def parse_version(text: str, reading: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        return int(text)
+    problem = f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax"
+    if reading == "list":
+        raise bad_request(problem)
+    raise bare(problem)
+
+
+def at_least(server: "Server", text: str, *, reading: str) -> None:
+    """Check that the store is at least at a version; later than the present one is a 504."""
+    if text not in ("", "0"):
+        _not_in_the_future(server, parse_version(text, reading))
+
+
+def _not_in_the_future(server: "Server", version: int) -> None:
+    if version > server.store.version:
+        raise too_large(version, server.store.version)
+
+
+def too_large(version: int, current: int) -> Failure:
+    details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+    return failure(504, "Timeout", f"Too large resource version: {version}, current: {current}", details)
+
+
+def _check_match(match: str, version: str, token: str) -> None:
+    field = "resourceVersionMatch"
+    causes = []
+    if match:
+        if not version:
+            causes.append(not_allowed(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if token:
+            causes.append(not_allowed(field, "resourceVersionMatch is forbidden when continue is provided"))
+        if match not in ("Exact", "NotOlderThan"):
+            causes.append(not_supported(field, quoted(match), ("Exact", "NotOlderThan", "")))
+        if match == "Exact" and version == "0":
+            causes.append(not_allowed(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if causes:
+        raise option_failure("ListOptions", causes)
+
+
+def _encode_token(version: int, start: str) -> str:
+    text = json.dumps({"v": "meta.k8s.io/v1", "rv": version, "start": start}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode_token(token: str, asked: str) -> tuple[int, str]:
+    if asked not in ("", "0"):
+        raise bad_request("specifying resource version is not allowed when using continue")
+    try:
+        value = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        return int(value["rv"]), str(value["start"])
+    except (ValueError, KeyError, TypeError):
+        raise bad_request("continue key is not valid: illegal base64 data at input byte 0") from None

@@ -1,0 +1,231 @@
+"""Object metadata: what the server fills in, what it keeps from the live object, and what it refuses."""
+
+import json
+from typing import Any
+
+from fairlead.server import names
+from fairlead.server.failures import Cause, not_allowed, not_valid, quoted, required
+from fairlead.server.registry.resource import Resource
+
+Object = dict[str, Any]
+Metadata = dict[str, Any]
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+STANDARD_FINALIZERS = frozenset(("kubernetes", ORPHAN, FOREGROUND))
+ANNOTATIONS_LIMIT = 256 * 1024
+IMMUTABLE = "field is immutable"
+
+
+def name_rule(resource: Resource) -> Any:
+    """How names of this kind are checked."""
+    if not resource.group and resource.plural in ("namespaces", "services"):
+        return names.label
+    if resource.group == "rbac.authorization.k8s.io":
+        return names.path_segment
+    return names.subdomain
+
+
+def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -> list[Cause]:
+    """What is wrong with an object's metadata. `generic` is the check that every kind gets: names fit in a path."""
+    causes: list[Cause] = []
+    rule = names.path_segment if generic else name_rule(resource)
+    prefix = metadata.get("generateName") or ""
+    if prefix:
+        causes += [not_valid("metadata.generateName", quoted(prefix), m) for m in rule(prefix, True)]
+    name = metadata.get("name") or ""
+    if not name:
+        causes.append(required("metadata.name", "name or generateName is required"))
+    else:
+        causes += [not_valid("metadata.name", quoted(name), m) for m in rule(name)]
+    namespace = metadata.get("namespace") or ""
+    if resource.namespaced:
+        if not namespace:
+            causes.append(required("metadata.namespace"))
+        else:
+            causes += [not_valid("metadata.namespace", quoted(namespace), m) for m in names.label(namespace)]
+    elif namespace:
+        causes.append(not_allowed("metadata.namespace", "not allowed on this type"))
+    generation = metadata.get("generation") or 0
+    if generation < 0:
+        causes.append(not_valid("metadata.generation", str(generation), "must be greater than or equal to 0"))
+    causes += _labels(metadata)
+    causes += _annotations(metadata)
+    causes += _owner_references(metadata)
+    causes += _finalizers(metadata)
+    if not generic and not resource.custom:
+        causes += _standard_finalizers(metadata)
+    return causes
+
+
+def validate_update(new: Metadata, old: Metadata) -> list[Cause]:
+    """What is wrong with a change of metadata."""
+    causes: list[Cause] = []
+    if old.get("deletionTimestamp"):
+        extra = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+        if extra:
+            shown = "[]string{" + ", ".join(quoted(f) for f in extra) + "}"
+            causes.append(
+                not_allowed(
+                    "metadata.finalizers",
+                    f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}",
+                )
+            )
+    if not new.get("resourceVersion"):
+        causes.append(not_valid("metadata.resourceVersion", '""', "must be specified for an update"))
+    for key in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        value = new.get(key)
+        if (value or None) != (old.get(key) or None):
+            causes.append(not_valid(f"metadata.{key}", _shown(value, key), IMMUTABLE))
+    causes += _labels(new)
+    causes += _annotations(new)
+    causes += _owner_references(new)
+    return causes
+
+
+def _shown(value: Any, key: str) -> str:
+    if value is None:
+        return '""' if key in ("name", "namespace", "uid") else "null"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _labels(metadata: Metadata) -> list[Cause]:
+    causes: list[Cause] = []
+    for key, value in (metadata.get("labels") or {}).items():
+        causes += [not_valid("metadata.labels", quoted(key), m) for m in names.qualified(key)]
+        causes += [not_valid("metadata.labels", quoted(value), m) for m in names.label_value(value)]
+    return causes
+
+
+def _annotations(metadata: Metadata) -> list[Cause]:
+    causes: list[Cause] = []
+    size = 0
+    for key, value in (metadata.get("annotations") or {}).items():
+        # Annotation keys are checked in lower case: upper case is an old permission.
+        causes += [not_valid("metadata.annotations", quoted(key), m) for m in names.qualified(key.lower())]
+        size += len(key.encode()) + len(value.encode())
+    if size > ANNOTATIONS_LIMIT:
+        causes.append(
+            Cause(
+                "FieldValueTooLong", "metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"
+            )
+        )
+    return causes
+
+
+def _owner_references(metadata: Metadata) -> list[Cause]:
+    causes: list[Cause] = []
+    field = "metadata.ownerReferences"
+    references = metadata.get("ownerReferences") or []
+    controller = ""
+    for reference in references:
+        group, _, version = (reference.get("apiVersion") or "").rpartition("/")
+        kind, name = reference.get("kind") or "", reference.get("name") or ""
+        if not version:
+            shown = quoted(reference.get("apiVersion") or "")
+            causes.append(not_valid(f"{field}.apiVersion", shown, "version must not be empty"))
+        if not kind:
+            causes.append(not_valid(f"{field}.kind", '""', "must not be empty"))
+        if not name:
+            causes.append(not_valid(f"{field}.name", '""', "must not be empty"))
+        if not reference.get("uid"):
+            causes.append(not_valid(f"{field}.uid", '""', "must not be empty"))
+        if (group, version, kind) == ("", "v1", "Event"):
+            message = "/v1, Kind=Event is disallowed from being an owner"
+            causes.append(not_valid(field, _compact(_reference(reference)), message))
+        if reference.get("controller"):
+            current = f"{kind}/{name}"
+            if controller:
+                message = (
+                    'Only one reference can have Controller set to true. Found "true" in references for '
+                    f"{controller} and {current}"
+                )
+                causes.append(not_valid(field, _compact([_reference(r) for r in references]), message))
+            else:
+                controller = current
+    return causes
+
+
+def _reference(reference: dict[str, Any]) -> dict[str, Any]:
+    """An owner reference in the order its type declares."""
+    shown = {key: reference.get(key, "") for key in ("apiVersion", "kind", "name", "uid")}
+    return shown | {key: reference[key] for key in ("controller", "blockOwnerDeletion") if key in reference}
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _finalizers(metadata: Metadata) -> list[Cause]:
+    field = "metadata.finalizers"
+    finalizers = metadata.get("finalizers") or []
+    causes = [not_valid(field, quoted(f), m) for f in finalizers for m in names.qualified(f)]
+    if ORPHAN in finalizers and FOREGROUND in finalizers:
+        message = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        causes.append(not_valid(field, _compact(finalizers), message))
+    return causes
+
+
+def _standard_finalizers(metadata: Metadata) -> list[Cause]:
+    causes: list[Cause] = []
+    for index, finalizer in enumerate(metadata.get("finalizers") or []):
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            causes.append(
+                not_valid(
+                    f"metadata.finalizers[{index}]",
+                    quoted(finalizer),
+                    "name is neither a standard finalizer name nor is it fully qualified",
+                )
+            )
+    return causes
+
+
+def for_create(obj: Object, *, namespace: str, uid: str, now: str) -> Object:
+    """A new object with the system's own metadata; what a client may not set is dropped."""
+    given = obj.get("metadata") or {}
+    dropped = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
+    metadata = {k: v for k, v in given.items() if v is not None and k not in dropped}
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = now
+    if namespace:
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+    return {**obj, "metadata": metadata}
+
+
+def for_update(obj: Object, old: Object) -> Object:
+    """A changed object with what an update can never change taken from the live one."""
+    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if v is not None and k != "selfLink"}
+    live = old["metadata"]
+    if not metadata.get("uid"):
+        metadata["uid"] = live["uid"]
+    metadata["creationTimestamp"] = live["creationTimestamp"]
+    if "deletionTimestamp" in live:
+        metadata["deletionTimestamp"] = live["deletionTimestamp"]
+    if "deletionGracePeriodSeconds" in live and metadata.get("deletionGracePeriodSeconds") is None:
+        metadata["deletionGracePeriodSeconds"] = live["deletionGracePeriodSeconds"]
+    if "generation" in live:
+        metadata["generation"] = live["generation"]
+    else:
+        metadata.pop("generation", None)
+    return {**obj, "metadata": metadata}
+
+
+def without_duplicate_owners(obj: Object) -> tuple[Object, list[str]]:
+    """The object with each owner reference once, and the uids that stood there twice."""
+    references = obj.get("metadata", {}).get("ownerReferences")
+    if not references or len(references) < 2:
+        return obj, []
+    kept: list[dict[str, Any]] = []
+    repeated: list[str] = []
+    for reference in references:
+        if reference in kept:
+            uid = reference.get("uid", "")
+            if uid not in repeated:
+                repeated.append(uid)
+        else:
+            kept.append(reference)
+    if not repeated:
+        return obj, []
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": kept}}, repeated

@@ -1,0 +1,98 @@
+"""What a request's query says beside the object: dryRun, fieldManager, fieldValidation, force, and their checks."""
+
+from dataclasses import dataclass
+
+from fairlead.server.exchange import Request
+from fairlead.server.failures import (
+    Cause,
+    Failure,
+    bad_request,
+    invalid_named,
+    not_allowed,
+    not_supported,
+    not_valid,
+    quoted,
+    required,
+)
+
+TRUE = ("true", "1", "t", "T", "TRUE", "True")
+FALSE = ("false", "0")
+
+
+@dataclass(slots=True)
+class WriteOptions:
+    """Options of a write. `manager` is the fieldManager given, or the User-Agent's first word."""
+
+    dry_run: bool
+    manager: str
+    validation: str  # Ignore, Warn or Strict
+    force: bool = False
+
+
+def truth(value: str) -> bool:
+    """A boolean of the query: anything but false and 0 is true, an empty value too."""
+    return value.lower() not in FALSE
+
+
+def option_failure(kind: str, causes: list[Cause]) -> Failure:
+    return invalid_named("meta.k8s.io", kind, "", causes)
+
+
+def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
+    """The options of a create, update or patch; `kind` is CreateOptions, UpdateOptions or PatchOptions."""
+    causes: list[Cause] = []
+    manager = request.first("fieldManager")
+    forced = "force" in request.query
+    if kind == "PatchOptions":
+        if forced and not apply:
+            causes.append(not_allowed("force", "may not be specified for non-apply patch"))
+        if apply and not manager:
+            causes.append(required("fieldManager", "is required for apply patch"))
+    if len(manager.encode()) > 128:
+        causes.append(Cause("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"))
+    for index, ch in enumerate(manager):
+        if not ch.isprintable():
+            causes.append(
+                not_valid("fieldManager", quoted(manager), f"invalid character U+{ord(ch):04X} (at position {index})")
+            )
+            break
+    causes += dry_run_causes(request.query.get("dryRun", []))
+    validation = request.first("fieldValidation")
+    if validation not in ("", "Ignore", "Warn", "Strict"):
+        causes.append(not_supported("fieldValidation", quoted(validation), ("Ignore", "Strict", "Warn")))
+    if causes:
+        raise option_failure(kind, causes)
+    return WriteOptions(
+        dry_run=bool(request.query.get("dryRun")),
+        manager=manager or default_manager(request),
+        validation=validation or "Warn",
+        force=forced and truth(request.first("force")),
+    )
+
+
+def dry_run_causes(values: list[str]) -> list[Cause]:
+    if values and set(values) != {"All"}:
+        shown = "[" + ",".join(quoted(v) for v in values) + "]"
+        return [Cause("FieldValueNotSupported", "dryRun", f'Unsupported value: {shown}: supported values: "All"')]
+    return []
+
+
+def default_manager(request: Request) -> str:
+    """Writers that give no fieldManager are known by their User-Agent up to the first slash."""
+    agent = request.headers.get("user-agent", "")
+    prefix = agent.split("/")[0]
+    return "".join(ch for ch in prefix if ch.isprintable())[:128]
+
+
+def integer(request: Request, key: str) -> int | None:
+    """An int64 of the query, as the conversion of query parameters words its refusal."""
+    text = request.first(key)
+    if not text:
+        return None
+    try:
+        value = int(text)
+        if not -(2**63) <= value < 2**63 or text.strip() != text or "_" in text:
+            raise ValueError
+    except ValueError:
+        raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax") from None
+    return value

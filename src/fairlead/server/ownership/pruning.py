@@ -1,0 +1,51 @@
+"""What an applier gives up by no longer mentioning it."""
+
+from typing import Any
+
+from fairlead.api.fields.tries import LEAF, Trie, difference_of_roots, holds_root, intersection_of_roots, union_of_roots
+from fairlead.server.ownership.extraction import applied
+from fairlead.server.ownership.ledger import served
+from fairlead.server.ownership.managed import Entry
+from fairlead.server.ownership.merging import remove
+from fairlead.server.ownership.reconciling import with_named_fields
+from fairlead.server.ownership.schemas import Schemas
+from fairlead.server.ownership.shapes import Shape
+
+
+def pruned(merged: dict[str, Any], last: Entry | None, entries: dict[str, Entry], mine: Entry, schemas: Schemas) -> Any:
+    """`merged` without what the applier owned by its last apply, does not mention now, and no one else owns.
+
+    An item that only plain writers added fields to goes with its applier; a field that no one owns stays unless it is
+    inside such an item. `entries` hold `mine`, the applier's entry of now.
+    """
+    if last is None or not last.fields:
+        return merged
+    if last.api_version == mine.api_version and holds_root(mine.fields.trie, last.fields.trie):
+        return merged  # nothing was given up
+    at = last.api_version
+    shape = served(schemas, at)
+    whole = schemas.convert(merged, at)
+    given_up = with_named_fields(shape, last.fields.trie)
+    less = remove(shape, whole, given_up)
+    less = _with_owned(whole, less, at, entries, schemas)
+    gone = difference_of_roots(_held(shape, whole), _held(shape, schemas.convert(less, at)))
+    return schemas.convert(remove(shape, whole, intersection_of_roots(gone, given_up)), mine.api_version)
+
+
+def _with_owned(whole: Any, less: Any, at: str, entries: dict[str, Entry], schemas: Schemas) -> Any:
+    """`less` with what of `whole` anyone owns; first at the version at hand, because conversion may need it."""
+    owned: dict[str, Trie] = {at: LEAF}
+    for entry in entries.values():
+        owned[entry.api_version] = union_of_roots(owned.get(entry.api_version, LEAF), entry.fields.trie)
+    for version, fields in owned.items():
+        if version == at and not fields:
+            continue
+        shape = served(schemas, version)
+        whole, less = schemas.convert(whole, version), schemas.convert(less, version)
+        kept = union_of_roots(_held(shape, less), with_named_fields(shape, fields))
+        less = remove(shape, whole, difference_of_roots(_held(shape, whole), kept))
+    return less
+
+
+def _held(shape: Shape, value: Any) -> Trie:
+    return with_named_fields(shape, applied(shape, value) or LEAF)

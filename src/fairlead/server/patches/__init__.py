@@ -1,0 +1,1 @@
+"""Patches: pure functions from a live object and a patch to the object wanted."""

@@ -1,0 +1,203 @@
+"""JSON patch as the real server's library applies it, with its liberties: replace adds, copy of nothing writes null,
+`test` of a missing key against null passes, "-1" is the last item, and values are compared by their encoded bytes."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from fairlead.api import gojson
+
+Operation = dict[str, msgspec.Raw]
+_decoder = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_NUMBER = re.compile(r"[+-]?[0-9]+\Z")
+_ABSENT: Any = object()
+
+
+class CannotApply(Exception):
+    """The patch does not fit the object, or a test failed."""
+
+
+def apply(document: dict[str, Any], operations: list[Operation]) -> Any:
+    """The patched document; the given one is not changed."""
+    root: list[Any] = [document]
+    copied: set[int] = set()  # ids of containers that are ours to change; they live as long as root
+    for operation in operations:
+        _one(root, operation, copied)
+    return root[0]
+
+
+def decode(body: bytes) -> list[Operation]:
+    """A patch's operations with their values still encoded. Raises msgspec.DecodeError."""
+    return _decoder.decode(body)
+
+
+def _one(root: list[Any], operation: Operation, ours: set[int]) -> None:
+    kind = _text(operation, "op") or "unknown"
+    if kind not in ("add", "remove", "replace", "move", "copy", "test"):
+        raise CannotApply(f"Unexpected kind: {kind}")
+    path = _text(operation, "path")
+    if path is None:
+        raise CannotApply(f"{kind} operation failed to decode path: missing value")
+    if kind == "test":
+        _test(root, path, operation)
+    elif kind == "replace" and path == "":
+        root[0] = _value(operation)
+    elif kind in ("add", "replace"):
+        parent, key = _parent(root, path, kind, ours)
+        (_add if kind == "add" else _replace)(parent, key, _value(operation), path)
+    elif kind == "remove":
+        parent, key = _parent(root, path, kind, ours)
+        _remove(parent, key, path)
+    else:
+        _carry(root, kind, path, operation, ours)
+
+
+def _carry(root: list[Any], kind: str, path: str, operation: Operation, ours: set[int]) -> None:
+    source = _text(operation, "from")
+    if source is None:
+        raise CannotApply(f"{kind} operation failed to decode from: operation, missing from field: missing value")
+    parent, key = _parent(root, source, kind, ours, "from path")
+    value = _get(parent, key, source)
+    if kind == "move":
+        _remove(parent, key, source)
+    if value is _ABSENT:
+        value = None
+    target, name = _parent(root, path, kind, ours, "destination path")
+    # A copied container may be changed at one place later, so neither place owns it.
+    ours.difference_update(_containers(value))
+    _add(target, name, value, path)
+
+
+def _containers(value: Any) -> set[int]:
+    if isinstance(value, dict):
+        return {id(value)}.union(*(_containers(v) for v in value.values()))
+    if isinstance(value, list):
+        return {id(value)}.union(*(_containers(v) for v in value))
+    return set()
+
+
+def _text(operation: Operation, key: str) -> str | None:
+    raw = operation.get(key)
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except msgspec.DecodeError:
+        return "unknown" if key == "op" else None
+
+
+def _value(operation: Operation) -> Any:
+    raw = operation.get("value")
+    return None if raw is None else msgspec.json.decode(raw)
+
+
+def _parent(root: list[Any], path: str, kind: str, ours: set[int], called: str = "path") -> tuple[Any, str]:
+    """The container that a path's last part is in, ours to change, and that part."""
+    parts = path.split("/")
+    if len(parts) < 2:
+        raise CannotApply(f'{kind} operation does not apply: doc is missing {called}: "{path}": missing value')
+    holder: Any = root
+    at: Any = 0
+    for part in ["", *parts[1:-1]][1:]:
+        current = _own(holder, at, ours)
+        following = _get(current, _unescape(part), path)
+        if not isinstance(following, dict | list):
+            raise CannotApply(f'{kind} operation does not apply: doc is missing {called}: "{path}": missing value')
+        holder, at = current, (_index(current, _unescape(part), path) if isinstance(current, list) else _unescape(part))
+    return _own(holder, at, ours), _unescape(parts[-1])
+
+
+def _own(holder: Any, at: Any, ours: set[int]) -> Any:
+    current = holder[at]
+    if id(current) not in ours and isinstance(current, dict | list):
+        current = current.copy()
+        ours.add(id(current))
+        holder[at] = current
+    return current
+
+
+def _unescape(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+def _index(items: list[Any], key: str, path: str, limit: int | None = None) -> int:
+    if not _NUMBER.match(key):
+        raise CannotApply(f"error in patch for path: '{path}': strconv.Atoi: parsing \"{key}\": invalid syntax")
+    index = int(key)
+    size = len(items) if limit is None else limit
+    if not -size <= index < size:
+        raise CannotApply(f"Unable to access invalid index: {index}: invalid index referenced")
+    return index + size if index < 0 else index
+
+
+def _get(container: Any, key: str, path: str) -> Any:
+    if isinstance(container, list):
+        return container[_index(container, key, path)]
+    return container.get(key, _ABSENT) if isinstance(container, dict) else _ABSENT
+
+
+def _add(container: Any, key: str, value: Any, path: str) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        container.insert(_index(container, key, path, len(container) + 1), value)
+
+
+def _replace(container: Any, key: str, value: Any, path: str) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    else:
+        container[_index(container, key, path)] = value
+
+
+def _remove(container: Any, key: str, path: str) -> None:
+    if isinstance(container, dict):
+        if key not in container:
+            raise CannotApply(
+                f"error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value"
+            )
+        del container[key]
+    else:
+        del container[_index(container, key, path)]
+
+
+def _test(root: list[Any], path: str, operation: Operation) -> None:
+    failed = CannotApply(f"testing value {path} failed: test failed")
+    if path == "":
+        if not _same(root[0], operation.get("value", msgspec.Raw(b"null"))):
+            raise failed
+        return
+    parts = path.split("/")
+    current: Any = root[0]
+    if len(parts) < 2:
+        raise CannotApply(f"test operation does not apply: is missing path: {path}: missing value")
+    for part in parts[1:-1]:
+        current = _get(current, _unescape(part), path)
+        if not isinstance(current, dict | list):
+            raise CannotApply(f"test operation does not apply: is missing path: {path}: missing value")
+    value = _get(current, _unescape(parts[-1]), path)
+    raw = operation.get("value")
+    if value is None or value is _ABSENT:
+        if raw is not None and bytes(raw).strip() != b"null":
+            raise failed
+    elif raw is None or not _same(value, raw):
+        raise failed
+
+
+def _same(value: Any, raw: msgspec.Raw) -> bool:
+    """Whether a value, as Go encodes it, is what the patch spells; maps and lists are compared part by part."""
+    text = bytes(raw).strip()
+    if isinstance(value, dict):
+        if text[:1] != b"{":
+            return False
+        given = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        return given.keys() == value.keys() and all(_same(v, given[k]) for k, v in value.items())
+    if isinstance(value, list):
+        if text[:1] != b"[":
+            return False
+        items = msgspec.json.decode(text, type=list[msgspec.Raw])
+        return len(items) == len(value) and all(_same(v, r) for v, r in zip(value, items, strict=True))
+    return gojson.dumps(value) == text

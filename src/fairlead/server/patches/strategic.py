@@ -1,0 +1,247 @@
+"""Strategic merge patches: a merge patch that knows from the Go tags which lists merge by a key.
+
+Directives: `$patch` (replace, delete), `$retainKeys`, `$setElementOrder/F` and `$deleteFromPrimitiveList/F`.
+"""
+
+from typing import Any
+
+from fairlead.server.schema.nodes import Node
+
+_PATCH = "$patch"
+_RETAIN = "$retainKeys"
+_ORDER = "$setElementOrder/"
+_DELETE = "$deleteFromPrimitiveList/"
+
+_BAD_RETAIN = "invalid patch format of retainKeys list"
+
+
+class StrategicError(Exception):
+    """The patch makes no sense; the real server answers the message with a bare 500."""
+
+
+def apply(node: Node, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """The original with the patch merged in. Neither is changed. Raises StrategicError."""
+    return _map(node, original, patch)
+
+
+def _map(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    if _PATCH in patch:
+        if patch[_PATCH] == "replace":
+            return {key: value for key, value in patch.items() if key != _PATCH}
+        if patch[_PATCH] == "delete":
+            return {}
+        raise StrategicError(f"unknown patch type: {go_text(patch[_PATCH])} in map: {go_text(patch)}")
+    made = dict(original)
+    rest = dict(patch)
+    if _RETAIN in rest:
+        _retain(made, rest)
+    for key in [key for key in rest if key.startswith(_ORDER)]:
+        _ordered(node, made, rest, key)
+    for key, value in rest.items():
+        deleting = key.startswith(_DELETE)
+        if deleting:
+            key = key.removeprefix(_DELETE)
+        if value is None:
+            made.pop(key, None)
+            continue
+        if key not in made or type(made[key]) is not type(value):
+            if not deleting:
+                _take(made, key, _without_nulls(value))
+            continue
+        child = _child(node, key)
+        if type(value) is dict:
+            replace = child is not None and "replace" in _strategies(child)
+            made[key] = value if replace else _map(child, made[key], value)
+        elif type(value) is list:
+            made[key] = _list(child, made[key], value, deleting)
+        else:
+            _take(made, key, value)
+    return made
+
+
+def _retain(made: dict[str, Any], rest: dict[str, Any]) -> None:
+    """Drop what the directive does not name; a patch may only set what it does name."""
+    names = rest.pop(_RETAIN)
+    if type(names) is not list:
+        raise StrategicError(_BAD_RETAIN)
+    for key, value in rest.items():
+        if value is not None and not key.startswith((_DELETE, _ORDER)) and key not in names:
+            raise StrategicError(_BAD_RETAIN)
+    for key in [key for key in made if key not in names]:
+        del made[key]
+
+
+def _ordered(node: Node | None, made: dict[str, Any], rest: dict[str, Any], key: str) -> None:
+    """Merge the list beside an order directive and put its items in that order."""
+    order = rest.pop(key)
+    key = key.removeprefix(_ORDER)
+    child = _child(node, key)
+    merge_key = child.go.merge_key if child is not None else ""
+    before, patch = made.get(key), rest.get(key)
+    for value in (order, before, patch):
+        if value is not None and type(value) is not list:
+            raise StrategicError(f"expected a []interface {{}}, but received a {_go_kind(value)}")
+    _same_order(patch or [], order, merge_key)
+    if before is None and patch is None:
+        return
+    if patch is None:
+        merged = before
+    elif before is None:
+        merged = _without_directives(patch)
+    else:
+        merged = _list(child, before, patch, False)
+    named = [_identity(item, merge_key) for item in order]
+    ours = [item for item in merged or () if _identity(item, merge_key) in named]
+    others = [item for item in merged or () if _identity(item, merge_key) not in named]
+    made[key] = _interleaved(ours, others, order, before or [], merge_key)
+    rest.pop(key, None)
+
+
+def _same_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
+    """The items of a patch must stand in its order directive, in that order."""
+    kept = [item for item in patch if not (type(item) is dict and item.get(_PATCH) == "delete")]
+    at = 0
+    for item in order:
+        if at < len(kept) and _identity(kept[at], merge_key) == _identity(item, merge_key):
+            at += 1
+    if at < len(kept):
+        told = f"The order in patch list:\n{go_text(patch)}\n doesn't match {_ORDER[:-1]} list:\n{go_text(order)}\n"
+        raise StrategicError(told)
+
+
+def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bool) -> list[Any]:
+    if node is None or not (deleting or "merge" in _strategies(node)):
+        return patch
+    if not original and not patch:
+        return original
+    merge_key = node.go.merge_key
+    if not any(type(item) is dict for item in [*original, *patch]):
+        if deleting:
+            return [item for item in original if item not in patch]
+        merged = list(dict.fromkeys([*original, *patch]))
+    else:
+        if not merge_key:
+            raise StrategicError(f"cannot merge lists without merge key for {node.go.type}")
+        original, patch = _special(original, patch, merge_key)
+        merged = _merged(node, original, patch, merge_key)
+    named = [_identity(item, merge_key) for item in patch]
+    ours = [item for item in merged if _identity(item, merge_key) in named]
+    others = [item for item in merged if _identity(item, merge_key) not in named]
+    return _interleaved(ours, others, patch, original, merge_key)
+
+
+def _special(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
+    """Act on the items that are directives themselves."""
+    plain, replace = [], False
+    for item in patch:
+        directive = item.get(_PATCH) if type(item) is dict else None
+        if directive is None:
+            plain.append(item)
+        elif directive == "delete":
+            if merge_key not in item:
+                raise StrategicError(_no_key(item, merge_key))
+            original = [one for one in original if _identity(one, merge_key) != item[merge_key]]
+        elif directive == "replace":
+            replace = True
+        elif directive == "merge":
+            raise StrategicError("merging lists cannot yet be specified in the patch")
+        else:
+            raise StrategicError(f"unknown patch type: {go_text(directive)} in map: {go_text(item)}")
+    return (plain, []) if replace else (original, plain)
+
+
+def _merged(node: Node, original: list[Any], patch: list[Any], merge_key: str) -> list[Any]:
+    made = list(original)
+    for item in patch:
+        if merge_key not in item:
+            raise StrategicError(_no_key(item, merge_key))
+        for index, one in enumerate(made):
+            if merge_key in one and one[merge_key] == item[merge_key]:
+                made[index] = _map(node.items, one, item)
+                break
+        else:
+            made.append(item)
+    return made
+
+
+def _interleaved(ours: list[Any], others: list[Any], order: list[Any], live: list[Any], merge_key: str) -> list[Any]:
+    """The patch's items in its order, each other item before the first of them that it preceded in the live list."""
+    wanted = [_identity(item, merge_key) for item in order]
+    stood: dict[Any, int] = {}
+    for index, item in enumerate(live):
+        stood.setdefault(_identity(item, merge_key), index)
+    ours = sorted(ours, key=lambda item: wanted.index(_identity(item, merge_key)))
+    others = sorted(others, key=lambda item: stood.get(_identity(item, merge_key), -1))
+    made: list[Any] = []
+    left = list(others)
+    for item in ours:
+        place = stood.get(_identity(item, merge_key))
+        while left and place is not None and stood.get(_identity(left[0], merge_key), place) < place:
+            made.append(left.pop(0))
+        made.append(item)
+    return made + left
+
+
+def _identity(item: Any, merge_key: str) -> Any:
+    return item.get(merge_key) if type(item) is dict else item
+
+
+def _child(node: Node | None, key: str) -> Node | None:
+    child = node.child(key) if node is not None else None
+    return child if child is not None and child.go is not None else None
+
+
+def _strategies(node: Node) -> tuple[str, ...]:
+    found: tuple[str, ...] = node.go.strategy
+    return found
+
+
+def _take(made: dict[str, Any], key: str, value: Any) -> None:
+    kept = _without_directives(value)
+    if kept is _DROPPED:
+        made.pop(key, None)
+    else:
+        made[key] = kept
+
+
+_DROPPED: Any = object()
+
+
+def _without_directives(value: Any) -> Any:
+    if type(value) is dict:
+        if _PATCH in value:
+            return _DROPPED
+        kept = {key: _without_directives(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in kept.items() if inner is not _DROPPED}
+    if type(value) is list:
+        return [kept for kept in map(_without_directives, value) if kept is not _DROPPED]
+    return value
+
+
+def _without_nulls(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if type(value) is list:
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _no_key(item: Any, merge_key: str) -> str:
+    return f"map: {go_text(item)} does not contain declared merge key: {merge_key}"
+
+
+def _go_kind(value: Any) -> str:
+    return {dict: "map[string]interface {}", str: "string", bool: "bool", int: "int64", float: "float64"}[type(value)]
+
+
+def go_text(value: Any) -> str:
+    """A JSON value as Go's %v prints it."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_text, value))}]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

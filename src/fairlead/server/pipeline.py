@@ -1,0 +1,241 @@
+"""The one way into the store: what happens between an object being asked for and being stored.
+
+Create: admission, ownership, system metadata, the kind's preparation, validation, commit. Update: the same with the
+live object beside it, then nothing at all when nothing changed, or a delete when the last finalizer of a deleting
+object went.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairlead.api.times import rfc3339
+from fairlead.server import metadata, namespaces
+from fairlead.server.encoding import exactly_equal
+from fairlead.server.exchange import Request
+from fairlead.server.failures import (
+    OPTIMISTIC_LOCK,
+    Cause,
+    already_exists,
+    bad_request,
+    bare,
+    being_deleted,
+    conflict,
+    invalid,
+    invalid_named,
+    not_found,
+    quoted,
+)
+from fairlead.server.options import WriteOptions
+from fairlead.server.registry.resource import Resource
+from fairlead.server.store import Object, Stored, Table
+from fairlead.server.subresources import narrow
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+ALPHANUMS = "bcdfghjklmnpqrstvwxz2456789"  # of generated names: no vowels, so no words
+DUPLICATE_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
+)
+DUPLICATE_OWNERS_PATCHED = (
+    ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner "
+    "references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) "
+    "observed: {}"
+)
+
+
+@dataclass(slots=True)
+class Write:
+    """One write on its way: who asks for what, on which kind."""
+
+    server: "Server"
+    request: Request
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str
+    options: WriteOptions
+
+    @property
+    def table(self) -> Table:
+        return self.server.store.table(self.resource.group, self.resource.plural)
+
+    @property
+    def now(self) -> str:
+        return rfc3339(self.server.world.clock.now())
+
+
+Updated = Callable[[Stored | None], Object]  # the object wanted, given the live one (None: there is none)
+
+
+def create(write: Write, obj: Object) -> Stored:
+    """Store a new object. The answer of a dry run has no version and is not stored."""
+    resource = write.resource
+    obj = expect_namespace(obj, write)
+    obj = dedup_owners(obj, write, DUPLICATE_OWNERS)
+    namespaces.admit_create(write.server, resource, write.namespace, obj)
+    obj = _initialised(obj, write)
+    obj = write.server.tracking.created(write, obj)
+    return _commit_create(write, obj)
+
+
+def _initialised(obj: Object, write: Write) -> Object:
+    obj = metadata.for_create(
+        obj,
+        namespace=write.namespace if write.resource.namespaced else "",
+        uid=write.server.world.uid(),
+        now=write.now,
+    )
+    given = obj["metadata"]
+    if given.get("generateName") and not given.get("name"):
+        prefix = given["generateName"][:58]  # 63 characters with the suffix, however long the prefix
+        given["name"] = prefix + "".join(write.server.world.random.choice(ALPHANUMS) for _ in range(5))
+    return obj
+
+
+def _commit_create(write: Write, obj: Object) -> Stored:
+    resource, server = write.resource, write.server
+    given = obj["metadata"]
+    if resource.has_generation:
+        given["generation"] = 1
+    if resource.prepare_create:
+        resource.prepare_create(obj)
+    name = given.get("name") or ""
+    if causes := server.rules.on_create(resource, obj):
+        raise invalid(resource, name, causes)
+    if causes := metadata.validate(given, resource, generic=True):
+        raise invalid(resource, name, causes)
+    for text in server.rules.warnings(resource, obj, None):
+        write.request.warn(text)
+    if given.get("resourceVersion") not in (None, "", "0"):
+        raise bare("resourceVersion should not be set on objects to be created")
+    live = write.table.get(given.get("namespace", ""), name)
+    if live is not None:
+        if given.get("generateName"):
+            raise already_exists(resource, name)
+        raise (being_deleted if live.object["metadata"].get("deletionTimestamp") else already_exists)(resource, name)
+    given.pop("resourceVersion", None)
+    if write.options.dry_run:
+        return Stored(obj, 0)
+    stored = server.store.put(write.table, obj)
+    server.changed(resource, None, stored)
+    return stored
+
+
+def update(
+    write: Write, wanted: Updated, *, uid: str = "", may_create: bool = False, owned: bool = False
+) -> tuple[Stored, bool]:
+    """Change an object, or create it where the kind (or `may_create`) allows it: the result and whether it is new.
+
+    `uid` is a precondition on the live object. `owned` says that `wanted` has settled managedFields already.
+    """
+    resource, server = write.resource, write.server
+    live = write.table.get(write.namespace if resource.namespaced else "", write.name)
+    if live is None and not may_create and (not resource.create_on_update or write.subresource):
+        raise not_found(resource, write.name)
+    if uid and uid != (live.object["metadata"]["uid"] if live else ""):
+        raise conflict(resource, write.name, _precondition(write, uid, live))
+    obj = wanted(live)
+    version = _requested_version(obj)
+    if live is None:
+        obj = expect_namespace(obj, write)
+        namespaces.admit_create(server, resource, write.namespace, obj)
+        obj = _initialised(obj, write)
+        obj["metadata"].pop("resourceVersion", None)
+        if not owned:
+            obj = server.tracking.created(write, obj)
+        return _commit_create(write, obj), True
+    if not owned:
+        obj = server.tracking.updated(write, live, obj)
+    if not version and not resource.unconditional_update:
+        cause = Cause(
+            "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+        )
+        raise invalid_named(resource.group, resource.plural, write.name, [cause])
+    if version and version != live.version:
+        raise conflict(resource, write.name, OPTIMISTIC_LOCK)
+    return _commit_update(write, obj, live), False
+
+
+def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
+    resource, server = write.resource, write.server
+    old = live.object
+    obj = metadata.for_update(obj, old)
+    obj["metadata"]["resourceVersion"] = str(live.version)
+    obj = narrow(resource, write.subresource, obj, old)
+    if resource.prepare_update and not write.subresource:
+        resource.prepare_update(obj, old)
+    server.rules.generation(resource, write.subresource, obj, old)
+    causes = metadata.validate(obj["metadata"], resource, generic=True)
+    causes += metadata.validate_update(obj["metadata"], old["metadata"])
+    causes += server.rules.on_update(resource, write.subresource, obj, old)
+    if causes:
+        raise invalid(resource, obj["metadata"].get("name") or "", causes)
+    for text in server.rules.warnings(resource, obj, old):
+        write.request.warn(text)
+    obj = server.tracking.times_kept(obj, old)
+    if _finished(obj["metadata"], old["metadata"]) and server.rules.may_finish(resource, obj):
+        if not write.options.dry_run:
+            gone = server.store.delete(write.table, live)
+            server.changed(resource, live, gone, deleted=True)
+        return Stored(obj, live.version)
+    if exactly_equal(obj, old):
+        return live
+    if write.options.dry_run:
+        return Stored(obj, live.version)
+    stored = server.store.put(write.table, obj)
+    server.changed(resource, live, stored)
+    return stored
+
+
+def _finished(new: dict[str, Any], old: dict[str, Any]) -> bool:
+    """Whether this update took the last thing that kept a deleting object."""
+    return "deletionTimestamp" in old and not new.get("finalizers") and not old.get("deletionGracePeriodSeconds")
+
+
+def _precondition(write: Write, uid: str, live: Stored | None) -> str:
+    resource = write.resource
+    group = f"{resource.group}/" if resource.custom else ""
+    place = f"{write.namespace}/" if resource.namespaced else ""
+    found = live.object["metadata"]["uid"] if live else ""
+    return (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{group}{resource.plural}/{place}{write.name}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+        f"UID in object meta: {found}"
+    )
+
+
+def _requested_version(obj: Object) -> int:
+    given = (obj.get("metadata") or {}).get("resourceVersion")
+    if not given:
+        return 0
+    if not str(given).isdigit() or not str(given).isascii():
+        raise bare(f"strconv.ParseUint: parsing {quoted(str(given))}: invalid syntax")
+    return int(given)
+
+
+def expect_namespace(obj: Object, write: Write) -> Object:
+    """An object without a namespace gets the request's; another one is refused."""
+    given = obj.get("metadata") or {}
+    namespace = given.get("namespace") or ""
+    wanted = write.namespace if write.resource.namespaced else ""
+    if namespace == wanted:
+        return obj
+    if not namespace or not wanted:
+        return {
+            **obj,
+            "metadata": {
+                **{k: v for k, v in given.items() if k != "namespace"},
+                **({"namespace": wanted} if wanted else {}),
+            },
+        }
+    raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def dedup_owners(obj: Object, write: Write, wording: str) -> Object:
+    obj, repeated = metadata.without_duplicate_owners(obj)
+    if repeated:
+        write.request.warn(wording.format(", ".join(repeated)))
+    return obj

@@ -1,0 +1,142 @@
+"""How an object is shown: whole, its metadata only, or as a table; each encoded once and kept beside the object."""
+
+from typing import TYPE_CHECKING
+
+from fairlead.server import encoding
+from fairlead.server.exchange import Request, Response
+from fairlead.server.failures import failure
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.store import Stored
+
+if TYPE_CHECKING:
+    from fairlead.server.lists import Page
+
+FORMATS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+
+
+class Representation:
+    """Whole objects as JSON or YAML."""
+
+    name = "object"
+
+    def __init__(self, resource: Resource, yaml: bool = False) -> None:
+        self.resource = resource
+        self.yaml = yaml
+
+    def encode(self, stored: Stored) -> bytes:
+        """One object as JSON, encoded at most once."""
+        key = (self.name, self.resource.version)
+        cached = stored.derived.get(key)
+        if cached is None or cached[0] is not self.resource:
+            cached = (self.resource, encoding.encode(self.shown(stored.object)))
+            stored.derived[key] = cached
+        encoded: bytes = cached[1]
+        return encoded
+
+    def shown(self, obj: Object) -> Object:
+        return obj
+
+    def answer(self, status: int, stored: Stored, warnings: list[str]) -> Response:
+        return self._response(status, self.encode(stored), warnings)
+
+    def answer_list(self, status: int, page: "Page", warnings: list[str]) -> Response:
+        header = encoding.encode(self.list_header(page))
+        items = b",".join(self.item(stored) for stored in page.items)
+        return self._response(status, header[:-1] + b',"items":[' + items + b"]}", warnings)
+
+    def item(self, stored: Stored) -> bytes:
+        """One object inside a list: built-in kinds leave out what the list says already."""
+        encoded = self.encode(stored)
+        if self.resource.custom:
+            return encoded
+        head = _type_meta(self.resource)
+        return b"{" + encoded[len(head) :] if encoded.startswith(head) else encoded
+
+    def list_header(self, page: "Page") -> Object:
+        metadata: Object = {"resourceVersion": str(page.version)}
+        if page.continue_ or self.resource.custom:
+            metadata["continue"] = page.continue_
+        if page.remaining is not None:
+            metadata["remainingItemCount"] = page.remaining
+        kind = self.resource.list_kind or f"{self.resource.kind}List"
+        return {"kind": kind, "apiVersion": self.resource.api_version, "metadata": metadata}
+
+    def bookmark(self, version: int, annotations: dict[str, str]) -> Object:
+        """An object that says only how far a watch has come."""
+        metadata: Object = {"resourceVersion": str(version)}
+        if not self.resource.custom:
+            metadata["creationTimestamp"] = None
+        if annotations:
+            metadata["annotations"] = annotations
+        return self.shown({"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": metadata})
+
+    def _response(self, status: int, body: bytes, warnings: list[str]) -> Response:
+        if self.yaml:
+            import yaml
+
+            value = encoding.decode(body)[0]
+            return Response(status, yaml.safe_dump(value).encode(), "application/yaml", warnings)
+        return Response(status, body, warnings=warnings)
+
+
+class MetadataOnly(Representation):
+    """PartialObjectMetadata."""
+
+    name = "metadata"
+
+    def shown(self, obj: Object) -> Object:
+        return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+
+    def item(self, stored: Stored) -> bytes:
+        return self.encode(stored)
+
+    def list_header(self, page: "Page") -> Object:
+        header = super().list_header(page)
+        return header | {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+
+    def answer_list(self, status: int, page: "Page", warnings: list[str]) -> Response:
+        if page.items:
+            return super().answer_list(status, page, warnings)
+        return self._response(status, encoding.encode({**self.list_header(page), "items": None}), warnings)
+
+
+def _type_meta(resource: Resource) -> bytes:
+    return b'{"apiVersion":"%s","kind":"%s",' % (resource.api_version.encode(), resource.kind.encode())
+
+
+def negotiate(request: Request, resource: Resource, *, listing: bool) -> Representation:
+    """The representation that the Accept header asks for first, among those there are."""
+    accept = request.headers.get("accept", "")
+    if accept in ("", "application/json", "*/*", "application/json, */*"):
+        return Representation(resource)
+    refused_as = False
+    for clause in _by_preference(accept):
+        media, parameters = clause
+        if media not in ("application/json", "application/yaml", "*/*", "application/*"):
+            continue
+        yaml = media == "application/yaml"
+        wanted = parameters.get("as")
+        if not wanted:
+            return Representation(resource, yaml)
+        known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
+        if known and wanted == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
+            return MetadataOnly(resource, yaml)
+        refused_as = True
+    if refused_as:
+        raise failure(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
+    stream = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    available = FORMATS + (stream if listing else "")
+    raise failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
+
+
+def _by_preference(accept: str) -> list[tuple[str, dict[str, str]]]:
+    clauses = []
+    for position, clause in enumerate(accept.split(",")):
+        media, *rest = (part.strip() for part in clause.split(";"))
+        parameters = dict(part.split("=", 1) for part in rest if "=" in part)
+        try:
+            quality = float(parameters.get("q", "1"))
+        except ValueError:
+            quality = 1.0
+        clauses.append((-quality, position, media, parameters))
+    return [(media, parameters) for _, _, media, parameters in sorted(clauses, key=lambda c: c[:2])]

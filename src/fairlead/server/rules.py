@@ -1,0 +1,68 @@
+"""The rules of a kind as the pipeline asks for them: validation, generation, what keeps an object alive."""
+
+from fairlead.server import metadata
+from fairlead.server.encoding import exactly_equal
+from fairlead.server.failures import Cause, forbidden
+from fairlead.server.namespaces import IMMORTAL
+from fairlead.server.registry.resource import Object, Resource
+
+CLUSTER_FIELDS = frozenset(("metadata.name",))
+NAMESPACED_FIELDS = CLUSTER_FIELDS | {"metadata.namespace"}
+
+
+class Rules:
+    """Answers for every kind from its Resource; nothing here is per request."""
+
+    def on_create(self, resource: Resource, obj: Object) -> list[Cause]:
+        return metadata.validate(obj["metadata"], resource)
+
+    def on_update(self, resource: Resource, subresource: str, obj: Object, old: Object) -> list[Cause]:
+        """A kind's own validation, which looks at the metadata too: its errors are therefore reported twice."""
+        causes = metadata.validate_update(obj["metadata"], old["metadata"])
+        if not resource.custom:
+            causes += metadata.validate(obj["metadata"], resource)
+        return causes
+
+    def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:
+        return []
+
+    def generation(self, resource: Resource, subresource: str, obj: Object, old: Object) -> None:
+        """Kinds with a generation count the changes of what is wanted: of a custom resource, all but its metadata."""
+        if not resource.has_generation or subresource == "status":
+            return
+        if resource.custom:
+            ignored = {"metadata", "status"} if resource.status else {"metadata"}
+            changed = not exactly_equal(
+                {k: v for k, v in obj.items() if k not in ignored}, {k: v for k, v in old.items() if k not in ignored}
+            )
+        else:
+            changed = not exactly_equal(obj.get("spec"), old.get("spec"))
+        if changed:
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def may_finish(self, resource: Resource, obj: Object) -> bool:
+        """Whether an object without metadata.finalizers may go: a Namespace has finalizers of its own in its spec."""
+        return not (resource.kind == "Namespace" and not resource.group and obj.get("spec", {}).get("finalizers"))
+
+    def on_delete(self, resource: Resource, obj: Object) -> None:
+        """Refuse deletes that must never happen."""
+        if resource.kind == "Namespace" and not resource.group and obj["metadata"]["name"] in IMMORTAL:
+            name = obj["metadata"]["name"]
+            raise forbidden(resource, name, "this namespace may not be deleted")
+
+    def grace(self, resource: Resource, obj: Object, asked: int | None) -> int | None:
+        """Seconds of grace of a kind that is deleted gracefully (Pods), None for every other."""
+        return None
+
+    def orphans_by_default(self, resource: Resource) -> bool:
+        """Jobs leave their Pods behind unless told otherwise."""
+        return resource.kind == "Job" and resource.group == "batch"
+
+    def selectable(self, resource: Resource) -> frozenset[str]:
+        """The fields that a field selector may name."""
+        return NAMESPACED_FIELDS if resource.namespaced or resource.custom else CLUSTER_FIELDS
+
+    def not_selectable(self, resource: Resource, path: str) -> str:
+        if resource.custom:
+            return f"field label not supported: {path}"
+        return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -1,0 +1,54 @@
+"""Embedded resources: an object inside a custom resource that has an apiVersion, a kind and metadata of its own."""
+
+import re
+from typing import Any
+
+from fairlead.server import causes
+from fairlead.server.causes import Cause
+from fairlead.server.schema.nodes import Node
+
+_KIND = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_LABEL_1035 = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[Cause]:
+    """What is wrong with the apiVersions and kinds of embedded resources. The root is not one of them."""
+    if node is None or node.rules is None:
+        return []
+    found: list[Cause] = []
+    if type(value) is dict:
+        if node.embedded and path:
+            found += _resource(value, path)
+        for key, inner in value.items():
+            if type(inner) is dict or type(inner) is list:
+                child = node.rules.properties.get(key)
+                if child is not None:
+                    found += embedded_causes(child, inner, f"{path}.{key}" if path else key)
+                elif node.values is not None:
+                    found += embedded_causes(node.values, inner, f"{path}[{key}]")
+    elif type(value) is list:
+        for index, item in enumerate(value):
+            found += embedded_causes(node.items, item, f"{path}[{index}]")
+    return found
+
+
+def _resource(value: dict[str, Any], path: str) -> list[Cause]:
+    found = [causes.required(f"{path}.{key}") for key in ("apiVersion", "kind") if key not in value]
+    version, kind = value.get("apiVersion"), value.get("kind")
+    if version == "":
+        found.append(causes.invalid(f"{path}.apiVersion", version, "must not be empty"))
+    elif isinstance(version, str) and version.count("/") > 1:
+        found.append(causes.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
+    if kind == "":
+        found.append(causes.invalid(f"{path}.kind", kind, "must not be empty"))
+    elif isinstance(kind, str):
+        problems = ["must be no more than 63 bytes"] if len(kind) > 63 else []
+        problems += [_LABEL_1035] if _KIND.fullmatch(kind.lower()) is None else []
+        if problems:
+            told = "may have mixed case, but should otherwise match: " + ",".join(problems)
+            found.append(causes.invalid(f"{path}.kind", kind, told))
+    return found

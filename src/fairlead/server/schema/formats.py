@@ -1,0 +1,203 @@
+"""String formats of custom resources' schemas, as leniently or oddly checked as the real server checks them."""
+
+import ipaddress
+import re
+from collections.abc import Callable
+from datetime import date
+from email.utils import parseaddr
+from typing import Final
+from urllib.parse import urlsplit
+
+from fairlead.server.schema import times
+
+_UUID: Final = r"[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
+_LETTER: Final = r"a-zA-Z0-9\u0080-\U0010ffff"  # letters and symbols of any script
+_HOSTNAME: Final = re.compile(
+    rf"[{_LETTER}](-?[{_LETTER}]{{0,62}})?|([{_LETTER}]([{_LETTER}-]{{0,61}}[{_LETTER}])?\.)+[a-zA-Z\u0080-\U0010ffff]{{2,63}}"
+)
+_CARD: Final = re.compile(
+    r"4[0-9]{12}([0-9]{3})?|5[1-5][0-9]{14}|6(011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(0[0-5]|[68][0-9])[0-9]{11}"
+    r"|(2131|1800|35\d{3})\d{11}",
+    re.ASCII,
+)
+_BYTE: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
+_COLOR: Final = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
+_CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
+_LENGTHS: Final = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
+_LENGTH_UNITS: Final = (
+    ("ns", "nano"), ("us", "µs", "micro"), ("ms", "milli"), ("s", "sec"), ("m", "min"), ("h", "hr", "hour"),
+    ("d", "day"), ("w", "wk", "week"),
+)  # fmt: skip
+_NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+
+def supported(types: tuple[str, ...], name: str) -> str:
+    """The format as far as the server enforces it for this type; "" otherwise."""
+    if types in ((), ("string",)):
+        return name if known(name) else ""
+    if types == ("integer",):
+        return name if name in ("int32", "int64") else ""
+    if types == ("number",):
+        return name if name in ("float", "double") else ""
+    return ""
+
+
+def known(name: str) -> bool:
+    """Whether this is a string format that the server knows."""
+    return name.replace("-", "") in _FORMATS or name in _KUBERNETES
+
+
+def conforms(name: str, text: str) -> bool:
+    check = _KUBERNETES.get(name) or _FORMATS.get(name.replace("-", ""))
+    return check is None or check(text)
+
+
+def _matches(pattern: str, flags: int = re.ASCII) -> Callable[[str], bool]:
+    compiled = re.compile(pattern, flags)
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+def _uuid(version: str = "[0-9a-f]", variant: str = "[0-9a-f]") -> Callable[[str], bool]:
+    return _matches(_UUID % (version, variant), re.IGNORECASE | re.ASCII)
+
+
+def _date(text: str) -> bool:
+    try:
+        return re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _date_time(text: str) -> bool:
+    parts = text.lower().split("t")
+    if len(parts) < 2 or not _date(parts[0]):
+        return False
+    match = _CLOCK.fullmatch(parts[1])
+    return match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
+
+
+def _duration(text: str) -> bool:
+    try:
+        times.parse_duration(text)
+        return True
+    except ValueError:
+        pass
+    for match in _LENGTHS.finditer(text):
+        unit = match[2].lower()
+        for names in _LENGTH_UNITS:
+            if unit in names or unit.startswith(names[-1]):
+                return True
+    return False
+
+
+def _hostname(text: str) -> bool:
+    parts = text.split(".")
+    return (
+        _HOSTNAME.fullmatch(text) is not None
+        and len(text.encode()) <= 255
+        and all(len(part.encode()) <= 63 for part in parts)
+    )
+
+
+def _uri(text: str) -> bool:
+    if not text or any(letter <= " " or letter == "\x7f" for letter in text):
+        return False
+    if text.startswith("/") or text == "*":
+        return True
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return False
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) is not None
+
+
+def _email(text: str) -> bool:
+    _, address = parseaddr(text, strict=True)
+    return re.fullmatch(r"[^@\s]+@[^@\s]+", address) is not None
+
+
+def _without_zeros(text: str) -> str:
+    """Leading zeros of an IPv4 address are read as decimal."""
+    return re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if "." in text else text
+
+
+def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(_without_zeros(text)) if "%" not in text else None
+    except ValueError:
+        return None
+
+
+def _cidr(text: str) -> bool:
+    address, slash, bits = text.partition("/")
+    found = _ip(address)
+    if found is None or not slash or not re.fullmatch(r"[0-9]{1,3}", bits):
+        return False
+    return int(bits) <= found.max_prefixlen
+
+
+def _mac(text: str) -> bool:
+    """6, 8 or 20 bytes, in pairs by colons or dashes, or in fours by dots."""
+    for separator, width in ((":", 2), ("-", 2), (".", 4)):
+        parts = text.split(separator)
+        if len(parts) > 1:
+            right = all(re.fullmatch(rf"[0-9a-fA-F]{{{width}}}", part) for part in parts)
+            return right and len(parts) * width in (12, 16, 40)
+    return False
+
+
+def _isbn10(text: str) -> bool:
+    digits = re.sub(r"[\s-]+", "", text)
+    if re.fullmatch(r"[0-9]{9}[0-9X]", digits) is None:
+        return False
+    total = sum((index + 1) * int(digit) for index, digit in enumerate(digits[:9]))
+    return (total + 10 * (10 if digits[9] == "X" else int(digits[9]))) % 11 == 0
+
+
+def _isbn13(text: str) -> bool:
+    digits = re.sub(r"[\s-]+", "", text)
+    if re.fullmatch(r"[0-9]{13}", digits) is None:
+        return False
+    total = sum((1, 3)[index % 2] * int(digit) for index, digit in enumerate(digits[:12]))
+    return int(digits[12]) == (10 - total % 10) % 10
+
+
+def _credit_card(text: str) -> bool:
+    digits = re.sub(r"[^0-9]+", "", text)
+    if _CARD.fullmatch(digits) is None:
+        return False
+    doubled = [int(digit) * (1 + index % 2) for index, digit in enumerate(reversed(digits))]
+    return sum(one // 10 + one % 10 for one in doubled) % 10 == 0
+
+
+_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
+    "bsonobjectid": _matches("[0-9a-fA-F]{24}"),
+    "uri": _uri,
+    "email": _email,
+    "hostname": _hostname,
+    "ipv4": lambda text: "." in text and _ip(text) is not None,
+    "ipv6": lambda text: ":" in text and _ip(text) is not None,
+    "cidr": _cidr,
+    "mac": _mac,
+    "uuid": _uuid(),
+    "uuid3": _uuid("3"),
+    "uuid4": _uuid("4", "[89ab]"),
+    "uuid5": _uuid("5", "[89ab]"),
+    "isbn": lambda text: _isbn10(text) or _isbn13(text),
+    "isbn10": _isbn10,
+    "isbn13": _isbn13,
+    "creditcard": _credit_card,
+    "ssn": _matches(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
+    "hexcolor": _matches("#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "rgbcolor": _matches(rf"rgb\({_COLOR},{_COLOR},{_COLOR}\)"),
+    "byte": _matches(_BYTE),
+    "password": lambda text: True,
+    "date": _date,
+    "duration": _duration,
+    "datetime": _date_time,
+}  # fmt: skip
+_KUBERNETES: Final[dict[str, Callable[[str], bool]]] = {
+    "k8s-short-name": lambda text: len(text) <= 63 and re.fullmatch(_NAME, text) is not None,
+    "k8s-long-name": lambda text: len(text) <= 253 and re.fullmatch(rf"{_NAME}(\.{_NAME})*", text) is not None,
+}

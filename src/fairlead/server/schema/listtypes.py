@@ -1,0 +1,54 @@
+"""Lists of type set and map hold each item once; the second of each kind is reported."""
+
+from typing import Any
+
+from fairlead.api import gojson
+from fairlead.server import causes
+from fairlead.server.causes import Cause
+from fairlead.server.schema.nodes import Node
+from fairlead.server.schema.structural import ANYTHING
+
+
+def duplicate_causes(node: Node | None, value: Any, path: str = "") -> list[Cause]:
+    """The duplicates in the sets and map lists of a custom resource."""
+    if node is None or node.rules is None:
+        return []
+    found: list[Cause] = []
+    if type(value) is dict:
+        values = None if node.values is ANYTHING else node.values
+        properties = node.rules.properties
+        for key, inner in value.items():
+            if type(inner) is dict or type(inner) is list:
+                if values is not None:
+                    found += duplicate_causes(values, inner, f"{path}[{key}]")
+                if key in properties:
+                    found += duplicate_causes(properties[key], inner, f"{path}.{key}" if path else key)
+    elif type(value) is list:
+        if node.list_type == "set":
+            found += [causes.duplicate(f"{path}[{i}]", value[i]) for i in _repeated(value)]
+        elif node.list_type == "map":
+            found += _map(node, value, path)
+        for index, item in enumerate(value):
+            found += duplicate_causes(node.items, item, f"{path}[{index}]")
+    return found
+
+
+def _map(node: Node, value: list[Any], path: str) -> list[Cause]:
+    for index, item in enumerate(value):
+        if item is not None and type(item) is not dict:
+            told = "must be an object for an array of list-type map"
+            return [causes.invalid(f"{path}[{index}]", item, told)]
+    keys = [{key: item[key] for key in node.keys if key in item} if item is not None else {} for item in value]
+    return [causes.duplicate(f"{path}[{i}]", keys[i]) for i in _repeated(keys)]
+
+
+def _repeated(items: list[Any]) -> list[int]:
+    """Where each value that occurs more than once occurs the second time."""
+    seen: dict[bytes, int] = {}
+    repeated = []
+    for index, item in enumerate(items):
+        encoded = gojson.dumps(item)
+        seen[encoded] = seen.get(encoded, 0) + 1
+        if seen[encoded] == 2:
+            repeated.append(index)
+    return repeated

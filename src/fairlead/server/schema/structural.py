@@ -1,0 +1,129 @@
+"""Custom resources' schemas: an openAPIV3Schema compiled into nodes, once for each content."""
+
+from collections import OrderedDict
+from typing import Any, Final
+
+import msgspec
+
+from fairlead.server.schema import builtin
+from fairlead.server.schema.formats import supported
+from fairlead.server.schema.nodes import MISSING, ListType, Node
+
+ANYTHING: Final = Node("", preserve=True)  # under additionalProperties: true
+_KEPT: Final = 512  # schemas; each server of a process shares them
+_cache: "OrderedDict[bytes, Node]" = OrderedDict()
+
+
+class Declared:
+    """What a custom resource's schema itself says at one place: walked by pruning, defaulting and validation.
+
+    `properties` are those the schema declares; a node's `fields` add the apiVersion, kind and metadata of embedded
+    resources, which only ownership needs.
+    """
+
+    __slots__ = (
+        "additional",
+        "all_of",
+        "any_of",
+        "enum",
+        "exclusive_maximum",
+        "exclusive_minimum",
+        "format",
+        "keys",
+        "max_items",
+        "max_length",
+        "max_properties",
+        "maximum",
+        "min_items",
+        "min_length",
+        "min_properties",
+        "minimum",
+        "multiple_of",
+        "not_",
+        "one_of",
+        "pattern",
+        "plain",
+        "properties",
+        "required",
+        "types",
+        "validations",
+    )
+
+    def __init__(self, schema: dict[str, Any], properties: dict[str, Node]) -> None:
+        self.properties = properties
+        additional = schema.get("additionalProperties")
+        self.additional = additional if isinstance(additional, bool) else None
+        if schema.get("x-kubernetes-int-or-string"):
+            self.types: tuple[str, ...] = ("integer", "string")
+        else:
+            self.types = (schema["type"],) if schema.get("type") else ()
+        self.required: tuple[str, ...] = tuple(schema.get("required") or ())
+        self.enum: list[Any] = schema.get("enum") or []
+        self.format: str = supported(self.types, schema.get("format") or "")
+        self.pattern: str = schema.get("pattern") or ""
+        self.min_length: int | None = schema.get("minLength")
+        self.max_length: int | None = schema.get("maxLength")
+        self.min_items: int | None = schema.get("minItems")
+        self.max_items: int | None = schema.get("maxItems")
+        self.min_properties: int | None = schema.get("minProperties")
+        self.max_properties: int | None = schema.get("maxProperties")
+        self.minimum: float | None = schema.get("minimum")
+        self.maximum: float | None = schema.get("maximum")
+        self.exclusive_minimum = bool(schema.get("exclusiveMinimum"))
+        self.exclusive_maximum = bool(schema.get("exclusiveMaximum"))
+        self.multiple_of: float | None = schema.get("multipleOf")
+        self.all_of = tuple(_node(one) for one in schema.get("allOf") or ())
+        self.any_of = tuple(_node(one) for one in schema.get("anyOf") or ())
+        self.one_of = tuple(_node(one) for one in schema.get("oneOf") or ())
+        self.not_ = _node(schema["not"]) if schema.get("not") is not None else None
+        self.validations: list[dict[str, Any]] = schema.get("x-kubernetes-validations") or []
+        self.keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+        # Nothing to check but the type: the common case.
+        self.plain = not (
+            self.enum or self.format or self.pattern or self.all_of or self.any_of or self.one_of or self.not_
+            or self.min_length is not None or self.max_length is not None or self.minimum is not None
+            or self.maximum is not None or self.multiple_of is not None
+        )  # fmt: skip
+
+
+def compile(schema: dict[str, Any]) -> Node:  # noqa: A001 - it does
+    """The root node of a custom resource's schema. The same content compiles once and is shared."""
+    content = msgspec.json.encode(schema, order="sorted")
+    made = _cache.get(content)
+    if made is None:
+        made = _cache[content] = _node({**schema, "x-kubernetes-embedded-resource": True})
+        if len(_cache) > _KEPT:
+            _cache.popitem(last=False)
+    else:
+        _cache.move_to_end(content)
+    return made
+
+
+def _node(schema: dict[str, Any]) -> Node:
+    properties = {key: _node(one) for key, one in (schema.get("properties") or {}).items()}
+    additional = schema.get("additionalProperties")
+    values = _node(additional) if isinstance(additional, dict) else ANYTHING if additional else None
+    items = schema.get("items")
+    embedded = bool(schema.get("x-kubernetes-embedded-resource"))
+    list_type: ListType = schema.get("x-kubernetes-list-type") or "atomic"
+    int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
+    return Node(
+        "" if int_or_string else schema.get("type") or "",
+        fields={**properties, **_type_meta()} if embedded else properties,
+        values=values,
+        items=_node(items) if isinstance(items, dict) else None,
+        relation="atomic" if schema.get("x-kubernetes-map-type") == "atomic" else "granular",
+        list_type=list_type,
+        keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
+        preserve=bool(schema.get("x-kubernetes-preserve-unknown-fields")),
+        int_or_string=int_or_string,
+        embedded=embedded,
+        nullable=bool(schema.get("nullable")),
+        default=MISSING if schema.get("default") is None else schema["default"],
+        rules=Declared(schema, properties),
+    )
+
+
+def _type_meta() -> dict[str, Node]:
+    config_map = builtin.node("", "v1", "ConfigMap").fields
+    return {key: config_map[key] for key in ("apiVersion", "kind", "metadata")}

@@ -1,0 +1,333 @@
+"""Validation of custom resources by their schemas, with the real server's causes.
+
+The real server's validator has corners that show: combinators report at `<nil>` and add the failures of the alternative
+that matched best (by counting checks), number bounds are compared as integers when the value is one, a list passes for
+a string with a format. They are kept. Values that did not change since `old` are not held to the schema (ratcheting).
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import re2
+
+from fairlead.api import gojson
+from fairlead.server import causes
+from fairlead.server.causes import Cause
+from fairlead.server.schema import formats
+from fairlead.server.schema.embedded import embedded_causes
+from fairlead.server.schema.listtypes import duplicate_causes
+from fairlead.server.schema.nodes import MISSING, Node
+from fairlead.server.schema.structural import ANYTHING, Declared
+
+_NIL = "<nil>"
+
+
+class _Found(NamedTuple):
+    text: str  # the whole error; the same text is reported once
+    reason: str
+    path: str | None
+    message: str
+
+
+def validate(node: Node, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[Cause]:
+    """What is wrong with a custom resource by its schema, embedded resources and list types included (not by rules)."""
+    found = schema_causes(node, obj, old)
+    found += embedded_causes(node, obj)
+    if old is None or not duplicate_causes(node, old):
+        found += duplicate_causes(node, obj)
+    return found
+
+
+def schema_causes(node: Node, obj: Any, old: Any = None, under: str = "") -> list[Cause]:
+    """What is wrong by the schema alone. `under` is where `obj` stands in its object: a status is checked alone."""
+    errors: list[_Found] = []
+    _check(node, obj, "", errors, MISSING if old is None else old, root=True)
+    made = []
+    for error in dict.fromkeys(errors) if len(errors) > 1 else errors:
+        field = under or _NIL
+        if error.path:
+            name = error.path.removeprefix(".")
+            field = f"{under}.{name}" if under else name
+        made.append(Cause(error.reason, field, error.message))
+    return made
+
+
+def _check(node: Node, value: Any, path: str, errors: list[_Found], old: Any, *, root: bool = False) -> int:
+    """Append what is wrong and answer how many checks held. Errors of an unchanged value are forgiven."""
+    start = len(errors)
+    matched = _checks(node, value, path, errors, old, root)
+    if len(errors) > start and old is not MISSING and not root and old == value:
+        del errors[start:]
+    return matched
+
+
+def _checks(node: Node, value: Any, path: str, errors: list[_Found], old: Any, root: bool) -> int:
+    rules: Declared = node.rules
+    if value is None:
+        matched = 1
+        if rules.types and not node.nullable:
+            errors.append(_wrong_type(path, ",".join(rules.types), "null"))
+            matched = 0
+        if rules.enum:
+            errors.append(_not_in(rules, path, value))
+        return matched
+    matched = 2  # the enum and this schema itself
+    if rules.types or rules.format:
+        matched += 1 + _type(rules, value, path, errors)
+    matched += 2 + (0 if rules.plain else _combined(rules, value, path, errors, old))
+    kind = type(value)
+    if kind is str:
+        matched += 1
+        if not rules.plain:
+            _string(rules, value, path, errors)
+            if rules.format and formats.known(rules.format):
+                matched += 1
+                if not formats.conforms(rules.format, value):
+                    errors.append(_wrong_type(path, rules.format, value))
+    elif kind is int or kind is float:
+        matched += 2
+        _number(rules, value, path, errors)
+    elif kind is list:
+        matched += 2 + _list(node, rules, value, path, errors, old)
+    if rules.enum and not any(_same(value, one) for one in rules.enum):
+        errors.append(_not_in(rules, path, value))
+    if kind is dict:
+        matched += 1 + _object(node, rules, value, path, errors, old, root)
+    return matched
+
+
+def _type(rules: Declared, value: Any, path: str, errors: list[_Found]) -> int:
+    kind, form = _KINDS[type(value)]
+    whole = kind == "number" and "integer" in rules.types and float(value).is_integer()
+    fits = kind in rules.types or whole or (kind == "integer" and "number" in rules.types)
+    stringlike = kind in ("string", "array")
+    if not stringlike and rules.format and not fits and form != rules.format:
+        errors.append(_wrong_type(path, rules.format, form))
+        return 0
+    if rules.format and stringlike and not ("number" in rules.types or "integer" in rules.types):
+        return 1
+    if not fits:
+        errors.append(_wrong_type(path, ",".join(rules.types), kind))
+        return 0
+    return 1
+
+
+def _combined(rules: Declared, value: Any, path: str, errors: list[_Found], old: Any) -> int:
+    matched = 0
+    if rules.any_of:
+        best: tuple[int, list[_Found]] | None = None
+        for one in rules.any_of:
+            inner: list[_Found] = []
+            count = _checks(one, value, path, inner, old, False)
+            if not inner:
+                matched += count
+                break
+            if best is None or count > best[0]:
+                best = count, inner
+        else:
+            assert best is not None
+            errors.append(_plain(f'"{path}" must validate at least one schema (anyOf)'))
+            errors.extend(best[1])
+            matched += best[0]
+    if rules.one_of:
+        best, first, valid = None, 0, 0
+        for one in rules.one_of:
+            inner = []
+            count = _checks(one, value, path, inner, old, False)
+            if not inner:
+                valid += 1
+                best, first = None, first or count
+            elif not valid and (best is None or count > best[0]):
+                best = count, inner
+        if valid != 1:
+            told = f"Found {valid} valid alternatives" if valid else "Found none valid"
+            errors.append(_plain(f'"{path}" must validate one and only one schema (oneOf). {told}'))
+            if best is not None:
+                errors.extend(best[1])
+                matched += best[0]
+        else:
+            matched += first
+    if rules.all_of:
+        valid = 0
+        for one in rules.all_of:
+            inner = []
+            matched += _checks(one, value, path, inner, old, False)
+            valid += not inner
+            errors.extend(inner)
+        if valid != len(rules.all_of):
+            told = "" if valid else ". None validated"
+            errors.append(_plain(f'"{path}" must validate all the schemas (allOf){told}'))
+    if rules.not_ is not None:
+        inner = []
+        _checks(rules.not_, value, path, inner, old, False)
+        if not inner:
+            errors.append(_plain(f'"{path}" must not validate the schema (not)'))
+    return matched
+
+
+def _string(rules: Declared, value: str, path: str, errors: list[_Found]) -> None:
+    if rules.max_length is not None and len(value) > rules.max_length:
+        text = f"{path} in body should be at most {rules.max_length} chars long"
+        errors.append(_Found(text, *_named(causes.too_long("", rules.max_length), path)))
+    elif rules.min_length is not None and len(value) < rules.min_length:
+        errors.append(_invalid(path, value, f"should be at least {rules.min_length} chars long"))
+    elif rules.pattern and not _pattern(rules.pattern).search(value):
+        errors.append(_invalid(path, value, f"should match '{rules.pattern}'"))
+
+
+def _number(rules: Declared, value: float, path: str, errors: list[_Found]) -> None:
+    single = rules.types[0] if len(rules.types) == 1 else ""
+    form = rules.format if single in ("integer", "number") else ""
+    _in_range(value, single, form, "Checked", path, errors)
+    if rules.plain:
+        return
+    whole = type(value) is int
+    if rules.multiple_of is not None:
+        exact = _in_range(rules.multiple_of, single, form, "MultipleOf", path, errors)
+        factor = int(rules.multiple_of) if whole and exact else rules.multiple_of
+        if factor <= 0:
+            told = f"factor MultipleOf declared for {path} must be positive: {_number_text(factor)}"
+            errors.append(_Found(told, *_named(causes.invalid("", value, told), path)))
+        elif value % factor if whole and exact else not (value / factor).is_integer():
+            errors.append(_invalid(path, value, f"should be a multiple of {_number_text(factor)}"))
+    if rules.minimum is not None:
+        exact = _in_range(rules.minimum, single, form, "Minimum boundary", path, errors)
+        bound = int(rules.minimum) if whole and exact else rules.minimum
+        if value < bound or (rules.exclusive_minimum and value == bound):
+            told = "greater than" if rules.exclusive_minimum else "greater than or equal to"
+            errors.append(_invalid(path, value, f"should be {told} {_number_text(bound)}"))
+    if rules.maximum is not None:
+        exact = _in_range(rules.maximum, single, form, "Maximum boundary", path, errors)
+        bound = int(rules.maximum) if whole and exact else rules.maximum
+        if value > bound or (rules.exclusive_maximum and value == bound):
+            told = "less than" if rules.exclusive_maximum else "less than or equal to"
+            errors.append(_invalid(path, value, f"should be {told} {_number_text(bound)}"))
+
+
+def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: list[_Found]) -> bool:
+    """Whether the number fits the type and format, and if not, say so."""
+    if kind == "integer":
+        limit = 2**31 if form == "int32" else 2**63
+        fits = float(value).is_integer() and -limit <= value < limit
+    elif form == "float":
+        fits = abs(value) <= 3.4028235677973366e38
+    else:
+        fits = True
+    if not fits:
+        of = f"with format {form}" if form else "(default format)"
+        errors.append(_plain(f"{what} value must be of type {kind} {of} in {path}"))
+    return fits
+
+
+def _list(node: Node, rules: Declared, value: list[Any], path: str, errors: list[_Found], old: Any) -> int:
+    matched = 0
+    if node.items is not None:
+        before = _correlated(node, old)
+        for index, item in enumerate(value):
+            matched += _check(node.items, item, f"{path}[{index}]", errors, before(item))
+    size = len(value)
+    if rules.min_items is not None and size < rules.min_items:
+        errors.append(_invalid(path, size, f"should have at least {rules.min_items} items"))
+    if rules.max_items is not None and size > rules.max_items:
+        text = f"{path} in body should have at most {rules.max_items} items"
+        errors.append(_Found(text, *_named(causes.too_many("", size, rules.max_items), path)))
+    return matched
+
+
+def _object(
+    node: Node, rules: Declared, value: dict[str, Any], path: str, errors: list[_Found], old: Any, root: bool
+) -> int:
+    matched, size = 0, len(value)
+    if rules.min_properties is not None and size < rules.min_properties:
+        errors.append(_invalid(path, size, f"should have at least {rules.min_properties} properties"))
+    if rules.max_properties is not None and size > rules.max_properties:
+        text = f"{path} in body should have at most {rules.max_properties} properties"
+        errors.append(_Found(text, *_named(causes.too_many("", size, rules.max_properties), path)))
+    properties = rules.properties
+    before: dict[str, Any] = old if type(old) is dict else {}
+    if rules.additional is False:
+        told = (f"{path}.{key} in body is a forbidden property" for key in value if key not in properties)
+        errors.extend(_plain_at(path, text) for text in told)
+    elif node.values is not None and node.values is not ANYTHING:
+        for key, inner in value.items():
+            if key not in properties:
+                matched += _check(node.values, inner, f"{path}.{key}", errors, before.get(key, MISSING))
+    for key, child in properties.items():
+        if key in value:
+            was = MISSING if root and key in ("kind", "apiVersion") else before.get(key, MISSING)
+            matched += _check(child, value[key], f"{path}.{key}" if path else key, errors, was)
+    for key in rules.required:
+        if key not in value:
+            text = f"{path}.{key} in body is required"
+            errors.append(_Found(text, "FieldValueRequired", f"{path}.{key}", "Required value"))
+    return matched
+
+
+def _correlated(node: Node, old: Any) -> Any:
+    """For a new item, the old one it stands for: only items of map lists have an identity."""
+    if type(old) is not list or node.list_type != "map":
+        return lambda item: MISSING
+    known: dict[Any, Any] = {}
+    for item in old:
+        if type(item) is dict:
+            known[_identity(node, item)] = item
+    return lambda item: known.get(_identity(node, item), MISSING) if type(item) is dict else MISSING
+
+
+def _identity(node: Node, item: dict[str, Any]) -> Any:
+    return gojson.dumps([item.get(key) for key in node.keys])
+
+
+def _same(value: Any, one: Any) -> bool:
+    return bool(value == one) and isinstance(value, bool) == isinstance(one, bool)
+
+
+def _not_in(rules: Declared, path: str, value: Any) -> _Found:
+    listed = [one if isinstance(one, str) else gojson.dumps(one).decode() for one in rules.enum]
+    return _Found(f"{path} in body should be one of", *_named(causes.not_supported("", value, listed), path))
+
+
+def _wrong_type(path: str, wanted: str, value: str) -> _Found:
+    told = f"{path} in body must be of type {wanted}: {causes.quoted(value)}"
+    return _Found(told, *_named(causes.type_invalid("", value, told), path))
+
+
+def _invalid(path: str, value: Any, told: str) -> _Found:
+    text = f"{path} in body {told}"
+    return _Found(text, *_named(causes.invalid("", value, text), path))
+
+
+def _plain(text: str) -> _Found:
+    return _Found(text, "FieldValueInvalid", None, f'Invalid value: "": {text}')
+
+
+def _plain_at(path: str, text: str) -> _Found:
+    return _Found(text, "FieldValueInvalid", path, f'Invalid value: "": {text}')
+
+
+def _named(cause: Cause, path: str) -> tuple[str, str, str]:
+    return cause.reason, path, cause.message
+
+
+def _number_text(value: float) -> str:
+    """A number as Go's %v prints it: exponents from 1e+21 on."""
+    if isinstance(value, int):
+        return str(value)
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    mantissa, _, exponent = repr(value).partition("e")
+    if not exponent:
+        return mantissa
+    sign = "-" if exponent.startswith("-") else "+"
+    return f"{mantissa.removesuffix('.0')}e{sign}{exponent.lstrip('+-').rjust(2, '0')}"
+
+
+@lru_cache(maxsize=1024)
+def _pattern(pattern: str) -> Any:
+    return re2.compile(pattern)
+
+
+_KINDS: dict[type, tuple[str, str]] = {
+    bool: ("boolean", ""), str: ("string", ""), int: ("integer", "int64"), float: ("number", "float64"),
+    list: ("array", ""), dict: ("object", ""),
+}  # fmt: skip

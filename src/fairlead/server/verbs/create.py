@@ -1,0 +1,19 @@
+"""create: POST to a collection."""
+
+from typing import TYPE_CHECKING
+
+from fairlead.server import decoding, pipeline, representations
+from fairlead.server.exchange import Request, Response
+from fairlead.server.options import write_options
+from fairlead.server.routing import Route
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+
+def create(server: "Server", request: Request, route: Route) -> Response:
+    representation = representations.negotiate(request, route.resource, listing=False)
+    options = write_options(request, "CreateOptions")
+    obj = decoding.read(request, route.resource, options.validation)
+    write = pipeline.Write(server, request, route.resource, route.namespace, "", route.subresource, options)
+    return representation.answer(201, pipeline.create(write, obj), request.warnings)

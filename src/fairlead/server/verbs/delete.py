@@ -1,0 +1,242 @@
+"""delete and deletecollection: preconditions, propagation, finalizers, grace."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fairlead.api.times import parse, rfc3339
+from fairlead.server import bodies, encoding, lists, representations
+from fairlead.server.exchange import Request, Response
+from fairlead.server.failures import (
+    Cause,
+    Failure,
+    bad_request,
+    conflict,
+    not_found,
+    not_supported,
+    not_valid,
+    quoted,
+)
+from fairlead.server.metadata import FOREGROUND, ORPHAN
+from fairlead.server.options import dry_run_causes, option_failure, truth
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.routing import Route
+from fairlead.server.store import Stored
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+POLICIES = ("Foreground", "Background", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """What a DELETE asks for. None means not said."""
+
+    grace: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    propagation: str | None = None
+    orphan: bool | None = None
+    dry_run: bool = False
+
+
+def read_options(request: Request) -> DeleteOptions:
+    """Options come in the body or, without one, in the query."""
+    if request.body:
+        bodies.media_type(request)
+        try:
+            given, _ = bodies.read_value(request)
+        except encoding.BadJSON as error:
+            raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+        if not isinstance(given, dict):
+            raise bad_request("couldn't get version/kind; json parse error: json: cannot unmarshal into DeleteOptions")
+        kind = given.get("kind") or "DeleteOptions"
+        if kind != "DeleteOptions":
+            version = given.get("apiVersion") or "v1"
+            where = "pkg/apis/meta/internalversion/scheme/register.go:27"
+            raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{where}"')
+    else:
+        given = {key: request.first(key) for key in ("propagationPolicy",) if key in request.query}
+        if request.first("gracePeriodSeconds"):
+            given["gracePeriodSeconds"] = _integer(request.first("gracePeriodSeconds"))
+        if "orphanDependents" in request.query:
+            given["orphanDependents"] = truth(request.first("orphanDependents"))
+        given["dryRun"] = request.query.get("dryRun", [])
+    causes = _validate(given)
+    if causes:
+        raise option_failure("DeleteOptions", causes)
+    preconditions = given.get("preconditions") or {}
+    return DeleteOptions(
+        grace=given.get("gracePeriodSeconds"),
+        uid=preconditions.get("uid"),
+        version=preconditions.get("resourceVersion"),
+        propagation=given.get("propagationPolicy") or None,
+        orphan=given.get("orphanDependents"),
+        dry_run=bool(given.get("dryRun")),
+    )
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax") from None
+
+
+def _validate(given: dict[str, Any]) -> list[Cause]:
+    causes: list[Cause] = []
+    policy = given.get("propagationPolicy")
+    if policy is not None and given.get("orphanDependents") is not None:
+        message = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(not_valid("propagationPolicy", quoted(policy), message))
+    if policy is not None and policy not in POLICIES:
+        causes.append(not_supported("propagationPolicy", quoted(policy), (*POLICIES, "nil")))
+    return causes + dry_run_causes(given.get("dryRun") or [])
+
+
+def delete(server: "Server", request: Request, route: Route) -> Response:
+    resource = route.resource
+    representation = representations.negotiate(request, resource, listing=False)
+    options = read_options(request)
+    space = route.namespace if resource.namespaced else ""
+    stored = server.store.table(resource.group, resource.plural).get(space, route.name)
+    if stored is None:
+        raise not_found(resource, route.name)
+    result, gone = delete_object(server, resource, stored, options)
+    status = 202 if not gone and options.orphan is False else 200
+    if gone and not resource.delete_answers_object:
+        return Response(status, encoding.encode(success(resource, stored.object)), warnings=request.warnings)
+    return representation.answer(status, result, request.warnings)
+
+
+def success(resource: Resource, obj: Object) -> dict[str, Any]:
+    details = {"name": obj["metadata"]["name"], "kind": resource.plural, "uid": obj["metadata"]["uid"]}
+    if resource.group:
+        details["group"] = resource.group
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def delete_object(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
+    """Delete, or begin to: what became of the object and whether it is gone."""
+    server.rules.on_delete(resource, stored.object)
+    _check_preconditions(resource, stored, options)
+    table = server.store.table(resource.group, resource.plural)
+    metadata = dict(stored.object["metadata"])
+    graceful = pending = False
+    grace = server.rules.grace(resource, stored.object, options.grace)
+    if grace is not None:
+        graceful, pending = _gracefully(server, metadata, grace, options.grace)
+    if pending:
+        return stored, False
+    finalizers = _finalizers(server, resource, metadata.get("finalizers") or [], options)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    if finalizers and not graceful:
+        _mark(server, metadata)
+    if finalizers or graceful:
+        changed = {**stored.object, "metadata": metadata}
+        if encoding.exactly_equal(changed, stored.object):
+            marked = stored
+        elif options.dry_run:
+            marked = Stored(changed, stored.version)
+        else:
+            marked = server.store.put(table, changed)
+            server.changed(resource, stored, marked)
+        if finalizers or metadata.get("deletionGracePeriodSeconds"):
+            return marked, False
+        if options.dry_run:
+            return marked, True
+        stored = marked
+    if not options.dry_run:
+        gone = server.store.delete(table, stored)
+        server.changed(resource, stored, gone, deleted=True)
+        return gone, True
+    return stored, True
+
+
+def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
+    metadata = stored.object["metadata"]
+    if options.uid is not None and options.uid != metadata["uid"]:
+        message = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise conflict(resource, metadata["name"], message, by_kind=True)
+    if options.version is not None and options.version != str(stored.version):
+        message = (
+            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
+            f"({stored.version}). The object might have been modified"
+        )
+        raise conflict(resource, metadata["name"], message, by_kind=True)
+
+
+def _gracefully(server: "Server", metadata: Object, grace: int, asked: int | None) -> tuple[bool, bool]:
+    """Begin a graceful delete in `metadata`: (graceful, already pending)."""
+    now = server.world.clock.now()
+    if "deletionTimestamp" not in metadata:
+        metadata["deletionTimestamp"] = rfc3339(now + grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+        if metadata.get("generation"):
+            metadata["generation"] += 1
+        return True, False
+    before = metadata.get("deletionGracePeriodSeconds") or 0
+    if not before:
+        return False, False
+    if asked is None or asked >= before:
+        return False, True
+    moved = parse(metadata["deletionTimestamp"]) - before + asked
+    if moved < now:
+        moved, asked = now, 1 if asked else 0
+    metadata["deletionTimestamp"] = rfc3339(moved)
+    metadata["deletionGracePeriodSeconds"] = asked
+    return True, False
+
+
+def _mark(server: "Server", metadata: Object) -> None:
+    now = server.world.clock.now()
+    if "deletionTimestamp" not in metadata and metadata.get("generation"):
+        metadata["generation"] += 1
+    if "deletionTimestamp" not in metadata or parse(metadata["deletionTimestamp"]) > now:
+        metadata["deletionTimestamp"] = rfc3339(now)
+    metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _finalizers(server: "Server", resource: Resource, present: list[str], options: DeleteOptions) -> list[str]:
+    """The finalizers after this delete asked for its propagation."""
+    orphan = foreground = False
+    if options.orphan is not None:
+        orphan = options.orphan
+    elif options.propagation is not None:
+        orphan, foreground = options.propagation == "Orphan", options.propagation == "Foreground"
+    elif ORPHAN in present:
+        orphan = True
+    elif FOREGROUND in present:
+        foreground = True
+    else:
+        orphan = server.rules.orphans_by_default(resource)
+    wanted = [f for f in present if f not in (ORPHAN, FOREGROUND)]
+    wanted += [ORPHAN] if orphan else []
+    wanted += [FOREGROUND] if foreground else []
+    return present if set(wanted) == set(present) else wanted
+
+
+def delete_collection(server: "Server", request: Request, route: Route) -> Response:
+    """Delete what a list of the same query would show; answers that list."""
+    resource = route.resource
+    representation = representations.negotiate(request, resource, listing=True)
+    options = read_options(request)
+    page = lists.page(server, request, route)
+    table = server.store.table(resource.group, resource.plural)
+    for item in page.items:
+        metadata = item.object["metadata"]
+        live = table.get(metadata.get("namespace", ""), metadata["name"])
+        if live is None:
+            continue
+        try:
+            delete_object(server, resource, live, replace(options))
+        except Failure as failure:
+            if failure.code != 404:
+                raise
+    return representation.answer_list(200, page, request.warnings)

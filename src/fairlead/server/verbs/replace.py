@@ -1,0 +1,37 @@
+"""update: PUT of a whole object, or of its status."""
+
+from typing import TYPE_CHECKING
+
+from fairlead.server import decoding, pipeline, representations
+from fairlead.server.exchange import Request, Response
+from fairlead.server.failures import bad_request
+from fairlead.server.options import write_options
+from fairlead.server.registry.resource import Object
+from fairlead.server.routing import Route
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+
+def replace(server: "Server", request: Request, route: Route) -> Response:
+    resource = route.resource
+    representation = representations.negotiate(request, resource, listing=False)
+    options = write_options(request, "UpdateOptions")
+    obj = decoding.read(request, resource, options.validation)
+    write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
+    obj = pipeline.expect_namespace(obj, write)
+    obj = expect_name(obj, route.name)
+    obj = pipeline.dedup_owners(obj, write, pipeline.DUPLICATE_OWNERS)
+    uid = (obj.get("metadata") or {}).get("uid") or ""
+    stored, created = pipeline.update(write, lambda live: obj, uid=uid)
+    return representation.answer(201 if created else 200, stored, request.warnings)
+
+
+def expect_name(obj: Object, name: str) -> Object:
+    """The object, which must carry the name in the path."""
+    given = (obj.get("metadata") or {}).get("name") or ""
+    if not given:
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    return obj

@@ -1,0 +1,191 @@
+"""watch: the changes of a kind as they happen, from a version on.
+
+A watch is a cursor into its kind's history, not a queue of its own: a slow reader costs nothing, and one that falls
+behind the history is cut with a 410. Frames are encoded once per representation, whoever reads them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead.server import encoding, lists, representations
+from fairlead.server.exchange import Request, Streaming
+from fairlead.server.failures import Failure, expired, not_allowed
+from fairlead.server.options import integer, option_failure, truth
+from fairlead.server.representations import Representation
+from fairlead.server.routing import Route
+from fairlead.server.store import Event, Object, Stored, Table
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+BOOKMARK_EVERY = 60.0  # seconds
+BOOKMARK_BEFORE_END = 2.0
+SHORTEST = 1800  # seconds a watch lasts that asks for no timeout: at least this, at most twice this
+BATCH = 512  # frames given to a reader at once
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+@dataclass(slots=True)
+class Watch:
+    """One watch. Iterate `chunks`: each holds whole frames."""
+
+    server: "Server"
+    table: Table
+    namespace: str | None
+    selection: lists.Selection
+    representation: Representation
+    bookmarks: bool
+    timeout: float
+    version: int  # changes after this one are sent
+    initial: bool  # the present objects are sent first
+    announce: bool  # an annotated bookmark ends them
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        deadline = start + self.timeout
+        if self.initial:
+            self.version = self.server.store.version
+            position = self.table.position(self.version)
+            for chunk in self._present():
+                yield chunk
+        else:
+            position = self.table.position(self.version)
+        bookmark = self._next_bookmark(start, deadline)
+        while True:
+            events = self.table.read(position)
+            if events is None:
+                yield self.error(too_old(self.version, self.table.floor))
+                return
+            if events:
+                events = events[:BATCH]
+                position += len(events)
+                self.version = events[-1].version
+                chunk = b"".join(frame for event in events if (frame := self._frame(event)))
+                if chunk:
+                    yield chunk
+                if len(events) == BATCH:
+                    continue
+            now = loop.time()
+            if now >= deadline:
+                return
+            if bookmark is not None and now >= bookmark:
+                yield self._bookmark({})
+                bookmark = self._next_bookmark(now, deadline)
+            until = deadline if bookmark is None else min(deadline, bookmark)
+            try:
+                async with asyncio.timeout_at(until):
+                    await self.table.changed(position)
+            except TimeoutError:
+                pass
+
+    def _present(self) -> list[bytes]:
+        frames = [
+            self._encoded("ADDED", stored)
+            for _, stored in self.table.scan(self.namespace)
+            if self.selection.matches(stored.object)
+        ]
+        if self.announce:
+            frames.append(self._bookmark({INITIAL_EVENTS_END: "true"}))
+        return [b"".join(frames[at : at + BATCH]) for at in range(0, len(frames), BATCH)]
+
+    def _next_bookmark(self, now: float, deadline: float) -> float | None:
+        if not self.bookmarks:
+            return None
+        before_end = deadline - BOOKMARK_BEFORE_END
+        return before_end if now < before_end < now + BOOKMARK_EVERY else now + BOOKMARK_EVERY
+
+    def _frame(self, event: Event) -> bytes:
+        """This watch's frame for a change, empty where the change is none of its business."""
+        stored, previous = event.stored, event.previous
+        if self.namespace is not None and stored.object["metadata"].get("namespace", "") != self.namespace:
+            return b""
+        kind: str = event.type
+        if self.selection:
+            now = event.type != "DELETED" and self.selection.matches(stored.object)
+            before = previous is not None and self.selection.matches(previous.object)
+            if not now and not before:
+                return b""
+            if now != before:
+                kind = "ADDED" if now else "DELETED"
+            if not now and event.type != "DELETED":
+                assert previous is not None
+                return self._shared(event, kind, _at_version(previous, event.version))
+        return self._shared(event, kind, stored)
+
+    def _shared(self, event: Event, kind: str, stored: Stored) -> bytes:
+        key = (kind, self.representation.name, self.representation.resource.version)
+        frame = event.frames.get(key)
+        if frame is None:
+            frame = event.frames[key] = self._encoded(kind, stored)
+        return frame
+
+    def _encoded(self, kind: str, stored: Stored) -> bytes:
+        return b'{"type":"%s","object":%s}\n' % (kind.encode(), self.representation.encode(stored))
+
+    def _bookmark(self, annotations: dict[str, str]) -> bytes:
+        obj = self.representation.bookmark(self.server.store.version, annotations)
+        return b'{"type":"BOOKMARK","object":%s}\n' % encoding.encode(obj)
+
+    def error(self, failure: Failure) -> bytes:
+        return b'{"type":"ERROR","object":%s}\n' % encoding.encode(failure.status)
+
+
+def _at_version(stored: Stored, version: int) -> Stored:
+    metadata = {**stored.object["metadata"], "resourceVersion": str(version)}
+    obj: Object = {**stored.object, "metadata": metadata}
+    return Stored(obj, version)
+
+
+def too_old(version: int, floor: int) -> Failure:
+    return expired(f"too old resource version: {version} ({floor})")
+
+
+def watch(server: "Server", request: Request, route: Route) -> Streaming:
+    """Begin a watch. A version older than the history is told in the stream, as the real server does."""
+    resource = route.resource
+    representation = representations.negotiate(request, resource, listing=False)
+    selection = lists.selection(server, request, route)
+    asked = request.first("resourceVersion")
+    match = request.first("resourceVersionMatch")
+    bookmarks = "allowWatchBookmarks" in request.query and truth(request.first("allowWatchBookmarks"))
+    initial_given = "sendInitialEvents" in request.query
+    send_initial = initial_given and truth(request.first("sendInitialEvents"))
+    _check(match, initial_given)
+    from_start = asked in ("", "0")
+    version = server.store.version if from_start else lists.parse_version(asked, "watch")
+    initial = send_initial or (from_start and not initial_given)
+    announce = bookmarks and (send_initial or (from_start and not initial_given))
+    table = server.store.table(resource.group, resource.plural)
+    timeout = integer(request, "timeoutSeconds") or server.world.random.randint(SHORTEST, 2 * SHORTEST)
+    begun = Watch(
+        server=server,
+        table=table,
+        namespace=(route.namespace or None) if resource.namespaced else "",
+        selection=selection,
+        representation=representation,
+        bookmarks=bookmarks,
+        timeout=float(timeout),
+        version=version,
+        initial=initial,
+        announce=announce,
+    )
+    if not initial and version < table.floor:
+        return Streaming(_only(begun.error(too_old(version, table.floor))))
+    return Streaming(begun.chunks())
+
+
+def _check(match: str, initial_given: bool) -> None:
+    field = "resourceVersionMatch"
+    if match and not initial_given:
+        message = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        raise option_failure("ListOptions", [not_allowed(field, message)])
+    if initial_given and match != "NotOlderThan":
+        message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        raise option_failure("ListOptions", [not_allowed(field, message)])
+
+
+async def _only(chunk: bytes) -> AsyncIterator[bytes]:
+    yield chunk

@@ -1,0 +1,173 @@
+"""A transport that answers by script, and a loopback server that speaks raw bytes."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from fairlead.client.client import Client
+from fairlead.testing import virtual
+
+DISCOVERY = {
+    "kind": "APIGroupDiscoveryList",
+    "items": [
+        {
+            "metadata": {},
+            "versions": [
+                {
+                    "version": "v1",
+                    "resources": [
+                        {"resource": "configmaps", "responseKind": {"kind": "ConfigMap"}, "scope": "Namespaced"},
+                        {"resource": "namespaces", "responseKind": {"kind": "Namespace"}, "scope": "Cluster"},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
+@dataclass
+class Answer:
+    status: int = 200
+    json: object = None
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    chunks: list = field(default_factory=list)  # of a stream: bytes, an exception to raise, or a number to wait
+
+    def __post_init__(self):
+        if self.json is not None:
+            self.body = json.dumps(self.json).encode()
+
+    async def read(self):
+        while self.chunks or self.body:
+            if not self.chunks:
+                body, self.body = self.body, b""
+                return body
+            chunk = self.chunks.pop(0)
+            if isinstance(chunk, BaseException):
+                raise chunk
+            if isinstance(chunk, bytes):
+                return chunk
+            await asyncio.sleep(chunk)
+        return b""
+
+    async def close(self):
+        self.closed = True
+
+
+def status(code, reason="", message="no", **details):
+    """A Status answer."""
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message}
+    return Answer(code, {**body, "reason": reason, "details": details})
+
+
+class Scripted:
+    """A Transport that gives its answers in turn (an exception is raised, a number is waited); keeps what was asked.
+
+    Discovery is answered by the way, unless `discovery` is off.
+    """
+
+    def __init__(self, *answers, discovery=True):
+        self.answers = list(answers)
+        self.asked = []
+        self._discovery = discovery
+
+    async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
+        if self._discovery and path in {"/api", "/apis"}:
+            return Answer(json=DISCOVERY)
+        self.asked.append((method, path, dict(query or {}), body, dict(headers or {})))
+        answer = self.answers.pop(0)
+        while isinstance(answer, int | float):
+            async with asyncio.timeout(timeout):
+                await asyncio.sleep(answer)
+            answer = self.answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    async def stream(self, path, *, query=None, headers=None, timeout=None):
+        return await self.request("WATCH", path, query=query, headers=headers, timeout=timeout)
+
+    async def close(self):
+        pass
+
+
+@pytest.fixture
+def scripted():
+    """scripted(*answers, **options) -> (client, transport), in a world of virtual time."""
+
+    def make(*answers, discovery=True, **options):
+        transport = Scripted(*answers, discovery=discovery)
+        return Client(transport, virtual.world(), **options), transport
+
+    return make
+
+
+class Wire:
+    """A server on loopback that hands each connection's bytes to the test."""
+
+    def __init__(self):
+        self.requests = []  # heads and bodies, as received
+        self.connections = 0
+        self._server = None
+        self._tasks = set()
+
+    async def start(self, handle, ssl=None):
+        """`handle(wire, reader, writer)` is run for each connection."""
+
+        async def connected(reader, writer):
+            self.connections += 1
+            task = asyncio.current_task()
+            self._tasks.add(task)
+            try:
+                await handle(self, reader, writer)
+            except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                pass
+            finally:
+                self._tasks.discard(task)
+                writer.close()
+
+        self._server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=ssl)
+        port = self._server.sockets[0].getsockname()[1]
+        self.address = f"127.0.0.1:{port}"
+        self.url = f"http{'s' if ssl else ''}://{self.address}"
+        return self
+
+    async def request(self, reader):
+        """The next request's head, lower-cased header names, and body."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        line, *rest = head.strip().split("\r\n")
+        headers = [(k.lower(), v) for k, _, v in (h.partition(": ") for h in rest)]
+        length = int(dict(headers).get("content-length", 0))
+        body = await reader.readexactly(length)
+        self.requests.append((line, headers, body))
+        return line, dict(headers), body
+
+    async def stop(self):
+        if self._server is not None:
+            self._server.close()
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._server.wait_closed()
+
+
+@pytest.fixture
+async def wire():
+    wire = Wire()
+    yield wire
+    await wire.stop()
+
+
+@pytest.fixture
+def answer():
+    return Answer
+
+
+@pytest.fixture
+def refusal():
+    return status

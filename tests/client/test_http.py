@@ -1,0 +1,325 @@
+"""The HTTP transport over a byte-level server: what breaks on a wire, and where credentials may go."""
+
+import asyncio
+import socket
+
+import pytest
+
+from fairlead.api.builtin import ConfigMap
+from fairlead.api.errors import ApiError, Unknown
+from fairlead.api.kinds import kind
+from fairlead.api.world import World
+from fairlead.client.access import Cluster
+from fairlead.client.client import Client, PatchType
+from fairlead.client.credentials import Identity, Impersonating, Static, TokenFile
+from fairlead.client.http import HttpTransport
+from fairlead.client.transport import NotSent
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data):
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+async def always_ok(wire, reader, writer):
+    while True:
+        await wire.request(reader)
+        writer.write(OK)
+
+
+@pytest.fixture
+async def transport():
+    """transport(url, credentials) -> HttpTransport, closed at the end."""
+    made = []
+
+    def make(url, credentials=None, **options):
+        made.append(HttpTransport(Cluster(url, **options), credentials))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()
+
+
+async def test_connections_are_kept_and_reused(wire, transport):
+    await wire.start(always_ok)
+    server = transport(wire.url)
+    for _ in range(5):
+        assert (await server.request("GET", "/a")).body == b"{}"
+    assert wire.connections == 1
+    assert len(wire.requests) == 5
+
+
+async def test_paths_prefixes_queries_and_headers_arrive_as_they_were_said(wire, transport):
+    await wire.start(always_ok)
+    server = transport(wire.url + "/k8s/clusters/c-1/")
+    query = {"labelSelector": "a in (b,c),d!=e&f", "x": "é +"}
+    await server.request(
+        "PUT", "/api/v1/nodes/system%3Anode%2Fa", query=query, headers={"User-Agent": "me"}, body=b"{}"
+    )
+    [(line, headers, body)] = wire.requests
+    path = "/k8s/clusters/c-1/api/v1/nodes/system%3Anode%2Fa"
+    assert line == f"PUT {path}?labelSelector=a+in+%28b%2Cc%29%2Cd%21%3De%26f&x=%C3%A9+%2B HTTP/1.1"
+    assert dict(headers)["user-agent"] == "me"
+    assert "authorization" not in dict(headers)
+    assert body == b"{}"
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+async def test_no_redirect_is_followed_with_credentials_or_without(code, wire, transport):
+    async def redirect(wire, reader, writer):
+        while True:
+            await wire.request(reader)
+            writer.write(f"HTTP/1.1 {code} x\r\nLocation: {wire.url}/else\r\nContent-Length: 0\r\n\r\n".encode())
+
+    await wire.start(redirect)
+    client = Client(transport(wire.url, Static.token("secret")), World())
+    with pytest.raises(ApiError, match="redirect") as raised:
+        await client.resolve(ConfigMap)
+    assert "secret" not in str(raised.value)
+    assert len(wire.requests) == 1
+
+
+async def test_cookies_are_not_kept(wire, transport):
+    async def cookie(wire, reader, writer):
+        while True:
+            await wire.request(reader)
+            writer.write(OK.replace(b"Content-Length", b"Set-Cookie: a=b\r\nContent-Length"))
+
+    await wire.start(cookie)
+    server = transport(wire.url)
+    await server.request("GET", "/")
+    await server.request("GET", "/")
+    assert "cookie" not in dict(wire.requests[1][1])
+
+
+async def test_a_refused_connection_was_not_sent(transport):
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        port = bound.getsockname()[1]
+    with pytest.raises(NotSent, match="cannot connect"):
+        await transport(f"http://127.0.0.1:{port}").request("POST", "/", body=b"{}")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("reused", [False, True])
+async def test_a_write_cut_before_its_answer_is_sent_once(method, reused, wire, transport):
+    async def cut(wire, reader, writer):
+        if reused and wire.connections == 1:
+            await wire.request(reader)
+            writer.write(OK)
+        await wire.request(reader)
+
+    await wire.start(cut)
+    server = transport(wire.url)
+    if reused:
+        await server.request("GET", "/")
+    with pytest.raises(ConnectionResetError):
+        await server.request(method, "/", body=b"{}")
+    assert [line.split()[0] for line, _, _ in wire.requests[reused:]] == [method]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 20",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{",
+        STREAM + b"5\r\n{",
+        b"SSH-2.0-OpenSSH_9\r\n\r\n",
+    ],
+)
+async def test_a_cut_or_garbled_answer_makes_a_write_unknown(answer, wire, transport):
+    async def handle(wire, reader, writer):
+        body = b'{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}'
+        while (await wire.request(reader))[0].startswith("GET"):
+            writer.write(OK.replace(b"Length: 2", f"Length: {len(body)}".encode())[:-2] + body)
+        writer.write(answer)
+        await writer.drain()
+
+    await wire.start(handle)
+    client = Client(transport(wire.url), World())
+    with pytest.raises(Unknown):
+        await client.patch(ConfigMap, "a", "n", [], type=PatchType.JSON)
+    assert len([line for line, _, _ in wire.requests if line.startswith("PATCH")]) == 1
+
+
+async def test_slow_headers_end_at_the_deadline(wire, transport):
+    async def slow(wire, reader, writer):
+        await wire.request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        await asyncio.sleep(60)
+
+    await wire.start(slow)
+    server = transport(wire.url)
+    with pytest.raises(TimeoutError):
+        await server.request("GET", "/", timeout=0.05)
+    with pytest.raises(TimeoutError):
+        await server.stream("/", timeout=0.05)
+
+
+async def test_a_slow_body_ends_at_the_deadline(wire, transport):
+    async def slow(wire, reader, writer):
+        await wire.request(reader)
+        writer.write(STREAM + chunk(b"{"))
+        await asyncio.sleep(60)
+
+    await wire.start(slow)
+    with pytest.raises(TimeoutError):
+        await transport(wire.url).request("GET", "/", timeout=0.05)
+
+
+Thing = kind("v1", "Thing", namespaced=False)
+RESOURCES = b'{"resources":[{"name":"things","kind":"Thing"}]}'
+
+
+@pytest.fixture
+async def watching(wire, transport, monkeypatch):
+    """watching(*pieces, silence=...) -> frames of a watch whose stream is written piece by piece, then how it ended.
+
+    A piece that is None leaves the connection open and silent.
+    """
+
+    async def watch(*pieces, silence=90.0):
+        async def handle(wire, reader, writer):
+            while "watch" not in (await wire.request(reader))[0]:
+                writer.write(OK.replace(b"Length: 2", f"Length: {len(RESOURCES)}".encode())[:-2] + RESOURCES)
+            for piece in pieces:
+                if piece is None:
+                    await asyncio.sleep(60)
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)  # so that pieces arrive apart
+
+        await wire.start(handle)
+        monkeypatch.setattr("fairlead.client.client.SILENCE", silence)
+        client = Client(transport(wire.url), World())
+        frames, ended = [], None
+        async with client.watch(Thing) as opened:
+            try:
+                async for frame in opened:
+                    frames.append(frame)  # noqa: PERF401 - those before a break count
+            except OSError as error:
+                ended = error
+        return frames, ended
+
+    return watch
+
+
+async def test_chunk_boundaries_may_fall_anywhere(watching):
+    text = "naïve \x85 😀 \u2028"
+    line = f'{{"type":"ADDED","object":{{"t":"{text}"}}}}\n'.encode()
+    pieces = [chunk(bytes([byte])) for byte in line * 3]
+    frames, ended = await watching(STREAM, *pieces, b"0\r\n\r\n")
+    assert [frame.raw.decode() for frame in frames] == [f'{{"t":"{text}"}}'] * 3
+    assert ended is None
+
+
+async def test_a_frame_may_be_as_large_as_it_likes(watching):
+    large = b'{"t":"' + b"x" * 8_000_000 + b'"}'
+    line = b'{"type":"ADDED","object":' + large + b"}\n"
+    frames, ended = await watching(STREAM, chunk(line), chunk(line), b"0\r\n\r\n")
+    assert [len(frame.raw) for frame in frames] == [len(large)] * 2
+    assert ended is None
+
+
+async def test_a_watch_cut_between_frames_without_the_last_chunk_is_broken(watching):
+    frames, ended = await watching(STREAM, chunk(b'{"type":"ADDED","object":{}}\n'))
+    assert len(frames) == 1
+    assert isinstance(ended, ConnectionError)
+
+
+async def test_a_watch_cut_inside_a_frame_is_broken(watching):
+    frames, ended = await watching(STREAM, chunk(b'{"type":"ADDED","object":{}}\n{"typ'), b"0\r\n\r\n")
+    assert len(frames) == 1
+    assert isinstance(ended, ConnectionError)
+
+
+async def test_a_half_open_watch_is_noticed(watching):
+    frames, ended = await watching(STREAM, chunk(b'{"type":"ADDED","object":{}}\n'), None, silence=0.05)
+    assert len(frames) == 1
+    assert "half-open" in str(ended)
+
+
+async def test_a_token_file_is_read_again_when_the_server_refuses(wire, transport, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("old\n")
+
+    async def handle(wire, reader, writer):
+        while True:
+            _, headers, _ = await wire.request(reader)
+            good = headers["authorization"] == "Bearer new"
+            writer.write(OK if good else b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+            token.write_text("new\n")
+
+    await wire.start(handle)
+    server = transport(wire.url, TokenFile(token, World()))
+    assert (await server.request("GET", "/")).status == 401
+    assert (await server.request("GET", "/")).status == 200
+
+
+async def test_impersonation_goes_along_with_every_group(wire, transport):
+    await wire.start(always_ok)
+    headers = (("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
+    await transport(wire.url, Impersonating(Static(), headers)).request("GET", "/")
+    sent = wire.requests[0][1]
+    assert [pair for pair in sent if pair[0].startswith("impersonate")] == [(k.lower(), v) for k, v in headers]
+
+
+async def test_the_clusters_proxy_is_used_and_sees_no_credentials_of_the_server(wire, transport):
+    async def proxy(wire, reader, writer):
+        await wire.request(reader)
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+
+    await wire.start(proxy)
+    server = transport("https://cluster.example:6443", Static.token("secret"), proxy_url=f"http://u:p@{wire.address}")
+    with pytest.raises(NotSent) as raised:
+        await server.request("POST", "/", body=b"{}")
+    [(line, headers, _)] = wire.requests
+    assert line == "CONNECT cluster.example:6443 HTTP/1.1"
+    assert "authorization" not in dict(headers)
+    assert "proxy-authorization" in dict(headers)
+    assert "u:p" not in str(raised.value)
+
+
+async def test_environment_proxies_are_not_used(wire, transport, monkeypatch):
+    await wire.start(always_ok)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert (await transport(wire.url).request("GET", "/")).status == 200
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:6443", "ftp://a", "https://", ""])
+def test_an_address_that_is_none_is_refused_at_once(server):
+    with pytest.raises(ValueError, match="address"):
+        HttpTransport(Cluster(server))
+
+
+def test_no_secret_is_in_any_repr():
+    identity = Identity("Bearer secret", b"certificate", b"key")
+    assert "secret" not in repr(identity)
+    assert "key'" not in repr(Static(identity))
+
+
+async def test_closing_twice_and_using_again_is_fine(wire, transport):
+    await wire.start(always_ok)
+    server = transport(wire.url)
+    await server.request("GET", "/")
+    await server.close()
+    await server.close()
+    assert (await server.request("GET", "/")).status == 200
+
+
+async def test_dead_peers_are_asked_after_by_tcp(wire, transport):
+    async def open_end(wire, reader, writer):
+        await wire.request(reader)
+        writer.write(STREAM)
+        await asyncio.sleep(60)
+
+    await wire.start(open_end)
+    stream = await transport(wire.url).stream("/")
+    sock = stream._response.connection.transport.get_extra_info("socket")
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15
+    await stream.close()

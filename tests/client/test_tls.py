@@ -1,0 +1,137 @@
+"""TLS: each side proves who it is, and a server that cannot is not spoken to."""
+
+import datetime
+import ipaddress
+import ssl
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from fairlead.client.access import Cluster
+from fairlead.client.credentials import CredentialsError, Identity, Static
+from fairlead.client.http import HttpTransport
+from fairlead.client.transport import NotSent
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class Authority:
+    """A CA as bare as kubeadm once made them: no key identifiers."""
+
+    def __init__(self, name):
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        self._certificate = self._sign(self._name, self._key, x509.BasicConstraints(True, None))
+        self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    def _sign(self, subject, key, *extensions):
+        start = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+        builder = x509.CertificateBuilder(self._name, subject, key.public_key(), x509.random_serial_number())
+        builder = builder.not_valid_before(start).not_valid_after(start.replace(year=2120))
+        for extension in extensions:
+            builder = builder.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+        return builder.sign(self._key, hashes.SHA256())
+
+    def issue(self, name, address=None, password=None):
+        """(certificate, key) as PEM"""
+        key = ec.generate_private_key(ec.SECP256R1())
+        names = [x509.DNSName(name)] + ([x509.IPAddress(ipaddress.ip_address(address))] if address else [])
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        certificate = self._sign(subject, key, x509.SubjectAlternativeName(names))
+        lock = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+        return certificate.public_bytes(serialization.Encoding.PEM), key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock
+        )
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return Authority("ours")
+
+
+@pytest.fixture(scope="module")
+def stranger():
+    return Authority("theirs")
+
+
+@pytest.fixture
+async def server(wire, authority, tmp_path):
+    """A TLS server for api.example and 127.0.0.1 that answers with the client certificate's common name."""
+    certificate, key = authority.issue("api.example", "127.0.0.1")
+    for name, content in (("cert", certificate), ("key", key), ("ca", authority.pem)):
+        (tmp_path / name).write_bytes(content)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=tmp_path / "ca")
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+
+    async def handle(wire, reader, writer):
+        while True:
+            await wire.request(reader)
+            peer = writer.get_extra_info("peercert")
+            name = peer["subject"][0][0][1] if peer else "nobody"
+            writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(name)}\r\n\r\n{name}".encode())
+
+    return await wire.start(handle, ssl=context)
+
+
+async def ask(cluster, identity=None):
+    transport = HttpTransport(cluster, Static(identity or Identity()))
+    try:
+        return (await transport.request("GET", "/")).body.decode()
+    finally:
+        await transport.close()
+
+
+async def test_a_ca_of_ones_own_is_enough(server, authority):
+    assert await ask(Cluster(server.url, authority.pem)) == "nobody"
+
+
+async def test_a_client_certificate_is_presented(server, authority):
+    assert await ask(Cluster(server.url, authority.pem), Identity(None, *authority.issue("jane"))) == "jane"
+
+
+async def test_a_renewed_certificate_is_used_at_once(server, authority):
+    class Renewed(Static):
+        async def identity(self):
+            return Identity(None, *next(pairs))
+
+    jane, joan = authority.issue("jane"), authority.issue("joan")
+    pairs = iter([jane, jane, joan])
+    transport = HttpTransport(Cluster(server.url, authority.pem), Renewed())
+    try:
+        seen = [(await transport.request("GET", "/")).body for _ in range(3)]
+    finally:
+        await transport.close()
+    assert seen == [b"jane", b"jane", b"joan"]
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("trusted", ["stranger", "system"])
+async def test_a_server_that_cannot_prove_itself_gets_nothing(trusted, server, stranger):
+    cluster = Cluster(server.url, stranger.pem if trusted == "stranger" else None)
+    with pytest.raises(NotSent, match="certificate-authority"):
+        await ask(cluster, Identity("Bearer secret"))
+    assert not server.requests
+
+
+async def test_the_name_that_is_proved_can_be_named(server, authority):
+    assert await ask(Cluster(server.url, authority.pem, tls_server_name="api.example")) == "nobody"
+    with pytest.raises(NotSent, match="tls-server-name"):
+        await ask(Cluster(server.url, authority.pem, tls_server_name="other.example"))
+
+
+async def test_insecure_means_any_server(server):
+    assert await ask(Cluster(server.url, insecure=True)) == "nobody"
+
+
+async def test_what_does_not_load_is_told_with_the_remedy(server, authority, stranger):
+    certificate, _ = authority.issue("jane")
+    _, other = stranger.issue("jane")
+    locked = authority.issue("jane", password=b"secret")
+    for identity in (Identity(None, b"x", b"y"), Identity(None, certificate, other), Identity(None, *locked)):
+        with pytest.raises(CredentialsError, match="must be PEM, belong together"):
+            await ask(Cluster(server.url, authority.pem), identity)
+    with pytest.raises(CredentialsError, match="not PEM certificates"):
+        await ask(Cluster(server.url, b"nonsense"))

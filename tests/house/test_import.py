@@ -1,0 +1,30 @@
+"""`import fairlead` is cheap: what is heavy loads with the first name that needs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"aiohttp", "asyncio", "click", "cryptography", "msgspec", "prometheus_client", "re2", "rich", "ssl", "yaml"}
+
+
+@pytest.mark.smoke
+def test_importing_fairlead_loads_nothing_heavy():
+    code = "import sys, fairlead; print(*sys.modules)"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    assert not loaded & HEAVY
+
+
+def test_each_public_name_can_be_had():
+    import fairlead
+
+    assert all(getattr(fairlead, name) is not None for name in fairlead.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    import fairlead
+
+    with pytest.raises(AttributeError, match="NoSuchThing"):
+        _ = fairlead.NoSuchThing

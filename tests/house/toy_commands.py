@@ -1,0 +1,54 @@
+"""Subcommands for the tests of the command line's shell."""
+
+import asyncio
+import sys
+
+import click
+
+from fairlead.api.errors import UserError
+from fairlead.cli.shell import LazyGroup
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("-n", "--namespace", default="default")
+def read(file, namespace):
+    """Read a file."""
+    click.echo(namespace)
+
+
+@click.command()
+def refuse():
+    """Refuse."""
+    raise UserError("the kubeconfig /x\x1b[2J cannot be read: check its mode")
+
+
+@click.command()
+def wait():
+    """Wait for ever."""
+
+    async def main():
+        print("waiting", flush=True)
+        await asyncio.Event().wait()
+
+    asyncio.run(main())
+
+
+@click.command()
+def talk():
+    """Talk without end."""
+    while True:
+        print("x" * 10_000)
+
+
+LAZY = {name: (f"toy_commands:{name}", f"Toy {name}.") for name in ("read", "refuse", "wait", "talk")}
+
+
+@click.group(cls=LazyGroup, lazy=LAZY, context_settings={"auto_envvar_prefix": "FAIRLEAD"})
+def toy():
+    """Toys."""
+
+
+if __name__ == "__main__":
+    sys.modules["toy_commands"] = sys.modules["__main__"]
+    toy()

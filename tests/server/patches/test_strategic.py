@@ -1,0 +1,97 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.server.patches.strategic import StrategicError, apply
+from fairlead.server.schema import builtin
+
+DEPLOYMENT = builtin.node("apps", "v1", "Deployment")
+SERVICE = builtin.node("", "v1", "Service")
+CONFIG_MAP = builtin.node("", "v1", "ConfigMap")
+
+
+def containers(patch, *names):
+    """The names of a Deployment's containers after a patch of its pod spec."""
+    original = {"spec": {"template": {"spec": {"containers": [{"name": n, "image": "i"} for n in names]}}}}
+    made = apply(DEPLOYMENT, original, {"spec": {"template": {"spec": patch}}})
+    return [c["name"] for c in made["spec"]["template"]["spec"]["containers"]]
+
+
+def test_keyed_lists_merge_by_key_and_new_items_go_first():
+    assert containers({"containers": [{"name": "e"}]}, "c", "d") == ["e", "c", "d"]
+    assert containers({"containers": [{"name": "d", "image": "j"}]}, "c", "d") == ["c", "d"]
+
+
+def test_items_merge_field_by_field():
+    original = {"spec": {"ports": [{"port": 80, "name": "h", "targetPort": 1}]}}
+    made = apply(SERVICE, original, {"spec": {"ports": [{"port": 80, "targetPort": 2}]}})
+    assert made == {"spec": {"ports": [{"port": 80, "name": "h", "targetPort": 2}]}}
+    assert original["spec"]["ports"][0]["targetPort"] == 1
+
+
+def test_primitive_lists_merge_and_lose_items_by_directive():
+    original = {"metadata": {"finalizers": ["a", "b"]}}
+    assert apply(CONFIG_MAP, original, {"metadata": {"finalizers": ["c"]}})["metadata"]["finalizers"] == ["c", "a", "b"]
+    deleted = apply(CONFIG_MAP, original, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a", "x"]}})
+    assert deleted == {"metadata": {"finalizers": ["b"]}}
+    assert apply(CONFIG_MAP, original, {"metadata": {"finalizers": None}}) == {"metadata": {}}
+
+
+def test_lists_without_a_strategy_are_replaced():
+    original = {"spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["a", "b"]}]}}}}
+    made = apply(DEPLOYMENT, original, {"spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["z"]}]}}}})
+    assert made["spec"]["template"]["spec"]["containers"] == [{"name": "c", "args": ["z"]}]
+
+
+def test_items_can_be_deleted_and_lists_and_maps_replaced():
+    assert containers({"containers": [{"$patch": "delete", "name": "c"}]}, "c", "d") == ["d"]
+    assert containers({"containers": [{"$patch": "replace"}, {"name": "x"}]}, "c", "d") == ["x"]
+    original = {"spec": {"strategy": {"type": "A", "rollingUpdate": {}}}}
+    replaced = apply(DEPLOYMENT, original, {"spec": {"strategy": {"$patch": "replace", "type": "B"}}})
+    assert replaced == {"spec": {"strategy": {"type": "B"}}}
+
+
+def test_retained_keys_clear_the_others():
+    original = {"spec": {"strategy": {"type": "A", "rollingUpdate": {}}}}
+    patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "B"}}}
+    assert apply(DEPLOYMENT, original, patch) == {"spec": {"strategy": {"type": "B"}}}
+
+
+def test_an_order_directive_orders_what_it_names():
+    order = [{"name": "d"}, {"name": "n"}, {"name": "c"}]
+    assert containers({"$setElementOrder/containers": order, "containers": [{"name": "n"}]}, "c", "d") == [
+        "d",
+        "n",
+        "c",
+    ]
+    assert containers({"$setElementOrder/containers": order[:1]}, "c", "d") == ["c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("patch", "told"),
+    [
+        ({"containers": [{"$patch": "frob", "name": "c"}]}, "unknown patch type: frob in map: map[$patch:frob name:c]"),
+        ({"containers": [{"image": "i:2"}]}, "map: map[image:i:2] does not contain declared merge key: name"),
+        (
+            {"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "z"}]},
+            "The order in patch list:\n[map[name:z]]\n doesn't match $setElementOrder list:\n[map[name:c]]\n",
+        ),
+    ],
+)
+def test_a_senseless_directive_is_an_error(patch, told):
+    with pytest.raises(StrategicError) as error:
+        containers(patch, "c")
+    assert str(error.value) == told
+
+
+def test_an_absent_field_takes_the_patch_without_nulls_and_directives():
+    patch = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": None}, {"$patch": "delete"}]}}}}
+    assert apply(DEPLOYMENT, {}, patch) == {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}}
+
+
+@given(st.lists(st.sampled_from("abcdef"), unique=True), st.lists(st.sampled_from("abcdef"), unique=True))
+def test_merging_keeps_every_item_once_and_settles_at_once(live, patch):
+    names = containers({"containers": [{"name": n} for n in patch]}, *live)
+    assert sorted(names) == sorted({*live, *patch})
+    assert [n for n in names if n in patch] == patch or not live
+    assert containers({"containers": [{"name": n} for n in patch]}, *names) == names

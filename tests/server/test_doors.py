@@ -1,0 +1,89 @@
+"""Both doors lead to the same server; the command serves, says so, and stops."""
+
+import base64
+import json
+import signal
+import ssl
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import aiohttp
+import pytest
+
+from fairlead.api.world import World
+from fairlead.server.app import Server
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def test_an_object_created_in_process_is_watched_over_http():
+    server = Server(tokens=["t"])
+    listening = await server.listen("127.0.0.1", 0, tls=False)
+    inside = server.transport()
+    body = json.dumps({"metadata": {"name": "a"}, "data": {"k": "v"}}).encode()
+    assert (await inside.request("POST", MAPS, body=body)).status == 201
+    headers = {"Authorization": "Bearer t"}
+    watch = f"{listening.url}/api/v1/configmaps?watch=true&resourceVersion=0"
+    async with aiohttp.ClientSession(headers=headers) as session, session.get(watch) as response:
+        event = json.loads(await response.content.readline())
+        assert (event["type"], event["object"]["data"]) == ("ADDED", {"k": "v"})
+        await inside.request("DELETE", f"{MAPS}/a")
+        event = json.loads(await response.content.readline())
+        assert event["type"] == "DELETED"
+    await listening.close()
+
+
+async def test_a_request_without_the_token_is_refused():
+    server = Server(tokens=["t"])
+    reply = await server.transport("wrong").request("GET", "/healthz")
+    assert reply.status == 401
+    assert json.loads(reply.body)["reason"] == "Unauthorized"
+
+
+@pytest.mark.parametrize(("tls", "tokens"), [(False, ["t"]), (True, [])])
+async def test_an_address_others_can_reach_needs_tls_and_a_token(tls, tokens):
+    with pytest.raises(ValueError, match="only with TLS and a token"):
+        await Server(tokens=tokens).listen("0.0.0.0", 0, tls=tls)
+
+
+async def test_versions_start_above_the_create_or_refuse_guard():
+    server = Server(World())
+    reply = await server.transport().request("GET", "/api/v1/namespaces/default")
+    assert int(json.loads(reply.body)["metadata"]["resourceVersion"]) > 100
+
+
+@pytest.mark.smoke
+def test_serve_prints_where_it_serves_and_stops_on_sigterm(tmp_path):
+    path = tmp_path / "config"
+    command = [sys.executable, "-m", "fairlead", "serve", "--listen", "127.0.0.1:0", "--write-kubeconfig", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == f"kubeconfig {path}\n"
+            url = process.stdout.readline().removeprefix("serving on ").strip()
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            config = json.loads(path.read_text())
+            assert config["clusters"][0]["cluster"]["server"] == url
+            token = config["users"][0]["user"]["token"]
+            ca = tmp_path / "ca.pem"
+            ca.write_bytes(base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]))
+            context = ssl.create_default_context(cafile=str(ca))
+            asked = urllib.request.Request(f"{url}/version", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(asked, context=context) as response:
+                assert json.load(response)["major"] == "1"
+            with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+                urllib.request.urlopen(f"{url}/version", context=context)
+            refused.value.close()
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 0
+
+
+def test_serve_refuses_a_public_address_without_tls_in_one_line():
+    command = [sys.executable, "-m", "fairlead", "serve", "--listen", "0.0.0.0:0", "--no-tls"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert "only with TLS and a token" in done.stderr
+    assert "Traceback" not in done.stderr
