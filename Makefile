@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench docs real lock schemas clean
+.PHONY: help demo test conformance check format bench docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ demo: $(STAMP) ## run the systems on the embedded server, old way against new
 
 test: $(STAMP) ## run the tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+conformance: $(STAMP) ## replay what a real API server answered against the embedded one
+	@$(BIN)/python tests/conformance/replay.py
 
 check: $(STAMP) ## format, lint, types, layers
 	@echo "ruff format" && $(BIN)/ruff format --check --quiet .
