@@ -1,0 +1,138 @@
+"""One object as it is kept: its JSON, and the few fields that the cache itself looks at.
+
+What is kept of the JSON is everything but the type (the kind is known) and other managers' managedFields. Both are cut
+out as bytes: decoding and encoding again would cost ten times as much.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead.api import gojson
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+
+Transform = Callable[[Object], Mapping[str, Any]]
+
+_MANAGED = b'"managedFields":'
+_NOTHING = msgspec.Raw(b"")
+
+
+class Entry(msgspec.Struct, gc=False):
+    """An object at one version. `version` is 0 where the server's versions are not integers."""
+
+    raw: bytes
+    uid: str
+    version: int
+
+
+class _Meta(msgspec.Struct, rename="camel", gc=False):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    managed_fields: msgspec.Raw = _NOTHING
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+
+class _Manager(msgspec.Struct, gc=False):
+    manager: str = ""
+    operation: str = ""
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_manager = msgspec.json.Decoder(_Manager).decode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Entries:
+    """Turns JSON of one kind into entries, and entries into objects.
+
+    Of managedFields it keeps the Apply entries of `field_managers`. A `transform` is given each object before it is
+    kept; what it answers is kept, under the name, uid and version that the object had.
+    """
+
+    def __init__(
+        self, kind: Kind, *, field_managers: frozenset[str] = frozenset(), transform: Transform | None = None
+    ) -> None:
+        self._type = {"apiVersion": kind.api_version, "kind": kind.kind}
+        # As Go writes it for built-in kinds, and as it writes a map for custom ones.
+        api_version, name = gojson.dumps(kind.api_version), gojson.dumps(kind.kind)
+        self._heads = (
+            b'{"kind":' + name + b',"apiVersion":' + api_version + b",",
+            b'{"apiVersion":' + api_version + b',"kind":' + name + b",",
+        )
+        self._field_managers = field_managers
+        self._named = tuple(b'"manager":' + gojson.dumps(name) for name in field_managers)
+        self._transform = transform
+
+    def read(self, raw: bytes) -> tuple[str, str, str, Entry]:
+        """Namespace ("" for none), name and resourceVersion of the object in `raw`, and its entry.
+
+        Raises msgspec.DecodeError when it is not an object with a name.
+        """
+        meta = _decode_head(raw).metadata
+        if meta.managed_fields is not _NOTHING:
+            raw = self._cut_managed(raw, bytes(meta.managed_fields))
+        first, second = self._heads
+        if raw.startswith(first):
+            raw = b"{" + raw[len(first) :]
+        elif raw.startswith(second):
+            raw = b"{" + raw[len(second) :]
+        if self._transform is not None:
+            raw = msgspec.json.encode(self._transform(self._decoded(raw)))
+        version = meta.resource_version
+        return meta.namespace, meta.name, version, Entry(raw, meta.uid, as_integer(version))
+
+    def object(self, entry: Entry) -> Object:
+        """The object, decoded afresh: the caller may do with it what it likes."""
+        return self._decoded(entry.raw)
+
+    def _decoded(self, raw: bytes) -> Object:
+        decoded = Object(self._type)
+        decoded.update(_decode(raw))
+        decoded.update(self._type)  # where only metadata was asked for, the server calls it PartialObjectMetadata
+        return decoded
+
+    def _cut_managed(self, raw: bytes, managed: bytes) -> bytes:
+        whole = _MANAGED + managed
+        start = raw.find(whole)
+        if start < 0 or raw.find(whole, start + 1) >= 0:
+            return self._cut_managed_slowly(raw)  # spaced out, or the same bytes elsewhere: not ours to guess
+        end = start + len(whole)
+        own = self._own(managed)
+        if own:
+            return b"".join((raw[:start], _MANAGED, b"[", b",".join(own), b"]", raw[end:]))
+        if raw[end : end + 1] == b",":
+            end += 1
+        elif raw[start - 1 : start] == b",":
+            start -= 1
+        return raw[:start] + raw[end:]
+
+    def _cut_managed_slowly(self, raw: bytes) -> bytes:
+        decoded = _decode(raw)
+        metadata = dict(decoded["metadata"])
+        own = self._own(msgspec.json.encode(metadata.pop("managedFields")))
+        if own:
+            metadata["managedFields"] = [_decode(entry) for entry in own]
+        return msgspec.json.encode({**decoded, "metadata": metadata})
+
+    def _own(self, managed: bytes) -> list[bytes]:
+        if not any(name in managed for name in self._named):
+            return []
+        own = []
+        for entry in _decode_raws(managed):
+            manager = _decode_manager(entry)
+            if manager.operation == "Apply" and manager.manager in self._field_managers:
+                own.append(bytes(entry))
+        return own
+
+
+def as_integer(resource_version: str) -> int:
+    """The version as a number to compare, 0 when it is not one (some aggregated APIs)."""
+    return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else 0

@@ -1,0 +1,126 @@
+"""What is kept of an object's bytes."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.api.builtin import ConfigMap, Pod
+from fairlead.api.kinds import kind
+from fairlead.cache.entries import Entries
+
+ENTRY = {"manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {}}}
+OWN = {"manager": "greeter", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}}
+
+
+def compact(value):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def pod(**metadata):
+    head = {"kind": "Pod", "apiVersion": "v1"}
+    return {**head, "metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7", **metadata}}
+
+
+def test_name_uid_and_version_are_read_and_the_object_comes_back_whole():
+    entries = Entries(Pod)
+    namespace, name, version, entry = entries.read(compact(pod(labels={"a": "b"})))
+    assert (namespace, name, version, entry.uid, entry.version) == ("n", "a", "7", "u", 7)
+    assert entries.object(entry) == pod(labels={"a": "b"})
+
+
+def test_each_read_is_a_fresh_object():
+    entries = Entries(Pod)
+    *_, entry = entries.read(compact(pod(labels={"a": "b"})))
+    entries.object(entry)["metadata"]["labels"]["a"] = "changed by a careless reader"
+    assert entries.object(entry) == pod(labels={"a": "b"})
+
+
+def test_an_item_of_a_list_and_an_event_are_kept_as_the_same_bytes():
+    """Items of built-in kinds come without apiVersion and kind."""
+    entries = Entries(Pod)
+    event = pod()
+    item = {"metadata": event["metadata"]}
+    assert entries.read(compact(event))[3] == entries.read(compact(item))[3]
+    assert entries.object(entries.read(compact(item))[3]) == event
+
+
+def test_metadata_only_objects_are_called_by_their_own_kind():
+    partial = {**pod(), "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    entries = Entries(Pod)
+    assert entries.object(entries.read(compact(partial))[3]).kind == "Pod"
+
+
+def test_a_custom_resource_with_fields_before_its_kind_comes_back_whole():
+    widget = kind("example.com/v1", "Widget")
+    obj = {"apiVersion": "example.com/v1", "data": 1, "kind": "Widget", "metadata": {"name": "a"}}
+    entries = Entries(widget)
+    assert entries.object(entries.read(compact(obj))[3]) == obj
+
+
+@pytest.mark.parametrize("position", ["first", "middle", "last", "alone"])
+@pytest.mark.parametrize("encode", [compact, lambda value: json.dumps(value, indent=2).encode()])
+def test_managed_fields_are_cut_except_our_own_apply_entry(position, encode):
+    managed = [ENTRY, OWN, {**OWN, "operation": "Update"}]
+    rest = {"name": "a", "resourceVersion": "7"}
+    metadata = {
+        "first": {"managedFields": managed, **rest},
+        "middle": {"name": "a", "managedFields": managed, "resourceVersion": "7"},
+        "last": {**rest, "managedFields": managed},
+        "alone": {"managedFields": managed, "name": "a"},
+    }[position]
+    obj = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
+    kept = {**obj, "metadata": {**metadata, "managedFields": [OWN]}}
+    without = {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+    for managers, expected in ((["greeter"], kept), (["other"], without), ([], without)):
+        entries = Entries(Pod, field_managers=frozenset(managers))
+        assert entries.object(entries.read(encode(obj))[3]) == expected
+
+
+def test_the_same_bytes_elsewhere_in_the_object_are_left_alone():
+    widget = kind("example.com/v1", "Widget")
+    copy = {"managedFields": [ENTRY]}
+    obj = {"apiVersion": "example.com/v1", "data": copy, "kind": "Widget", "metadata": {"name": "a", **copy}, "z": copy}
+    entries = Entries(widget)
+    expected = {**obj, "metadata": {"name": "a"}}
+    assert entries.object(entries.read(compact(obj))[3]) == expected
+
+
+keys = st.sampled_from(["name2", "managedFields", "metadata", 'a"managedFields":[', "é\u2028\u0085"])
+values = st.recursive(
+    st.one_of(st.text(max_size=5), st.integers(0, 9), st.just([ENTRY])),
+    lambda inner: st.one_of(st.dictionaries(keys, inner, max_size=3), st.lists(inner, max_size=2)),
+    max_leaves=8,
+)
+
+
+@given(
+    values,
+    st.dictionaries(keys.filter(lambda key: key != "managedFields"), values, max_size=3),
+    st.lists(st.sampled_from([ENTRY, OWN]), max_size=3),
+    st.booleans(),
+)
+def test_nothing_but_managed_fields_is_ever_lost(value, extra, managed, spaced):
+    obj = {"apiVersion": "v1", "data": value, "kind": "ConfigMap", "metadata": {**extra, "managedFields": managed}}
+    obj["metadata"]["name"] = "a"
+    obj["zeta"] = value
+    raw = json.dumps(obj).encode() if spaced else compact(obj)
+    entries = Entries(ConfigMap, field_managers=frozenset(["greeter"]))
+    own = [entry for entry in managed if entry is OWN]
+    expected = {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
+    if own:
+        expected["metadata"]["managedFields"] = own
+    assert entries.object(entries.read(raw)[3]) == expected
+
+
+def test_a_transform_may_drop_anything_and_the_cache_still_knows_the_version():
+    entries = Entries(Pod, transform=lambda obj: {"spec": obj.get("spec")})
+    _, name, version, entry = entries.read(compact({**pod(), "spec": {"a": 1}, "status": {"b": 2}}))
+    assert (name, version, entry.uid, entry.version) == ("a", "7", "u", 7)
+    assert entries.object(entry) == {"apiVersion": "v1", "kind": "Pod", "spec": {"a": 1}}
+
+
+def test_versions_that_are_not_integers_compare_as_nothing():
+    entries = Entries(Pod)
+    assert entries.read(compact(pod(resourceVersion="a7")))[3].version == 0

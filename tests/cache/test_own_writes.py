@@ -1,0 +1,267 @@
+"""The view sees at least our own writes, and never more than is true."""
+
+import json
+
+import pytest
+
+from fairlead.api.builtin import ConfigMap
+from fairlead.cache.informer import Informer
+from fairlead.cache.scope import Scope
+
+
+def obj(name="a", version=1, uid="u1", *, labels=None, data=None, **metadata):
+    metadata = {"name": name, "namespace": "n", "uid": uid, "resourceVersion": str(version), **metadata}
+    if labels:
+        metadata["labels"] = labels
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {}}
+
+
+class View:
+    """An informer, and a stream that is told by hand."""
+
+    def __init__(self, **scope):
+        self.informer = Informer(Scope(ConfigMap, **scope))
+        self.changes = []
+        self.informer.subscribe(lambda change: self.changes.append((change.old, change.new)))
+
+    async def listed(self, version, *objects):
+        kept = {}
+        for each in objects:
+            namespace, name, _, entry = self.informer.entries.read(json.dumps(each).encode())
+            kept.setdefault(namespace, {})[name] = entry
+        await self.informer.replace(kept, str(version))
+
+    def streamed(self, kind, each):
+        self.informer.event(kind, json.dumps(each).encode())
+
+    def departs(self):
+        return self.informer.overlay.depart()
+
+    def wrote(self, answer, flight=None):
+        self.informer.wrote(flight or self.departs(), answer)
+
+    def deleted(self, uid, answer=None, flight=None):
+        self.informer.deleted(flight or self.departs(), uid, answer)
+
+    def version(self, name="a"):
+        found = self.informer.look(name, "n")
+        listed = [each.version for each in self.informer.list() if each.object().name == name]
+        assert listed == ([found.version] if found else [])
+        assert [each.version for each in self.informer.list("n") if each.object().name == name] == listed
+        return found.version if found else None
+
+    @property
+    def settled(self):
+        return not self.informer.overlay and not self.informer.overlay._versions
+
+
+@pytest.fixture
+async def view():
+    view = View()
+    await view.listed(10, obj(version=5))
+    view.changes.clear()
+    return view
+
+
+async def test_a_write_is_seen_at_once_and_until_the_stream_has_passed_it(view):
+    view.wrote(obj(version=12))
+    assert view.version() == 12
+    view.streamed("MODIFIED", obj("b", 11, "u2"))
+    assert view.version() == 12
+    view.streamed("MODIFIED", obj(version=12))
+    assert view.version() == 12
+    assert view.settled
+
+
+async def test_a_bookmark_passes_a_write_too(view):
+    view.wrote(obj(version=12))
+    view.informer.bookmark("12")
+    assert view.settled
+
+
+async def test_a_write_answered_after_the_stream_told_it_is_not_overlaid(view):
+    view.streamed("MODIFIED", obj(version=12))
+    view.streamed("MODIFIED", obj(version=13))
+    view.wrote(obj(version=12))
+    assert view.version() == 13
+    assert view.settled
+
+
+async def test_answers_that_come_out_of_order_leave_the_newest(view):
+    view.wrote(obj(version=13))
+    view.wrote(obj(version=12))
+    assert view.version() == 13
+    view.informer.bookmark("13")
+    assert view.settled
+
+
+async def test_own_writes_are_events_too(view):
+    view.wrote(obj(version=12))
+    assert view.changes == []
+    view.streamed("MODIFIED", obj(version=12))
+    ((old, new),) = view.changes
+    assert (old.version, new.version) == (5, 12)
+
+
+async def test_a_created_object_is_seen_in_lists_and_indexes(view):
+    view.informer.index("size", lambda each: [str(len(each["data"]))])
+    owner = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "owner"}]
+    view.wrote(obj("b", 12, "u2", data={"x": "1"}, ownerReferences=owner))
+    assert view.version("b") == 12
+    assert [each.uid for each in view.informer.owned_by("owner")] == ["u2"]
+    assert [each.uid for each in view.informer.indexed("size", "1")] == ["u2"]
+    view.streamed("ADDED", obj("b", 12, "u2", data={"x": "1"}, ownerReferences=owner))
+    assert [each.uid for each in view.informer.owned_by("owner")] == ["u2"]
+    view.wrote(obj("b", 14, "u2"))
+    assert [each.uid for each in view.informer.owned_by("owner")] == []
+    assert sorted(each.uid for each in view.informer.indexed("size", "0")) == ["u1", "u2"]
+
+
+async def test_a_delete_is_seen_at_once_and_its_tombstone_goes_with_the_event(view):
+    view.deleted("u1")
+    assert view.version() is None
+    view.streamed("MODIFIED", obj(version=12))  # someone's write before our delete
+    assert view.version() is None
+    view.streamed("DELETED", obj(version=13))
+    assert view.version() is None
+    assert view.settled
+
+
+async def test_a_delete_that_waits_for_finalizers_shows_the_object_deleting(view):
+    answer = obj(version=12, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x/y"])
+    view.deleted("u1", answer)
+    assert view.informer.look("a", "n").object().deleting
+
+
+async def test_a_delete_answered_with_the_object_itself_is_gone(view):
+    """Services and the like are answered with their last state, without a deletionTimestamp."""
+    view.deleted("u1", obj(version=12))
+    assert view.version() is None
+
+
+async def test_removing_the_last_finalizer_answers_with_the_old_version_and_means_gone(view):
+    view.streamed("MODIFIED", obj(version=12, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x/y"]))
+    view.wrote(obj(version=12, deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert view.version() is None
+    view.streamed("DELETED", obj(version=14, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x/y"]))
+    assert view.settled
+
+
+@pytest.mark.parametrize("kept_by", [{"finalizers": ["x/y"]}, {"deletionGracePeriodSeconds": 30}])
+async def test_what_still_waits_is_not_gone(view, kept_by):
+    view.wrote(obj(version=12, deletionTimestamp="2026-01-01T00:00:00Z", **kept_by))
+    assert view.version() == 12
+
+
+async def test_a_late_answer_does_not_revive_what_we_deleted(view):
+    flight = view.departs()
+    view.deleted("u1")
+    view.wrote(obj(version=12), flight)
+    assert view.version() is None
+
+
+async def test_a_late_answer_does_not_revive_what_the_stream_deleted(view):
+    flight = view.departs()
+    view.streamed("DELETED", obj(version=13))
+    view.wrote(obj(version=12), flight)
+    assert view.version() is None
+    assert view.settled
+
+
+async def test_a_deleted_event_that_overtakes_the_answer_leaves_no_tombstone(view):
+    flight = view.departs()
+    view.streamed("DELETED", obj(version=13))
+    view.deleted("u1", None, flight)
+    assert view.settled
+
+
+async def test_an_implied_delete_that_overtakes_the_answer_leaves_no_tombstone(view):
+    flight = view.departs()
+    await view.listed(20)
+    view.deleted("u1", None, flight)
+    assert view.settled
+
+
+async def test_an_object_made_anew_is_seen_although_its_predecessor_has_a_tombstone(view):
+    view.deleted("u1")
+    view.wrote(obj(version=14, uid="u2"))
+    assert view.version() == 14
+    view.streamed("DELETED", obj(version=13))
+    assert view.version() == 14
+    view.streamed("ADDED", obj(version=14, uid="u2"))
+    assert view.version() == 14
+    assert view.settled
+
+
+async def test_a_relist_keeps_what_is_newer_than_itself(view):
+    view.wrote(obj("b", 22, "u2"))
+    view.wrote(obj("c", 18, "u3"))
+    await view.listed(20, obj(version=5))
+    assert (view.version("b"), view.version("c")) == (22, None)
+
+
+async def test_a_relist_older_than_our_delete_does_not_bring_it_back(view):
+    view.deleted("u1")
+    await view.listed(20, obj(version=15))
+    assert view.version() is None
+    view.streamed("DELETED", obj(version=21))
+    assert view.settled
+
+
+async def test_a_relist_that_no_longer_has_it_ends_the_tombstone(view):
+    view.deleted("u1")
+    await view.listed(20)
+    assert view.settled
+
+
+async def test_a_relist_older_than_both_our_create_and_our_delete_shows_neither(view):
+    view.wrote(obj("b", 22, "u2"))
+    view.deleted("u2", obj("b", 23, "u2"))
+    await view.listed(20, obj(version=5))
+    assert view.version("b") is None
+    view.streamed("ADDED", obj("b", 22, "u2"))
+    assert view.version("b") is None
+    view.streamed("DELETED", obj("b", 23, "u2"))
+    assert view.settled
+
+
+async def test_versions_that_go_backwards_drop_everything_of_ours(view):
+    flight = view.departs()
+    view.wrote(obj("b", 22, "u2"))
+    view.deleted("u1")
+    await view.listed(3, obj(version=2))
+    assert (view.version("a"), view.version("b")) == (2, None)
+    view.wrote(obj("c", 23, "u3"), flight)
+    assert view.version("c") is None, "an answer from before the restore"
+    assert view.settled
+
+
+async def test_versions_that_are_not_integers_switch_it_off():
+    view = View()
+    await view.listed("x10", obj(version="x5"))
+    view.wrote(obj(version="x12"))
+    view.deleted("u1")
+    assert view.version() == 0
+    assert view.settled
+    with pytest.raises(ValueError, match="not a number"):
+        await view.informer.wait_until("x12")
+
+
+async def test_a_selected_view_follows_our_writes_in_and_out_of_its_selection():
+    view = View(labels="tier=web")
+    await view.listed(10, obj(version=5, labels={"tier": "web"}))
+    view.wrote(obj("b", 12, "u2", labels={"tier": "web"}))
+    view.wrote(obj("c", 13, "u3", labels={"tier": "db"}))
+    view.wrote(obj(version=14, labels={"tier": "db"}))
+    assert (view.version("a"), view.version("b"), view.version("c")) == (None, 12, None)
+    view.streamed("ADDED", obj("b", 12, "u2", labels={"tier": "web"}))
+    view.streamed("DELETED", obj(version=14, labels={"tier": "web"}))
+    assert (view.version("a"), view.version("b")) == (None, 12)
+    assert view.settled
+
+
+async def test_a_view_whose_selection_only_the_server_can_tell_waits_for_the_stream():
+    view = View(fields="spec.nodeName=n1")
+    await view.listed(10)
+    view.wrote(obj("b", 12, "u2"))
+    assert view.version("b") is None
