@@ -9,14 +9,19 @@ import itertools
 import json
 import os
 from collections.abc import Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
+from fairlead.api.world import World
+from fairlead.client.access import Cluster
 from fairlead.client.credentials import Static
-from fairlead.client.http import Cluster, HttpTransport
+from fairlead.client.http import HttpTransport
 from fairlead.client.transport import Transport
+from fairlead.server.app import Server
 from fairlead.testing import real
+from fairlead.testing.real import RealServer
 
 _numbers = itertools.count(1)
 
@@ -31,10 +36,11 @@ class Api:
     ca_data: bytes
     namespace: str
     open: Callable[[], Transport]
+    server: Server | RealServer
     opened: list[Transport] = field(default_factory=list)
 
     def transport(self) -> Transport:
-        """A new way in, closed with the test."""
+        """A new way in, closed with the test: in-process where it is embedded, sockets where it is real."""
         self.opened.append(self.open())
         return self.opened[-1]
 
@@ -42,31 +48,49 @@ class Api:
 @pytest.fixture(scope="session")
 def real_server():
     """A real kube-apiserver for the whole run (of one xdist worker). Its namespaces are never removed: use `api`."""
-    with real.RealServer() as server:
+    with RealServer() as server:
         yield server
 
 
-@pytest.fixture(params=[pytest.param("real", marks=pytest.mark.real)])
+@asynccontextmanager
+async def _embedded(namespace):
+    server = Server(World(), tokens=["embedded"])
+    listening = await server.listen()
+    yield Api("embedded", listening.url, "embedded", listening.ca, namespace, server.transport, server)
+    await listening.close()
+
+
+@asynccontextmanager
+async def _real(server, namespace):
+    cluster = Cluster(server.url, server.ca_data)
+
+    def transport():
+        return HttpTransport(cluster, Static.token(server.token))
+
+    yield Api("real", server.url, server.token, server.ca_data, namespace, transport, server)
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
 async def api(request):
     """Each server in turn, with a fresh namespace."""
     only = request.node.get_closest_marker("only")
     if only and only.args[0] != request.param:
         pytest.skip(f"on the {only.args[0]} server only: {only.kwargs['reason']}")
-    server = request.getfixturevalue("real_server")
-    api = Api("real", server.url, server.token, server.ca_data, f"test-{next(_numbers)}", lambda: _http(server))
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": api.namespace}}
-    headers = {"Content-Type": "application/json"}
-    answer = await api.transport().request(
-        "POST", "/api/v1/namespaces", headers=headers, body=json.dumps(namespace).encode()
-    )
-    assert answer.status == 201, answer.body
-    yield api
-    for transport in api.opened:
-        await transport.close()
-
-
-def _http(server):
-    return HttpTransport(Cluster(server.url, server.ca_data), Static.token(server.token))
+    namespace = f"test-{next(_numbers)}"
+    if request.param == "embedded":
+        server = _embedded(namespace)
+    else:
+        server = _real(request.getfixturevalue("real_server"), namespace)
+    async with server as api:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        headers = {"Content-Type": "application/json"}
+        answer = await api.transport().request(
+            "POST", "/api/v1/namespaces", headers=headers, body=json.dumps(body).encode()
+        )
+        assert answer.status == 201, answer.body
+        yield api
+        for transport in api.opened:
+            await transport.close()
 
 
 def pytest_configure(config):

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from fairlead.api.errors import UserError
 from fairlead.client.credentials import Credentials
 
 
-class AccessError(Exception):
+class AccessError(UserError):
     """What should say how to reach a server does not. One line, with the remedy."""
 
 
