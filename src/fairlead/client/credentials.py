@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from fairlead.api.errors import UserError
 from fairlead.api.world import World
 from fairlead.client.transport import NotSent
 
 
-class CredentialsError(NotSent):
+class CredentialsError(NotSent, UserError):
     """Credentials cannot be had, so nothing was sent. One line, with the remedy."""
 
 

@@ -10,31 +10,31 @@ from fairlead.client.credentials import TokenFile
 MOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def available(env: Mapping[str, str], mount: Path = MOUNT) -> bool:
+def available(env: Mapping[str, str]) -> bool:
     """Whether this looks like a pod with a service account."""
-    return bool(env.get("KUBERNETES_SERVICE_HOST")) and (mount / "token").exists()
+    return bool(env.get("KUBERNETES_SERVICE_HOST")) and (MOUNT / "token").exists()
 
 
-def load(world: World, env: Mapping[str, str], mount: Path = MOUNT) -> Access:
+def load(world: World, env: Mapping[str, str]) -> Access:
     """The pod's own access. The token is read again as it rotates; the CA is read once."""
     host, port = env.get("KUBERNETES_SERVICE_HOST", ""), env.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise AccessError("not inside a cluster: KUBERNETES_SERVICE_HOST is not set; name a kubeconfig instead")
     try:
-        ca = (mount / "ca.crt").read_bytes()
+        ca = (MOUNT / "ca.crt").read_bytes()
     except OSError as error:
         raise AccessError(
-            f"cannot read {mount / 'ca.crt'} ({error.strerror}): mount the service account "
+            f"cannot read {MOUNT / 'ca.crt'} ({error.strerror}): mount the service account "
             "(automountServiceAccountToken: true)"
         ) from error
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return Access("in-cluster", Cluster(server, ca), TokenFile(mount / "token", world), _namespace(env, mount))
+    return Access("in-cluster", Cluster(server, ca), TokenFile(MOUNT / "token", world), _namespace(env))
 
 
-def _namespace(env: Mapping[str, str], mount: Path) -> str:
+def _namespace(env: Mapping[str, str]) -> str:
     if named := env.get("POD_NAMESPACE"):
         return named
     try:
-        return (mount / "namespace").read_text().strip() or "default"
+        return (MOUNT / "namespace").read_text().strip() or "default"
     except OSError:
         return "default"

@@ -1,0 +1,121 @@
+"""Discovery: the server settles plural and scope, is asked once, and again for what it did not know."""
+
+import asyncio
+
+import pytest
+
+from fairlead.api.errors import NotFound, ServiceUnavailable
+from fairlead.api.kinds import kind
+from fairlead.client.discovery import NotServed
+from fairlead.testing import virtual
+
+Octopus = kind("sea.example/v1", "Octopus")
+OCTOPUS = {
+    "resource": "octopodes",
+    "responseKind": {"group": "sea.example", "version": "v1", "kind": "Octopus"},
+    "scope": "Cluster",
+    "verbs": ["get", "list"],
+    "subresources": [{"subresource": "status"}],
+}
+LISTED = {
+    "kind": "APIResourceList",
+    "resources": [
+        {"name": "octopodes", "kind": "Octopus", "namespaced": False, "verbs": ["get", "list"]},
+        {"name": "octopodes/status", "kind": "Octopus", "namespaced": False, "verbs": ["get"]},
+    ],
+}
+OLD = {"kind": "APIGroupList", "groups": []}
+
+
+def aggregate(*resources):
+    version = {"version": "v1", "resources": list(resources)}
+    return {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "sea.example"}, "versions": [version]}]}
+
+
+def paths(transport):
+    return [path for _, path, *_ in transport.asked]
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["aggregated", "old server"])
+def test_the_server_settles_plural_scope_and_subresources(old, scripted, answer):
+    answers = [answer(json=OLD), answer(json=LISTED)] if old else [answer(json=aggregate(OCTOPUS))]
+    client, transport = scripted(*answers, discovery=False)
+
+    async def main():
+        served = await client.served(Octopus)
+        assert served.kind.path() == "/apis/sea.example/v1/octopodes"
+        assert not served.kind.namespaced
+        assert served.verbs == {"get", "list"}
+        assert served.subresources == {"status"}
+        assert await client.resolve(Octopus) == served.kind
+
+    virtual.run(main())
+    assert paths(transport) == (["/apis", "/apis/sea.example/v1"] if old else ["/apis"])
+
+
+def test_many_who_ask_at_once_are_one_question(scripted, answer):
+    client, transport = scripted(1, answer(json=aggregate(OCTOPUS)), discovery=False)
+
+    async def main():
+        await asyncio.gather(*[client.resolve(Octopus) for _ in range(20)])
+
+    virtual.run(main())
+    assert paths(transport) == ["/apis"]
+
+
+def test_a_kind_that_appears_later_is_found_then(scripted, answer):
+    client, _ = scripted(
+        answer(json=aggregate()),
+        answer(404, body=b"404 page not found"),
+        answer(json=aggregate(OCTOPUS)),
+        discovery=False,
+    )
+
+    async def main():
+        with pytest.raises(NotServed, match="CustomResourceDefinition"):
+            await client.resolve(Octopus)
+        assert (await client.resolve(Octopus)).plural == "octopodes"
+
+    virtual.run(main())
+
+
+def test_a_kind_too_fresh_for_the_aggregate_is_found_in_its_own_list(scripted, answer):
+    client, _ = scripted(answer(json=aggregate()), answer(json=LISTED), discovery=False)
+
+    async def main():
+        assert (await client.resolve(Octopus)).plural == "octopodes"
+
+    virtual.run(main())
+
+
+def test_a_kind_that_goes_away_is_not_a_missing_object(scripted, answer, refusal):
+    client, transport = scripted(
+        answer(json=aggregate(OCTOPUS)),
+        refusal(404, "NotFound", "octopodes 'a' not found", name="a"),
+        answer(404, body=b"404 page not found\n"),
+        answer(json=aggregate()),
+        refusal(404, "NotFound"),
+        discovery=False,
+    )
+
+    async def main():
+        with pytest.raises(NotFound):
+            await client.get(Octopus, "a")
+        with pytest.raises(NotServed):
+            await client.get(Octopus, "a")
+        with pytest.raises(NotServed):  # and it was asked for again
+            await client.resolve(Octopus)
+
+    virtual.run(main())
+    assert not transport.answers
+
+
+def test_a_failing_discovery_is_not_a_missing_kind(scripted, answer, refusal):
+    client, _ = scripted(refusal(503, "ServiceUnavailable"), answer(json=aggregate(OCTOPUS)), discovery=False)
+
+    async def main():
+        with pytest.raises(ServiceUnavailable):
+            await client.resolve(Octopus)
+        await client.resolve(Octopus)
+
+    virtual.run(main())

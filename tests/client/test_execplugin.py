@@ -1,0 +1,177 @@
+"""Credential plugins: run without shell or terminal, kept until they end, told of in one line when they fail."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead.api.times import rfc3339
+from fairlead.api.world import World
+from fairlead.client import execplugin, kubeconfig
+from fairlead.client.credentials import CredentialsError, Identity
+from fairlead.client.execplugin import Exec, Plugin
+
+V1 = "client.authentication.k8s.io/v1"
+NOW = 1_767_225_600.0
+
+
+class Clock:
+    """A clock that is set by hand: subprocesses need a real loop."""
+
+    at = NOW
+
+    def now(self):
+        return self.at
+
+    monotonic = now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def plugin(tmp_path, clock):
+    """plugin(body, **plugin fields) -> Exec whose program runs `body`, with `count()` runs so far."""
+
+    def make(body, api_version=V1, **fields):
+        script = tmp_path / "login"
+        log = tmp_path / "runs"
+        script.write_text(
+            f"#!{sys.executable} -IS\nimport json, os, sys\nopen({str(log)!r}, 'a').write('x')\n"
+            f"def give(**status): print(json.dumps("
+            f"{{'kind': 'ExecCredential', 'apiVersion': {api_version!r}, 'status': status}}))\n{body}\n"
+        )
+        script.chmod(0o755)
+        made = Exec(Plugin(api_version, str(script), **fields), World(clock), {"PATH": "/usr/bin:/bin", "MINE": "1"})
+        made.count = lambda: len(log.read_text()) if log.exists() else 0
+        return made
+
+    return make
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_a_token_is_given_and_kept(version, plugin):
+    login = plugin("give(token='t')", f"client.authentication.k8s.io/{version}")
+    for _ in range(3):
+        assert await login.identity() == Identity("Bearer t")
+    assert login.count() == 1
+
+
+async def test_a_certificate_is_given_with_its_key(plugin):
+    login = plugin("give(clientCertificateData='C', clientKeyData='K')")
+    assert await login.identity() == Identity(None, b"C", b"K")
+
+
+async def test_it_is_run_again_when_the_credential_ends(plugin, clock):
+    login = plugin(f"give(token='t', expirationTimestamp={rfc3339(NOW + 100)!r})")
+    await login.identity()
+    clock.at = NOW + 89
+    await login.identity()
+    assert login.count() == 1
+    clock.at = NOW + 91
+    await login.identity()
+    assert login.count() == 2
+
+
+async def test_it_is_run_again_when_the_server_refused_and_only_once_for_many(plugin):
+    login = plugin("give(token=str(os.getpid()))")
+    first = await asyncio.gather(*[login.identity() for _ in range(5)])
+    for identity in first:
+        login.refused(identity)
+    second = await asyncio.gather(*[login.identity() for _ in range(5)])
+    login.refused(first[0])  # a late refusal of the old one does not cost the new one
+    assert await login.identity() == second[0]
+    assert len({identity.authorization for identity in first + second}) == 2
+    assert login.count() == 2
+
+
+async def test_it_is_told_about_the_cluster_and_has_no_terminal(plugin):
+    told = plugin(
+        "give(token=json.dumps([sys.argv[1:], json.loads(os.environ['KUBERNETES_EXEC_INFO']), os.environ['MINE'],"
+        " os.environ['THEIRS'], sys.stdin.read(), os.getsid(0) == os.getpid()]))",
+        args=("a b", "$(touch /nope)", ";"),
+        env=(("THEIRS", "2"),),
+        info={"server": "https://c"},
+    )
+    token = (await told.identity()).authorization.removeprefix("Bearer ")
+    info = {
+        "kind": "ExecCredential",
+        "apiVersion": V1,
+        "spec": {"interactive": False, "cluster": {"server": "https://c"}},
+    }
+    assert json.loads(token) == [["a b", "$(touch /nope)", ";"], info, "1", "2", "", True]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("sys.exit('please\\nlog in \\x1b[2J')", "ended with 1: please log in"),
+        ("sys.exit(3)", "ended with 3: it said nothing"),
+        ("print('hello')", "did not print an ExecCredential"),
+        ("print('{}')", "did not print an ExecCredential with a status"),
+        ("give()", "neither a token nor a certificate: are you logged in"),
+        ("give(clientCertificateData='C')", "certificate without its key"),
+        ("give(token='secret\\nx')", "cannot be sent"),
+        ("give(token='secret', expirationTimestamp='soon')", "not RFC 3339"),
+        ("print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'x/v9', 'status': {}}))", "make them agree"),
+    ],
+)
+async def test_each_failure_is_one_line_without_secrets(body, said, plugin):
+    with pytest.raises(CredentialsError, match=said) as raised:
+        await plugin(body).identity()
+    assert str(raised.value).isprintable()
+    assert "secret" not in str(raised.value)
+
+
+async def test_one_that_is_not_installed_says_how_to_get_it():
+    missing = Exec(Plugin(V1, "no-such-login", install_hint="brew install it"), World(), {"PATH": "/nope"})
+    with pytest.raises(CredentialsError, match="not in PATH: brew install it"):
+        await missing.identity()
+
+
+async def test_one_that_hangs_is_ended_with_its_children(plugin, monkeypatch, tmp_path):
+    monkeypatch.setattr(execplugin, "TIME_LIMIT", 1.0)
+    pid = tmp_path / "pid"
+    stuck = plugin(
+        f"child = os.fork()\nif child: open({str(pid)!r}, 'w').write(str(child))\nimport time\ntime.sleep(60)"
+    )
+    with pytest.raises(CredentialsError, match="did not answer within 1 s"):
+        await stuck.identity()
+    # The orphan is a zombie or gone, never running: its state says so.
+    state = await asyncio.to_thread(_state, int(pid.read_text()))
+    assert state in {"Z", "X", None}
+
+
+def _state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+async def test_a_kubeconfig_names_it_relative_to_itself_and_tells_it_the_cluster(plugin, tmp_path):
+    plugin("give(token=os.environ['KUBERNETES_EXEC_INFO'])")
+    entry = {"apiVersion": V1, "command": "./login", "interactiveMode": "IfAvailable", "provideClusterInfo": True}
+    cluster = {
+        "server": "https://c.example",
+        "certificate-authority-data": "Q0E=",
+        "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}],
+    }
+    content = {
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"exec": entry}}],
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+    }
+    path = tmp_path / "config"
+    path.write_text(json.dumps(content))
+    access = kubeconfig.load(World(), path=path, context="here", env={"PATH": "/usr/bin:/bin"})
+    token = (await access.credentials.identity()).authorization.removeprefix("Bearer ")
+    assert json.loads(token)["spec"]["cluster"] == {
+        "server": "https://c.example",
+        "certificate-authority-data": "Q0E=",
+        "config": {"audience": "x"},
+    }

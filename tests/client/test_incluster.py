@@ -1,0 +1,73 @@
+"""Access from inside a pod, and which access is meant when nobody says."""
+
+import asyncio
+
+import pytest
+
+from fairlead.api.world import World
+from fairlead.client import incluster, locate
+from fairlead.client.access import AccessError, Cluster
+from fairlead.client.credentials import CredentialsError, Identity
+from fairlead.testing import virtual
+
+POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
+
+
+@pytest.fixture
+def mount(tmp_path, monkeypatch):
+    monkeypatch.setattr(incluster, "MOUNT", tmp_path)
+    for name, content in {"token": "t1\n", "ca.crt": "CA", "namespace": "team\n"}.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+def test_the_service_account_is_found_and_its_token_read_again(mount):
+    async def main():
+        access = incluster.load(virtual.world(), POD)
+        assert access.cluster == Cluster("https://10.0.0.1:6443", b"CA")
+        assert access.namespace == "team"
+        assert await access.credentials.identity() == Identity("Bearer t1")
+        (mount / "token").write_text("t2")
+        await asyncio.sleep(10)
+        assert await access.credentials.identity() == Identity("Bearer t2")
+
+    virtual.run(main())
+
+
+def test_ipv6_and_a_named_namespace_are_understood(mount):
+    env = {"KUBERNETES_SERVICE_HOST": "fd00::1", "POD_NAMESPACE": "other"}
+    access = incluster.load(World(), env)
+    assert access.cluster.server == "https://[fd00::1]:443"
+    assert access.namespace == "other"
+
+
+async def test_what_is_missing_is_told_with_the_remedy(mount):
+    with pytest.raises(AccessError, match="name a kubeconfig"):
+        incluster.load(World(), {})
+    (mount / "token").write_text("\n")
+    with pytest.raises(CredentialsError, match="holds no bearer token"):
+        await incluster.load(World(), POD).credentials.identity()
+    (mount / "ca.crt").unlink()
+    with pytest.raises(AccessError, match="automountServiceAccountToken"):
+        incluster.load(World(), POD)
+
+
+CONFIG = """
+current-context: {name}
+clusters: [{{name: c, cluster: {{server: "https://c"}}}}]
+contexts: [{{name: {name}, context: {{cluster: c}}}}]
+"""
+
+
+def test_the_order_is_named_file_then_environment_then_pod_then_home(mount, tmp_path):
+    (tmp_path / ".kube").mkdir()
+    for path, name in (("named", "named"), ("listed", "listed"), (".kube/config", "home")):
+        (tmp_path / path).write_text(CONFIG.format(name=name))
+    home = {"HOME": str(tmp_path)}
+    listed = {**home, **POD, "KUBECONFIG": str(tmp_path / "listed")}
+    world = World()
+    assert locate.locate(world, path=tmp_path / "named", env=listed).name == "named"
+    assert locate.locate(world, env=listed).name == "listed"
+    assert locate.locate(world, env={**home, **POD}).name == "in-cluster"
+    assert locate.locate(world, env=home).name == "home"
+    assert locate.locate(world, context="home", env={**home, **POD}).name == "home"

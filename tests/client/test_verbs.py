@@ -1,0 +1,294 @@
+"""Every verb, on the embedded server by both doors and on a real one."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from fairlead.api.builtin import ConfigMap, Lease, Namespace
+from fairlead.api.errors import AlreadyExists, Conflict, Invalid, NotFound, Unauthorized, UnsupportedMediaType
+from fairlead.api.kinds import kind
+from fairlead.api.world import World
+from fairlead.client.access import Cluster
+from fairlead.client.client import Client, PatchType
+from fairlead.client.credentials import Static
+from fairlead.client.discovery import NotServed
+from fairlead.client.http import HttpTransport
+from fairlead.server.app import Server
+from fairlead.testing import real
+
+HARD = 'x?a=1&b=2 <\u2028> \x7f \x85 \x9f \ufeff é 😀 \\ " \t'
+
+
+@pytest.fixture(scope="module")
+def real_server():
+    if reason := real.missing():
+        pytest.skip(reason)
+    with real.RealServer() as server:
+        yield server
+
+
+@pytest.fixture(params=["in-process", "embedded", pytest.param("real", marks=pytest.mark.real)])
+async def api(request):
+    """A client of a server, and a fresh namespace there."""
+    if request.param == "real":
+        server = request.getfixturevalue("real_server")
+        transport = HttpTransport(Cluster(server.url, server.ca_data), Static.token(server.token))
+        stranger = HttpTransport(Cluster(server.url, server.ca_data), Static.token("wrong"))
+        listening = None
+    else:
+        embedded = Server(World(), tokens=["t"])
+        listening = await embedded.listen() if request.param == "embedded" else None
+        if listening:
+            transport = HttpTransport(Cluster(listening.url, listening.ca), Static.token("t"))
+            stranger = HttpTransport(Cluster(listening.url, listening.ca), Static.token("wrong"))
+        else:
+            transport, stranger = embedded.transport(), embedded.transport("wrong")
+    client = Client(transport, World())
+    namespace = await client.create({**Namespace(), "metadata": {"generateName": "client-"}})
+    yield SimpleNamespace(client=client, namespace=namespace.name, stranger=Client(stranger, World()))
+    await transport.close()
+    await stranger.close()
+    if listening:
+        await listening.close()
+
+
+@pytest.fixture
+async def applying(api):
+    """The same, where apply is served."""
+    try:
+        await api.client.apply(ConfigMap("probe", api.namespace), field_manager="me", dry_run=True)
+    except UnsupportedMediaType:
+        pytest.skip("the embedded server does not serve apply yet")
+    return api
+
+
+async def test_an_object_goes_through_its_life(api):
+    client, namespace = api.client, api.namespace
+    created = await client.create(ConfigMap("a", namespace, data={"k": "1"}))
+    assert (created.kind, created.name, created["data"]) == ("ConfigMap", "a", {"k": "1"})
+    with pytest.raises(AlreadyExists):
+        await client.create(ConfigMap("a", namespace))
+    replaced = await client.replace({**created, "data": {"k": "2"}})
+    assert replaced.resource_version != created.resource_version
+    with pytest.raises(Conflict):
+        await client.replace({**created, "data": {"k": "3"}})
+    assert await client.get(ConfigMap, "a", namespace) == replaced
+    with pytest.raises(Conflict):
+        await client.delete(ConfigMap, "a", namespace, uid="not-this-one")
+    with pytest.raises(Conflict):
+        await client.delete(ConfigMap, "a", namespace, resource_version=created.resource_version)
+    assert await client.delete(ConfigMap, "a", namespace, uid=replaced.uid) is None
+    with pytest.raises(NotFound):
+        await client.get(ConfigMap, "a", namespace)
+
+
+async def test_a_delete_that_waits_for_a_finalizer_answers_the_object(api):
+    client, namespace = api.client, api.namespace
+    obj = ConfigMap("a", namespace)
+    obj["metadata"]["finalizers"] = ["example.com/hold"]
+    await client.create(obj)
+    waiting = await client.delete(ConfigMap, "a", namespace)
+    assert waiting is not None
+    assert waiting.deleting
+    await client.patch(ConfigMap, "a", namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
+    with pytest.raises(NotFound):
+        await client.get(ConfigMap, "a", namespace)
+
+
+async def test_hard_text_survives_every_way_of_writing_and_passes_its_test(applying):
+    client, namespace = applying.client, applying.namespace
+    await client.create(ConfigMap("created", namespace, data={"k": HARD}))
+    applied = await client.apply(ConfigMap("applied", namespace, data={"k": HARD}), field_manager="me")
+    assert applied["data"] == {"k": HARD}
+    for name in ("created", "applied"):
+        guarded = [
+            {"op": "test", "path": "/data/k", "value": HARD},
+            {"op": "test", "path": "/data", "value": {"k": HARD}},
+            {"op": "add", "path": "/data/l", "value": HARD},
+        ]
+        patched = await client.patch(ConfigMap, name, namespace, guarded, type=PatchType.JSON)
+        assert patched["data"] == {"k": HARD, "l": HARD}
+
+
+async def test_a_failed_test_is_invalid_without_causes(api):
+    client, namespace = api.client, api.namespace
+    await client.create(ConfigMap("a", namespace, data={"k": "1"}))
+    with pytest.raises(Invalid) as raised:
+        await client.patch(
+            ConfigMap, "a", namespace, [{"op": "test", "path": "/data/k", "value": "2"}], type=PatchType.JSON
+        )
+    assert not raised.value.causes
+
+
+async def test_apply_owns_under_its_manager_and_conflicts_unless_forced(applying):
+    client, namespace = applying.client, applying.namespace
+    await client.apply(ConfigMap("a", namespace, data={"k": "1"}), field_manager="one")
+    with pytest.raises(Conflict) as raised:
+        await client.apply(ConfigMap("a", namespace, data={"k": "2"}), field_manager="two", force=False)
+    assert raised.value.causes[0]["reason"] == "FieldManagerConflict"
+    forced = await client.apply(ConfigMap("a", namespace, data={"k": "2"}), field_manager="two")
+    assert forced["data"] == {"k": "2"}
+    assert "two" in {entry["manager"] for entry in forced.metadata["managedFields"]}
+
+
+async def test_a_dry_run_changes_nothing(applying):
+    client, namespace = applying.client, applying.namespace
+    await client.create(ConfigMap("a", namespace), dry_run=True)
+    await client.apply(ConfigMap("b", namespace), field_manager="me", dry_run=True)
+    kept = await client.create(ConfigMap("c", namespace))
+    await client.delete(ConfigMap, "c", namespace, dry_run=True)
+    assert [item.name for item in (await client.list(ConfigMap, namespace)).items] == ["c"]
+    assert await client.get(ConfigMap, "c", namespace) == kept
+
+
+async def test_lists_come_in_pages_with_kinds_and_selectors(api):
+    client, namespace = api.client, api.namespace
+    for name in "abcde":
+        await client.create(ConfigMap(name, namespace, labels={"odd": str(name in "ace")}))
+    names, token = [], None
+    while True:
+        page = await client.list(ConfigMap, namespace, limit=2, continue_=token)
+        names += [item.name for item in page.items]
+        assert all(item.kind == "ConfigMap" and item.api_version == "v1" for item in page.items)
+        token = page.continue_
+        if not token:
+            break
+    assert names == list("abcde")
+    assert [o.name for o in (await client.list(ConfigMap, namespace, labels="odd=True")).items] == list("ace")
+    assert [o.name for o in (await client.list(ConfigMap, namespace, fields="metadata.name=b")).items] == ["b"]
+    raw = await client.list_raw(ConfigMap, namespace)
+    assert [json.loads(item)["metadata"]["name"] for item in raw.items] == list("abcde")
+    assert all(type(item) is bytes for item in raw.items)
+    everywhere = await client.list(ConfigMap)
+    assert {(o.namespace, o.name) for o in everywhere.items} >= {(namespace, name) for name in "abcde"}
+
+
+async def test_metadata_alone_can_be_asked_for(api):
+    client, namespace = api.client, api.namespace
+    await client.create(ConfigMap("a", namespace, data={"k": "1"}))
+    page = await client.list(ConfigMap, namespace, metadata_only=True)
+    assert [(item.kind, item.name, "data" in item) for item in page.items] == [("PartialObjectMetadata", "a", False)]
+    async with client.watch(ConfigMap, namespace, initial_events=True, metadata_only=True) as watch:
+        first = json.loads((await anext(watch)).raw)
+        assert (first["kind"], "data" in first) == ("PartialObjectMetadata", False)
+
+
+async def test_a_watch_resumes_where_a_list_ended(api):
+    client, namespace = api.client, api.namespace
+    await client.create(ConfigMap("before", namespace))
+    page = await client.list(ConfigMap, namespace)
+    async with client.watch(ConfigMap, namespace, resource_version=page.resource_version) as watch:
+        await client.create(ConfigMap("a", namespace))
+        await client.patch(ConfigMap, "a", namespace, {"data": {"k": "é\x85"}}, type=PatchType.MERGE)
+        await client.delete(ConfigMap, "a", namespace)
+        frames = [await anext(watch) for _ in range(3)]
+    assert [(f.type, json.loads(f.raw)["metadata"]["name"]) for f in frames] == [
+        ("ADDED", "a"),
+        ("MODIFIED", "a"),
+        ("DELETED", "a"),
+    ]
+
+
+async def test_initial_events_come_first_and_a_bookmark_ends_them(api):
+    client, namespace = api.client, api.namespace
+    for name in "ab":
+        await client.create(ConfigMap(name, namespace))
+    async with client.watch(ConfigMap, namespace, initial_events=True) as watch:
+        frames = [await anext(watch) for _ in range(3)]
+    assert [frame.type for frame in frames] == ["ADDED", "ADDED", "BOOKMARK"]
+    assert json.loads(frames[2].raw)["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_watch_ends_when_its_time_is_up(api):
+    async with api.client.watch(ConfigMap, api.namespace, resource_version="0", timeout_seconds=1) as watch:
+        assert {frame.type async for frame in watch} <= {"BOOKMARK", "ADDED"}
+
+
+async def test_a_wrong_token_is_told_as_such_by_every_verb(api):
+    with pytest.raises(Unauthorized):
+        await api.stranger.get(ConfigMap, "a", api.namespace)
+    api.stranger._discovery = api.client._discovery
+    with pytest.raises(Unauthorized):
+        async with api.stranger.watch(ConfigMap, api.namespace):
+            pass
+
+
+async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_with_it(api):
+    client = api.client
+    Octopus = kind("sea.example/v1", "Octopus")  # noqa: N806 - a kind
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "octopodes.sea.example"},
+        "spec": {
+            "group": "sea.example",
+            "scope": "Namespaced",
+            "names": {"plural": "octopodes", "singular": "octopus", "kind": "Octopus"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+    }
+    with pytest.raises(NotServed):
+        await client.resolve(Octopus)
+    Definition = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False)  # noqa: N806
+    await client.create(definition)
+    try:
+        async with client.watch(
+            Definition, fields="metadata.name=octopodes.sea.example", resource_version="0"
+        ) as watch:
+            async for frame in watch:
+                status = json.loads(frame.raw).get("status") or {}
+                if any(c["type"] == "Established" and c["status"] == "True" for c in status.get("conditions") or ()):
+                    break
+        made = None
+        for _ in range(100):  # a real server establishes a moment before it serves
+            try:
+                made = await client.create(Octopus("a", api.namespace, spec={"arms": 8, "size": 1.5}))
+                break
+            except (NotServed, NotFound):
+                continue
+        assert made is not None
+        assert (await client.served(Octopus)).subresources == {"status"}
+        reported = await client.patch(
+            Octopus, "a", api.namespace, {"status": {"happy": True}}, type=PatchType.MERGE, subresource="status"
+        )
+        assert reported.status == {"happy": True}
+        assert reported.spec == {"arms": 8, "size": 1.5}
+    finally:
+        await client.delete(Definition, "octopodes.sea.example")
+
+
+async def test_kinds_with_scopes_guessed_wrong_still_go_to_the_right_place(api):
+    wrong = kind("v1", "Namespace", plural="spaces", namespaced=True)
+    assert (await api.client.get(wrong, api.namespace)).name == api.namespace
+
+
+async def test_what_would_address_something_else_is_refused_before_it_is_sent(api):
+    client = api.client
+    for name in ("", ".", ".."):
+        with pytest.raises(ValueError, match="not the name"):
+            await client.get(ConfigMap, name, api.namespace)
+    with pytest.raises(ValueError, match="needs a namespace"):
+        await client.create(ConfigMap("a"))
+    with pytest.raises(ValueError, match="apiVersion and kind"):
+        await client.create({"metadata": {"name": "a"}})
+    with pytest.raises(ValueError, match=r"metadata\.name"):
+        await client.apply(ConfigMap(None, api.namespace), field_manager="me")
+
+
+async def test_a_lease_keeps_its_microseconds(api):
+    lease = Lease("l", api.namespace, spec={"holderIdentity": "me", "renewTime": "2026-01-01T00:00:00.123456Z"})
+    try:
+        made = await api.client.create(lease)
+    except NotServed:
+        pytest.skip("leases are not served yet")
+    assert made.spec["renewTime"] == "2026-01-01T00:00:00.123456Z"
