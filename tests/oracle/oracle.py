@@ -35,7 +35,9 @@ class Oracle:
     """A running oracle."""
 
     def __init__(self, path: Path) -> None:
-        self._process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
 
     def play(self, history: dict[str, Any]) -> list[dict[str, Any]]:
         """What a real server's field manager makes of each write."""
