@@ -15,6 +15,18 @@ _PUBLIC = {
     "ApiError": "fairlead.api.errors",
     "Unknown": "fairlead.api.errors",
     "World": "fairlead.api.world",
+    "Operator": "fairlead.runtime.operator",
+    "Context": "fairlead.runtime.context",
+    "View": "fairlead.runtime.context",
+    "After": "fairlead.runtime.outcomes",
+    "Wait": "fairlead.runtime.outcomes",
+    "Terminal": "fairlead.runtime.outcomes",
+    "LeaseLost": "fairlead.runtime.leases",
+    "Foreign": "fairlead.writes.errors",
+    "Immutable": "fairlead.writes.errors",
+    "Gone": "fairlead.writes.errors",
+    "WriteError": "fairlead.writes.errors",
+    "Draft": "fairlead.writes.view",
 }
 
 if TYPE_CHECKING:
@@ -24,6 +36,18 @@ if TYPE_CHECKING:
     from fairlead.api.kinds import kind as kind
     from fairlead.api.objects import Object as Object
     from fairlead.api.world import World as World
+    from fairlead.runtime.context import Context as Context
+    from fairlead.runtime.context import View as View
+    from fairlead.runtime.leases import LeaseLost as LeaseLost
+    from fairlead.runtime.operator import Operator as Operator
+    from fairlead.runtime.outcomes import After as After
+    from fairlead.runtime.outcomes import Terminal as Terminal
+    from fairlead.runtime.outcomes import Wait as Wait
+    from fairlead.writes.errors import Foreign as Foreign
+    from fairlead.writes.errors import Gone as Gone
+    from fairlead.writes.errors import Immutable as Immutable
+    from fairlead.writes.errors import WriteError as WriteError
+    from fairlead.writes.view import Draft as Draft
 
 __all__ = ["__version__", *sorted(_PUBLIC)]
 

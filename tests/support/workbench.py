@@ -96,7 +96,6 @@ class Wire:
         self.sent = []  # (method, path with query, decoded body)
         self.first = []  # coroutine functions; each goes once, before the next write
         self.lost = 0  # so many answers of writes never arrive
-        self.later = {}  # after so many reads, a coroutine function goes once
 
     async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
         if method != "GET" and self.first:
@@ -105,8 +104,6 @@ class Wire:
         if not path.endswith(("/apis", "/api")):
             where = f"{path}?{urlencode(query)}" if query else path
             self.sent.append((method, where, json.loads(body) if body else None))
-        if method == "GET" and (go := self.later.pop(len(self.reads), None)):
-            await go()
         if method != "GET" and self.lost:
             self.lost -= 1
             raise ConnectionResetError("the answer was lost")
@@ -126,9 +123,6 @@ class Wire:
     def reads(self):
         return [method for method, _, _ in self.sent if method == "GET"]
 
-    def after_reads(self, count, go):
-        self.later[len(self.reads) + count] = go
-
     def forget(self):
         self.sent.clear()
 
@@ -143,9 +137,6 @@ class View:
     def put(self, kind, obj):
         self.objects[kind.kind, obj.namespace, obj.name] = obj
         return obj
-
-    def covers(self, kind, namespace):
-        return True
 
     def version(self, kind, name, namespace):
         obj = self.objects.get((kind.kind, namespace, name))

@@ -40,6 +40,12 @@ class View:
             return informer.look(name, namespace)
         return None
 
+    def keys(self) -> Iterator[tuple[str | None, str]]:
+        """Namespace and name of every object, as far as the streams have told."""
+        for informer in self._informers:
+            told = informer.store.items()
+            yield from ((namespace or None, name) for (namespace, name), _ in told)
+
     def owned_by(self, uid: str) -> list[Object]:
         """The objects with an owner of that uid. The first call makes the index."""
         return _decoded(informer.owned_by(uid) for informer in self._informers)
@@ -162,6 +168,11 @@ class Cache:
         """Wait until every view is."""
         for informer, _ in list(self._streams.values()):
             await informer.synced.wait()
+
+    @property
+    def caught_up(self) -> bool:
+        """Every stream has listed what is there, and told all of our own writes."""
+        return all(informer.synced.is_set() and not informer.overlay for informer, _ in self._streams.values())
 
     def health(self) -> list[Health]:
         """How each stream fares."""

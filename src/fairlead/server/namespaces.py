@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server.causes import Cause
-from fairlead.server.failures import forbidden, not_found
+from fairlead.server.failures import Cause, forbidden, not_found
 from fairlead.server.registry.resource import Resource
 
 if TYPE_CHECKING:

@@ -33,8 +33,10 @@ def _only_status(resource: Resource, obj: Object, old: Object) -> Object:
                 metadata[key] = given[key]
     else:
         metadata = dict(given)
-        for key in resource.status_keeps:
-            _with(metadata, key, old["metadata"])
+        if "labels" in old["metadata"]:
+            metadata["labels"] = old["metadata"]["labels"]
+        else:
+            metadata.pop("labels", None)
     narrowed = {key: value for key, value in old.items() if key not in ("metadata", "status")}
     narrowed["metadata"] = metadata
     if "status" in obj:

@@ -93,27 +93,31 @@ class _Child:
         self.digest = digest(payload)
 
     async def apply(self) -> Object:
-        version = self.writer.seen.version(self.kind, self.name, self.namespace)
+        seen = self.writer.seen.version(self.kind, self.name, self.namespace)
         memo = self.memo()
-        if version is not None:
+        if seen is not None:
+            if memo and (memo.uid, memo.resource_version, memo.payload) == (*seen, self.digest):
+                cached = self.writer.seen.peek(self.kind, self.name, self.namespace)
+                if cached is not None:
+                    return cached
             cached = self.writer.seen.peek(self.kind, self.name, self.namespace)
-            same_again = memo is not None and (memo.uid, memo.resource_version, memo.payload) == (*version, self.digest)
-            if cached is not None and (same_again or self.ours(cached)):
-                return cached if same_again or self.settled(cached) else await self.onto(cached.uid)
-        elif memo is not None and not self.writer.seen.covers(self.kind, self.namespace):
+            if cached is not None and self.ours(cached):
+                return cached if self.settled(cached) else await self.onto(cached.uid)
+        elif memo is not None:
             return await self.onto(memo.uid)
         return await self.create()
 
-    def settled(self, obj: Object) -> bool:
+    def settled(self, cached: Object) -> bool:
         """Nothing would change: our fields are what this very payload became before, or what it says."""
-        mine = owned(obj, self.writer.manager, self.payload["apiVersion"])
-        if not mine:
+        memo, api_version = self.memo(), self.payload["apiVersion"]
+        mine = owned(cached, self.writer.manager, api_version)
+        known = memo is not None and memo.payload == self.digest and memo.uid == cached.uid
+        if not mine or not (
+            (known and memo is not None and memo.outcome == digest(mine))
+            or unchanged(self.payload, cached, self.writer.manager)
+        ):
             return False
-        memo = self.memo()
-        became = memo is not None and (memo.uid, memo.payload, memo.outcome) == (obj.uid, self.digest, digest(mine))
-        if not became and not unchanged(self.payload, obj, self.writer.manager):
-            return False
-        self.remember(obj)
+        self.remember(cached)
         return True
 
     async def create(self) -> Object:

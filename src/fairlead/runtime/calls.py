@@ -1,0 +1,86 @@
+"""Calling user code: `async def` on the loop, plain `def` in a thread, each with a time limit."""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
+
+
+class TimedOut(Exception):
+    """User code did not end within its time limit."""
+
+
+class Blocking:
+    """A context as a function in a thread sees it: what is awaited elsewhere is waited for here.
+
+    One class for every context, so that there is no second copy of their methods. After the time limit each call
+    raises TimeoutError: a thread cannot be stopped, but it can be told.
+    """
+
+    def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._inner = inner
+        self._loop = loop
+        self._expired = False
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        if inspect.iscoroutinefunction(value):
+            return lambda *args, **named: self._wait(value(*args, **named))
+        if callable(value):
+            return lambda *args, **named: self._wait(_called(value, args, named))
+        # what has verbs of its own (ctx.live) is wrapped in turn; plain data is handed out as it is
+        module = type(value).__module__
+        return Blocking(value, self._loop) if module.startswith("fairlead.client") else value
+
+    def _wait(self, coroutine: Any) -> Any:
+        if self._expired:
+            coroutine.close()
+            raise TimeoutError("this call came after the function's time limit")
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def expire(self) -> None:
+        """From now on every call fails."""
+        self._expired = True
+
+
+async def _called(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    return function(*args, **named)  # on the loop: caches and buffers are not for threads
+
+
+async def call(function: Callable[..., Any], *args: Any, timeout: float | None, threads: Executor) -> Any:
+    """Call it and answer its result. The last argument is the context, if the function takes one.
+
+    An `async def` is cancelled at the time limit. A plain `def` cannot be: TimedOut is raised when it has ended,
+    so that whoever holds a key for it holds it until then, also when this call is cancelled.
+    """
+    if is_async(function):
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                return await function(*args)
+        except TimeoutError as error:
+            raise _timed_out(function, timeout) if limit.expired() else error from error
+    loop = asyncio.get_running_loop()
+    *others, context = args
+    blocking = Blocking(context, loop)
+    work = loop.run_in_executor(threads, partial(contextvars.copy_context().run, function, *others, blocking))
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            return await asyncio.shield(work)
+    except (TimeoutError, asyncio.CancelledError) as error:
+        if not work.done():
+            blocking.expire()
+            await asyncio.wait([work])
+            work.exception()  # it was told; what it said then is not news
+        raise _timed_out(function, timeout) if limit.expired() else error from error
+
+
+def _timed_out(function: Callable[..., Any], timeout: float | None) -> TimedOut:
+    name = getattr(function, "__name__", "the function")
+    return TimedOut(f"{name} took longer than {timeout:g} s: make it faster, or give it more with timeout=…")
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - an object with an async __call__

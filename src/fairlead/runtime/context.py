@@ -1,0 +1,170 @@
+"""What a reconcile is handed besides its object: reads from the local view, and one safe way for each write."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from fairlead import writes
+from fairlead.api.errors import NotFound
+from fairlead.api.kinds import Kind
+from fairlead.api.kinds import kind as kind_of
+from fairlead.api.objects import Object
+from fairlead.api.world import World
+from fairlead.client.client import Client, Propagation
+from fairlead.runtime.parts import Parts
+from fairlead.writes import Draft, Report, Writer, defaults
+
+T = TypeVar("T")
+
+
+class View:
+    """The local view and what goes with it; handed to timers and, if they take it, to the functions in `watches`.
+
+    Reads see at least this process's own writes, and otherwise what the watches have brought so far.
+    """
+
+    def __init__(self, parts: Parts, namespace: str | None = None) -> None:
+        self._parts = parts
+        self._namespace = namespace
+
+    @property
+    def world(self) -> World:
+        """The clock and the random source, to use instead of `time` and `random`."""
+        return self._parts.world
+
+    @property
+    def log(self) -> logging.Logger:
+        """Lines logged inside a reconcile carry the object's key and the reconcile's id."""
+        return self._parts.log
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """What the start-up hooks put there."""
+        return self._parts.resources
+
+    @property
+    def live(self) -> "Live":
+        """Reads that ask the server."""
+        return Live(self._parts.client, self._namespace)
+
+    @property
+    def unguarded(self) -> Client:
+        """The raw client: for eviction, scale, tokens, logs. No discipline guards what is written with it."""
+        return self._parts.client
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        """The object, or None; in the primary's namespace unless another is named. The kind must be watched."""
+        return self._parts.local.get(kind, name, namespace or self._namespace)
+
+    def list(
+        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
+    ) -> list[Object]:
+        """The objects of a watched kind: in the primary's namespace, in the one named, or `everywhere`."""
+        return self._parts.local.list(kind, None if everywhere else namespace or self._namespace, labels=labels)
+
+
+class Live:
+    """Reads that ask the server and wait for its answer."""
+
+    def __init__(self, client: Client, namespace: str | None) -> None:
+        self._client = client
+        self._namespace = namespace
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        """The object as it is now, or None."""
+        try:
+            return await self._client.get(kind, name, namespace or self._namespace)
+        except NotFound:
+            return None
+
+    async def list(
+        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
+    ) -> list[Object]:
+        """The objects as they are now."""
+        within = None if everywhere else namespace or self._namespace
+        return (await self._client.list(kind, within, labels=labels)).items
+
+
+class Context(View):
+    """One pass over one object. There is no bare update: each thing that is written has one safe way.
+
+    What goes wrong is raised (`Foreign`, `Immutable`, `Gone`, `Unknown`, …) and may be caught; what is not caught
+    becomes a condition and a later look.
+    """
+
+    def __init__(self, parts: Parts, writer: Writer, kind: Kind, obj: Object, controller: str) -> None:
+        super().__init__(parts, obj.namespace)
+        self._writer = writer
+        self._kind = kind
+        self._obj = obj
+        self._controller = controller
+        self.report = Report(obj.generation)
+        self.applied: set[tuple[tuple[str, str], str | None, str]] = set()
+
+    async def apply(
+        self, obj: Mapping[str, Any], *, owned: bool = True, adopt: bool = False, recreate: bool = False
+    ) -> Object:
+        """Make a child be so, by server-side apply, and answer the live object. Nothing is sent if it is so already.
+
+        Give exactly the fields that are yours, built from scratch. It gets the primary's namespace and an owner
+        reference (not with `owned=False`). Raises `Foreign` when the name is someone else's (`adopt=True` takes over
+        what nobody controls), `Immutable` when a field cannot change (`recreate=True` makes it anew).
+        """
+        kind, payload = await self._placed(obj)
+        before = self._writer.seen.version(kind, payload.name, payload.namespace)
+        owner = self._obj if owned else None
+        # noted first: a child whose apply failed is still wanted
+        self.applied.add((kind.key, payload.namespace, payload.name))
+        live = await writes.apply(self._writer, payload, owner=owner, adopt=adopt, recreate=recreate)
+        if before == (live.uid, live.resource_version):
+            self._parts.metrics.unchanged.labels(self._controller).inc()
+        return live
+
+    async def create(self, obj: Mapping[str, Any]) -> Object:
+        """The object of that name: made if there was none, else as it is found. For what others may edit."""
+        return await writes.create_only(self._writer, (await self._placed(obj))[1])
+
+    async def decide(
+        self, function: Callable[[Draft], T], obj: Object | None = None, *, only: Sequence[str] | None = None
+    ) -> T:
+        """Let a pure function decide on changes to the object (the primary unless another is given).
+
+        The changes land only while all that it read still holds; else it runs again on what is there now, so the
+        answer is the winner's: a loser sees the other's decision and keeps it.
+        """
+        kind = self._kind if obj is None else _kind_of(obj)
+        decided = await writes.decide(self._writer, kind, self._obj if obj is None else obj, function, only=only)
+        return decided.result
+
+    async def default(self, **fields: Any) -> Object:
+        """Fill in what the user left out of the primary (`spec={"replicas": 1}`); what is set, by anyone, stays."""
+        return await defaults.fill(self._writer, self._kind, self._obj, fields)
+
+    async def delete(self, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None) -> None:
+        """Delete exactly this object, not one made anew under its name; `unchanged`: only if it is as it was read."""
+        await writes.delete(self._writer, _kind_of(obj), obj, unchanged=unchanged, propagation=propagation)
+
+    def status(self, **fields: Any) -> None:
+        """Fields of the primary's status, each replaced whole, None to take it away. Written once, after the pass."""
+        self.report.set(**fields)
+
+    def condition(self, type: str, status: bool | str | None, reason: str = "", message: str = "") -> None:  # noqa: A002
+        """A condition of the primary; None is Unknown. Written once, after the pass; other writers' are untouched."""
+        # the API wants a reason, and the type is the best one when there is nothing to say
+        self.report.condition(type, status, reason or type, message)
+
+    def event(self, reason: str, note: str, *, warning: bool = False) -> None:
+        """An Event about the primary. Best effort, in the background; equal ones are counted."""
+        self._parts.recorder.record(self._obj, reason, note, warning=warning)
+
+    async def _placed(self, obj: Mapping[str, Any]) -> tuple[Kind, Object]:
+        """The payload in the primary's namespace, unless it names another or its kind has none."""
+        payload = Object(obj)
+        kind = await self._parts.client.resolve(_kind_of(payload))
+        if kind.namespaced and not payload.namespace and self._namespace:
+            payload = Object(payload | {"metadata": {**payload.metadata, "namespace": self._namespace}})
+        return kind, payload
+
+
+def _kind_of(obj: Object) -> Kind:
+    return kind_of(obj.api_version, obj.kind)

@@ -1,0 +1,255 @@
+"""One controller at work: what wakes its keys, and what a pass over a key is."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fairlead import writes
+from fairlead.api.errors import may_have_happened
+from fairlead.api.objects import Object
+from fairlead.cache import Change, Handler
+from fairlead.queue import Priority
+from fairlead.runtime import logs, verdicts
+from fairlead.runtime.calls import TimedOut, call
+from fairlead.runtime.context import Context, View
+from fairlead.runtime.operator import Cleanup, Controller, Mapper
+from fairlead.runtime.outcomes import After, Terminal
+from fairlead.runtime.parts import Key, Parts
+from fairlead.runtime.transports import NotLeading
+from fairlead.runtime.verdicts import NOTHING, Next, Verdict
+from fairlead.writes import Writer, finalizers, status
+from fairlead.writes.errors import Deleting
+
+
+class Reconciler:
+    """Runs one `@op.reconcile` and the `@op.cleanup` that goes with it."""
+
+    def __init__(self, declared: Controller, cleanup: Cleanup | None, writer: Writer, parts: Parts) -> None:
+        self.name = declared.name
+        self.declared = declared
+        self._cleanup = cleanup
+        self._writer = writer
+        self._parts = parts
+        self._errors: dict[Key, int] = {}  # failures in a row
+        self._doubts: set[Key] = set()  # a write's answer was lost there
+        # What the kind's status turned out not to hold; learnt from the first answer without it.
+        self._holds_condition = self._holds_observed = True
+
+    # What wakes a key
+
+    def subscribe(self) -> None:
+        """Hear of every change to the primaries, the children and what is mapped."""
+        local = self._parts.local
+        local.subscribe(self.declared.kind, self._primary)
+        for kind in self.declared.owns:
+            local.subscribe(kind, self._child)
+        for kind, mapper in self.declared.watches.items():
+            if mapper is not None:
+                local.subscribe(kind, self._mapped(mapper))
+
+    def resync(self) -> None:
+        """Look at everything again, after whatever is fresh."""
+        for namespace, name in self._parts.local.keys(self.declared.kind):
+            self._wake(namespace, name, Priority.RESYNC)
+
+    def _wake(self, namespace: str | None, name: str, priority: Priority = Priority.FRESH) -> None:
+        self._parts.queue.add(Key(self.name, namespace, name), priority=priority)
+
+    def _primary(self, change: Change) -> None:
+        self._wake(change.namespace, change.name, Priority.RESYNC if change.initial else Priority.FRESH)
+
+    def _child(self, change: Change) -> None:
+        if change.initial:
+            return  # the primary is in a first list too
+        kind = self.declared.kind
+        owners = {
+            owner.name
+            for snapshot in (change.old, change.new)
+            for owner in (snapshot.owners() if snapshot is not None else ())
+            if owner.controller and owner.kind == kind.kind and owner.api_version.rpartition("/")[0] == kind.group
+        }
+        for name in owners:
+            self._wake(change.namespace if kind.namespaced else None, name)
+
+    def _mapped(self, mapper: Mapper) -> Handler:
+        view = (View(self._parts),) if len(inspect.signature(mapper).parameters) > 1 else ()
+
+        def handle(change: Change) -> None:
+            if change.initial:
+                return
+            wanted: set[tuple[str | None, str]] = set()
+            # the old object too: what it pointed at has lost something
+            for snapshot in (change.old, change.new):
+                if snapshot is not None:
+                    wanted.update(self._keys(mapper(snapshot.object(), *view), change.namespace))
+            for namespace, name in wanted:
+                self._wake(namespace, name)
+
+        return handle
+
+    def _keys(
+        self, named: Iterable[str | tuple[str | None, str] | Object], namespace: str | None
+    ) -> Iterable[tuple[str | None, str]]:
+        for one in named:
+            match one:
+                case str():
+                    yield (namespace if self.declared.kind.namespaced else None, one)
+                case Object():
+                    yield one.namespace, one.name
+                case _:
+                    yield one
+
+    # One pass
+
+    async def handle(self, key: Key) -> None:
+        """Look at a key and give it back to the queue, whatever happens."""
+        parts, metrics, name = self._parts, self._parts.metrics, self.name
+        started = asyncio.get_running_loop().time()
+        metrics.workers.labels(name).inc()
+        verdict = NOTHING
+        try:
+            with logs.fields(controller=name, namespace=key.namespace, name=key.name, reconcile=parts.world.uid()[:8]):
+                verdict = await self._pass(key)
+        finally:
+            metrics.workers.labels(name).dec()
+            metrics.seconds.labels(name).observe(asyncio.get_running_loop().time() - started)
+            metrics.reconciles.labels(name, verdict.result).inc()
+            self._give_back(key, verdict)
+
+    def _give_back(self, key: Key, verdict: Verdict) -> None:
+        queue = self._parts.queue
+        if verdict.failed:
+            self._parts.failures[key] = str(verdict.error)
+        else:
+            self._parts.failures.pop(key, None)
+        if verdict.after is not None:
+            queue.add(key, after=verdict.after)
+        match verdict.next:
+            case Next.RETRY:
+                self._errors[key] = errors = self._errors.get(key, 0) + 1
+                if self._parts.tries is None or errors < self._parts.tries:
+                    queue.retry(key)
+                else:
+                    queue.done(key)
+            case Next.CONFLICT:
+                queue.conflict(key)
+            case Next.DONE:
+                self._errors.pop(key, None)
+                queue.done(key)
+
+    async def _pass(self, key: Key) -> Verdict:
+        try:
+            obj = await self._look(key)
+        except Exception as error:
+            return verdicts.of_error(error)
+        if obj is None:
+            return NOTHING
+        ctx = Context(self._parts, self._writer, self.declared.kind, obj, self.name)
+        try:
+            verdict = await self._run(obj, ctx)
+            if verdict is None:
+                return NOTHING
+        except NotLeading:
+            return NOTHING  # on the way out; the next leader looks at everything
+        except Exception as error:  # contained: one object's trouble is not another's
+            if may_have_happened(error):
+                self._doubts.add(key)
+                self._parts.metrics.unknown.labels(self.name).inc()
+            verdict = verdicts.of_error(error)
+            self._tell(obj, ctx, verdict)
+        try:
+            await self._report(obj, ctx, verdict, key)
+        except NotLeading:
+            return NOTHING
+        except Exception as error:
+            told = verdicts.of_error(error)
+            self._tell(obj, ctx, told)
+            return told if not verdict.failed else verdict
+        return verdict
+
+    async def _look(self, key: Key) -> Object | None:
+        """The object as the local view has it; as the server has it if nobody knows what the last pass did."""
+        kind = self.declared.kind
+        if key in self._doubts:
+            live = await View(self._parts).live.get(kind, key.name, key.namespace)
+            if live is not None:
+                self._writer.wrote(kind, live)
+            self._doubts.discard(key)
+        return self._parts.local.get(kind, key.name, key.namespace)
+
+    async def _run(self, obj: Object, ctx: Context) -> Verdict | None:
+        """The function on the object, and what belongs around it. None when there was nothing to do."""
+        declared, cleanup = self.declared, self._cleanup
+        if obj.deleting:
+            if cleanup is None or cleanup.finalizer not in obj.finalizers:
+                return None
+            result = await self._call(cleanup.clean, obj, ctx)
+            verdicts.of_result(result, "cleanup")
+            if isinstance(result, After):
+                return Verdict("requeue_after", Next.DONE, False, "CleaningUp", after=result.seconds)
+            await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
+            return None
+        if declared.when is not None and not declared.when(obj):
+            return None
+        if cleanup is not None:
+            try:
+                await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
+            except Deleting:
+                return None  # its event is on the way; nothing was done yet, so there is nothing to clean up
+        verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+        await self._prune(obj, ctx)
+        return verdict
+
+    async def _call(self, function: Callable[..., Any], obj: Object, ctx: Context) -> Any:
+        return await call(function, obj, ctx, timeout=self.declared.timeout, threads=self._parts.threads)
+
+    async def _prune(self, obj: Object, ctx: Context) -> None:
+        for kind in self.declared.owns:
+            children = self._parts.local.owned_by(kind, obj.uid)
+            keep = [(namespace, name) for key, namespace, name in ctx.applied if key == kind.key]
+            for child in await writes.prune(self._writer, obj, kind, children, keep):
+                ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
+
+    async def _report(self, obj: Object, ctx: Context, verdict: Verdict, key: Key) -> None:
+        """Write the status, once, if the kind has one and there is something to say."""
+        report, ready = ctx.report, self.declared.ready
+        if verdict.next is Next.CONFLICT:
+            return  # the pass was made on something old: what it gathered may be wrong
+        if "status" not in (await self._parts.client.served(self.declared.kind)).subresources:
+            if report.fields or report.conditions:
+                raise Terminal("NoStatus", f"{self.declared.kind} has no status subresource to report in")
+            return
+        said = verdict.ready is not None and (not verdict.transient or self._errors.get(key, 0) > 0)
+        if ready and said and self._holds_condition and ready not in report.conditions:
+            report.condition(ready, verdict.ready, verdict.reason, verdict.message)
+        report.observed = self._holds_observed and verdict.ready is not None
+        if not (report.fields or report.conditions or report.observed):
+            return
+        after = await status.flush(self._writer, self.declared.kind, obj, report)
+        # A schema without them drops them: then the next report leaves them out, so that it can be found unchanged.
+        if report.observed and "observedGeneration" not in after.status:
+            self._holds_observed = False
+        if ready in report.conditions and after.condition(ready) is None:
+            self._holds_condition = False
+
+    def _tell(self, obj: Object, ctx: Context, verdict: Verdict) -> None:
+        metrics, error = self._parts.metrics, verdict.error
+        if verdict.next is Next.CONFLICT:
+            metrics.conflicts.labels(self.name).inc()
+            ctx.log.info("looking again: %s", error)
+            return
+        if error is None:
+            ctx.log.info("waiting: %s %s", verdict.reason, verdict.message)
+            return
+        metrics.errors.labels(self.name).inc()
+        if isinstance(error, Terminal):
+            metrics.terminal.labels(self.name).inc()
+        if isinstance(error, TimedOut):
+            metrics.timeouts.labels(self.name).inc()
+        if verdict.mistake:
+            metrics.panics.labels(self.name).inc()
+        ours = not verdict.unexpected
+        ctx.log.error("%s: %s", verdict.reason or type(error).__name__, error, exc_info=None if ours else error)
+        if verdict.ready is False and not verdict.transient:
+            ctx.event(verdict.reason, verdict.message or verdict.reason, warning=True)

@@ -1,0 +1,61 @@
+"""A CustomResourceDefinition that takes anything, for trying an operator before its schema is written."""
+
+import asyncio
+from collections.abc import Iterable
+
+from fairlead.api.builtin import CustomResourceDefinition
+from fairlead.api.errors import AlreadyExists
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.client.client import Client
+from fairlead.client.discovery import NotServed
+
+# A server serves a new kind within a second; one that does not in ten never will.
+_SERVED_WITHIN = 10.0
+_LOOK = 0.05
+
+
+def permissive(kind: Kind) -> Object:
+    """The definition of that kind with a schema that allows every field, and a status of its own."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
+    }
+    names = {"plural": kind.plural, "singular": kind.kind.lower(), "kind": kind.kind, "listKind": f"{kind.kind}List"}
+    scope = "Namespaced" if kind.namespaced else "Cluster"
+    return CustomResourceDefinition(
+        f"{kind.plural}.{kind.group}",
+        spec={"group": kind.group, "scope": scope, "names": names, "versions": [version]},
+    )
+
+
+async def install_missing(client: Client, kinds: Iterable[Kind]) -> list[Kind]:
+    """Define those kinds that the server does not serve, wait until it does, and answer which they were.
+
+    Never touches a definition that is there, and raises NotServed for a built-in group: that needs another server.
+    """
+    missing = []
+    for kind in kinds:
+        try:
+            await client.resolve(kind)
+        except NotServed:
+            if "." not in kind.group or kind.group.endswith(".k8s.io"):
+                raise
+            try:
+                await client.create(permissive(kind))
+            except AlreadyExists:
+                raise NotServed(kind) from None  # defined, in other versions
+            missing.append(kind)
+    for kind in missing:
+        async with asyncio.timeout(_SERVED_WITHIN):
+            while True:
+                try:
+                    await client.resolve(kind)
+                    break
+                except NotServed:
+                    await asyncio.sleep(_LOOK)
+    return missing

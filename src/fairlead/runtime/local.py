@@ -1,0 +1,139 @@
+"""The local view that an operator reads from and its writes are told to."""
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+from fairlead.api import selectors
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.api.world import World
+from fairlead.cache import Cache, Handler, View
+from fairlead.client.client import Client
+from fairlead.client.discovery import NotServed
+
+# A watch hears a bookmark about once a minute; after three without one, what is read here may be old.
+STALE = 180.0
+
+
+class NotWatched(LookupError):
+    """A read of something that the operator does not watch: it could not be told from something absent."""
+
+    def __init__(self, kind: Kind, namespace: str | None) -> None:
+        where = f" in {namespace}" if namespace else ""
+        super().__init__(
+            f"{kind.kind}{where} is not watched: name it in owns= or watches= (watches={{{kind.kind}: None}} wakes "
+            f"nobody), or ask the server with ctx.live"
+        )
+
+
+class Local:
+    """The watched kinds, in the operator's namespaces. Satisfies what the write disciplines ask of a view."""
+
+    def __init__(self, client: Client, world: World, namespaces: Iterable[str], field_managers: Iterable[str]) -> None:
+        self.cache = Cache(client, world, field_managers=field_managers)
+        self._client = client
+        self._clock = world.clock
+        self._namespaces = tuple(namespaces) or None
+        self._views: dict[tuple[str, str], View] = {}
+
+    async def watch(self, kind: Kind) -> None:
+        """Watch it from now on. A kind that is not served yet is waited for."""
+        if kind.key not in self._views:
+            with contextlib.suppress(NotServed):  # its watch tells, and comes back until it is
+                kind = await self._client.resolve(kind)
+            self._views[kind.key] = self.cache.watch(kind, namespaces=self._namespaces)
+
+    def subscribe(self, kind: Kind, handler: Handler) -> None:
+        """Call it with each change."""
+        self._views[kind.key].subscribe(handler)
+
+    # Reading
+
+    def get(self, kind: Kind, name: str, namespace: str | None) -> Object | None:
+        view, namespace = self._view(kind, namespace)
+        return view.get(name, namespace)
+
+    def owned_by(self, kind: Kind, uid: str) -> list[Object]:
+        return self._views[kind.key].owned_by(uid)
+
+    def keys(self, kind: Kind) -> Iterable[tuple[str | None, str]]:
+        return self._views[kind.key].keys()
+
+    def list(self, kind: Kind, namespace: str | None, *, labels: str | None = None) -> list[Object]:
+        view, namespace = self._view(kind, namespace)
+        found = view.list(namespace)
+        if labels:
+            selector = selectors.parse_labels(labels)
+            return [obj for obj in found if selector.matches(obj.labels)]
+        return found
+
+    def _view(self, kind: Kind, namespace: str | None) -> tuple[View, str | None]:
+        view = self._views.get(kind.key)
+        if view is None:
+            raise NotWatched(kind, None)
+        within = namespace if view.kind.namespaced else None
+        if within and not self.cache.covers(kind, within):
+            raise NotWatched(kind, within)
+        return view, within
+
+    # What the disciplines ask
+
+    def version(self, kind: Kind, name: str, namespace: str | None) -> tuple[str, str] | None:
+        view = self._views.get(kind.key)
+        found = view.look(name, namespace) if view is not None else None
+        return (found.uid, str(found.version)) if found is not None and found.version else None
+
+    def peek(self, kind: Kind, name: str, namespace: str | None) -> Object | None:
+        view = self._views.get(kind.key)
+        return view.get(name, namespace) if view is not None else None
+
+    def wrote(self, kind: Kind, obj: Object) -> None:
+        with self.cache.writing(kind, obj.namespace) as own:
+            own.wrote(obj)
+
+    def deleted(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
+        view = self._views.get(kind.key)
+        found = view.look(name, namespace) if view is not None else None
+        # where the stream has told the deletion already, it will not tell it again
+        if found is not None and found.uid == uid:
+            with self.cache.writing(kind, namespace) as own:
+                own.deleted(uid, None)
+
+    # How it fares
+
+    def problems(self) -> dict[str, str]:
+        """The watches that have not been fed, or not for too long."""
+        problems, now = {}, self._clock.monotonic()
+        for health in self.cache.health():
+            if not health.synced:
+                problems[health.scope] = health.error or "not listed yet"
+            elif health.fed_at is not None and now - health.fed_at > STALE:
+                problems[health.scope] = f"heard nothing for {now - health.fed_at:.0f} s: {health.error or 'silent'}"
+        return problems
+
+    def staleness(self) -> dict[str, float]:
+        """Seconds since each watch heard anything."""
+        now = self._clock.monotonic()
+        return {health.scope: now - health.fed_at for health in self.cache.health() if health.fed_at is not None}
+
+
+class Telling(Client):
+    """A client whose writes the local view sees at once, whoever makes them, also those made with `ctx.unguarded`."""
+
+    def __init__(self, *args: Any, cache: Cache, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._cache = cache
+
+    async def _object(
+        self, method: str, kind: Kind, namespace: str | None, *where: Any, writes: bool = False, **rest: Any
+    ) -> Object:
+        if not writes:
+            return await super()._object(method, kind, namespace, *where, **rest)
+        with self._cache.writing(kind, namespace) as own:
+            answer = await super()._object(method, kind, namespace, *where, writes=True, **rest)
+            if (answer.api_version, answer.kind) == kind.key:  # not a Scale, nor a Status
+                own.deleted(answer.uid, answer) if method == "DELETE" else own.wrote(answer)
+            elif method == "DELETE" and (uid := (answer.get("details") or {}).get("uid")):
+                own.deleted(uid, None)
+        return answer

@@ -1,0 +1,173 @@
+"""The operator: what one process does, declared with decorators."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.api.world import World
+from fairlead.client.transport import Transport
+
+if TYPE_CHECKING:
+    from fairlead.runtime.running import Running
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Predicate = Callable[[Object], bool]
+Mapper = Callable[..., Iterable["str | tuple[str | None, str] | Object"]]
+Hook = Callable[[dict[str, Any]], Awaitable[None] | None]
+
+# Network waits, not cores, are the limit, so reconciles of different keys overlap; a server that answers 429 lowers it.
+CONCURRENCY = 32
+# As controller-runtime: a safety net against what was missed, so rare that it costs nothing.
+RESYNC = 36_000.0
+# Longer than any honest pass; shorter than it takes somebody to notice that an object is stuck.
+TIMEOUT = 300.0
+
+
+@dataclass(frozen=True, eq=False)
+class Controller:
+    """One `@op.reconcile`, as declared."""
+
+    name: str
+    kind: Kind
+    reconcile: Callable[..., Any]
+    owns: tuple[Kind, ...]
+    watches: Mapping[Kind, Mapper | None]
+    when: Predicate | None
+    concurrency: int
+    ready: str | None
+    resync: float
+    timeout: float
+
+
+@dataclass(frozen=True, eq=False)
+class Cleanup:
+    """One `@op.cleanup`, as declared."""
+
+    clean: Callable[..., Any]
+    finalizer: str
+
+
+@dataclass(eq=False)
+class Operator:
+    """Controllers that run in one process, under one name: the lease's, the metrics' and the field manager's.
+
+    Declares only; `run` (or `fairlead run`) does. One Operator can be run many times, also at once.
+    """
+
+    name: str
+    controllers: dict[tuple[str, str], Controller] = field(default_factory=dict, init=False, repr=False)
+    cleanups: dict[tuple[str, str], Cleanup] = field(default_factory=dict, init=False, repr=False)
+    timers: list[tuple[float, Callable[..., Any]]] = field(default_factory=list, init=False, repr=False)
+    startups: list[Hook] = field(default_factory=list, init=False, repr=False)
+    shutdowns: list[Hook] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", self.name):
+            raise ValueError(
+                f"an operator's name names its lease and its field manager: lower-case letters, digits, '-' and '.', "
+                f"at most 63; got {self.name!r}"
+            )
+
+    def reconcile(
+        self,
+        kind: Kind,
+        *,
+        owns: Iterable[Kind] = (),
+        watches: Mapping[Kind, Mapper | None] | None = None,
+        when: Predicate | None = None,
+        concurrency: int = CONCURRENCY,
+        ready: str | None = "Ready",
+        resync: float = RESYNC,
+        timeout: float = TIMEOUT,
+    ) -> Callable[[F], F]:
+        """Call the function, `(obj, ctx)`, until the world is as it wants it: after each change of `obj`, of a child
+        among `owns`, of an object in `watches`, and every `resync` seconds.
+
+        - `owns`: kinds applied as children. They are watched, and those no longer applied are pruned.
+        - `watches`: other kinds, each with a function from such an object (old and new) to the names of those to look
+          at: a name in its namespace, (namespace, name), or an object. With None it can be read and wakes nobody.
+        - `when`: objects for which it says no are left alone (their cleanup is not).
+        - `ready`: the condition that says how it went, where the kind's status can hold one; None for none.
+
+        One key is never reconciled twice at once. The function may be called at any time, any number of times.
+        """
+
+        def declare(function: F) -> F:
+            if kind.key in self.controllers:
+                raise ValueError(f"{self.name} reconciles {kind} already: one function a kind, or two operators")
+            self.controllers[kind.key] = Controller(
+                getattr(function, "__name__", kind.kind.lower()).replace("_", "-"),
+                kind,
+                function,
+                tuple(owns),
+                dict(watches or {}),
+                when,
+                concurrency,
+                ready,
+                resync,
+                timeout,
+            )
+            return function
+
+        return declare
+
+    def cleanup(self, kind: Kind, *, finalizer: str | None = None) -> Callable[[F], F]:
+        """Call the function, `(obj, ctx)`, before an object of that kind goes away; retried until it returns.
+
+        It puts a finalizer on each object before `reconcile` has its first effect, and takes it off afterwards.
+        """
+
+        def declare(function: F) -> F:
+            name = finalizer or (f"{kind.group}/{self.name}" if kind.group else f"{self.name}/cleanup")
+            if kind.key in self.cleanups:
+                raise ValueError(f"{self.name} cleans up {kind} already: one function a kind")
+            if "/" not in name:
+                raise ValueError(f"a finalizer needs a domain of yours, such as example.com/{name}")
+            self.cleanups[kind.key] = Cleanup(function, name)
+            return function
+
+        return declare
+
+    def timer(self, seconds: float) -> Callable[[F], F]:
+        """Call the function, `(view)`, every so many seconds while this process leads; never twice at once."""
+
+        def declare(function: F) -> F:
+            self.timers.append((seconds, function))
+            return function
+
+        return declare
+
+    def startup(self, function: F) -> F:
+        """Call the function, `(resources)`, before anything else. What it puts in there is `ctx.resources`."""
+        self.startups.append(function)
+        return function
+
+    def shutdown(self, function: F) -> F:
+        """Call the function, `(resources)`, when all else has stopped; also after a start-up that failed."""
+        self.shutdowns.append(function)
+        return function
+
+    def running(
+        self, transport: Transport, world: World | None = None, **options: Any
+    ) -> "AbstractAsyncContextManager[Running]":
+        """The operator at work, for as long as the block lasts; see `Running` for the options."""
+        from fairlead.runtime.running import Running
+
+        return Running(self, transport, world or World(), **options)
+
+    async def run(self, transport: Transport, world: World | None = None, **options: Any) -> None:
+        """Work until cancelled, then finish what is under way and leave. Raises LeaseLost when that is the end."""
+        async with self.running(transport, world, **options) as running:
+            await running.wait()
+
+    def main(self) -> None:
+        """Run as `fairlead run` would, with the same flags: the last line of a file that is a program."""
+        from importlib import import_module
+
+        # The command line stands above this layer: it is asked for by name, here only, so that a file is a program.
+        import_module("fairlead.cli.run").main_of(self)

@@ -1,0 +1,301 @@
+"""An operator at work on one server: started in order, stopped in the reverse one."""
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import os
+from collections.abc import Coroutine, Hashable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+from fairlead.api.world import SystemClock, World
+from fairlead.client.client import Client
+from fairlead.client.transport import Transport
+from fairlead.queue import Closed, Outcome, Queue
+from fairlead.runtime.calls import call, is_async
+from fairlead.runtime.context import View
+from fairlead.runtime.controller import Reconciler
+from fairlead.runtime.events import Recorder
+from fairlead.runtime.lag import LagWatch
+from fairlead.runtime.leases import Lease, LeaseLost
+from fairlead.runtime.local import Local, Telling
+from fairlead.runtime.metrics import Metrics
+from fairlead.runtime.operator import Hook, Operator
+from fairlead.runtime.pace import Pace
+from fairlead.runtime.parts import Key, Parts
+from fairlead.runtime.transports import DryRun, Fenced
+from fairlead.writes import Writer
+
+# A pod is given 30 s to end by default; a bit less lets the lease and the Events go out too.
+GRACE = 25.0
+
+
+class Running:
+    """One run of an operator; use it as `async with op.running(…) as running`.
+
+    - `namespaces`: where to look; everywhere when empty.
+    - `lease_namespace`: lead by a Lease there before doing anything; without it this process just works.
+    - `health`: PORT or HOST:PORT of /healthz, /readyz and /metrics.
+    - `dry_run`: the server checks each write and stores none.
+    - `resources`: what is in `ctx.resources` before the start-up hooks run.
+    - `tries`: give an object up after so many failures in a row; for runs that shall end.
+
+    Leaving the block stops the sources, waits up to `grace` seconds for what is under way, lets the lease go, writes
+    the last Events and runs the shutdown hooks. After a lost lease nothing is waited for.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        transport: Transport,
+        world: World,
+        *,
+        namespaces: Iterable[str] = (),
+        lease_namespace: str | None = None,
+        health: str | None = None,
+        dry_run: bool = False,
+        resources: Mapping[str, Any] | None = None,
+        tries: int | None = None,
+        grace: float = GRACE,
+    ) -> None:
+        for key in operator.cleanups.keys() - operator.controllers.keys():
+            raise ValueError(f"{operator.name} cleans up {key[1]} and does not reconcile it: declare both")
+        self.operator = operator
+        self.metrics = metrics = Metrics()
+        self._world = world
+        self._grace = grace
+        self._health = health
+        self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._background: set[asyncio.Task[Any]] = set()
+        self._passes: set[asyncio.Task[None]] = set()
+        self._ready_to_work = False
+        identity = f"{os.uname().nodename}_{world.uid()}"
+        declared = operator.controllers.values()
+
+        queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=_QueueMetrics(metrics))
+        pace = Pace(max((c.concurrency for c in declared), default=1), world, queue.limit)
+
+        def observe(method: str, code: str, seconds: float) -> None:
+            metrics.requests.labels(code, method, "").inc()
+            pace.observe(code)
+
+        plain = Client(transport, world, user_agent=operator.name, observe=observe)
+        self.lease: Lease | None = None
+        if lease_namespace is not None:
+            self.lease = Lease(plain, world, operator.name, lease_namespace, identity)
+            transport = Fenced(transport, self.lease)
+        several = len(operator.controllers) > 1
+        managers = {c.name: f"{operator.name}/{c.name}" if several else operator.name for c in declared}
+        self._local = Local(plain, world, namespaces, field_managers=managers.values())
+        self.client: Client
+        if dry_run:
+            self.client = plain = Client(DryRun(transport), world, user_agent=operator.name, observe=observe)
+        else:
+            cache = self._local.cache
+            self.client = Telling(transport, world, user_agent=operator.name, observe=observe, cache=cache)
+        self._recorder = Recorder(plain, world, operator.name, identity)
+        writer = Writer(self.client, world, operator.name, seen=self._local)
+        self._threads = ThreadPoolExecutor(max((c.concurrency for c in declared), default=1), operator.name)
+        self.parts = Parts(
+            world,
+            self.client,
+            self._local,
+            queue,
+            writer,
+            self._recorder,
+            metrics,
+            logging.getLogger(f"fairlead.{operator.name}"),
+            dict(resources or {}),
+            self._threads,
+            tries,
+        )
+        self._reconcilers: dict[str, Reconciler] = {}
+        for one in declared:
+            cleanup = operator.cleanups.get(one.kind.key)
+            self._reconcilers[one.name] = Reconciler(one, cleanup, writer.named(managers[one.name]), self.parts)
+            queue.limit(one.concurrency, one.name)
+            metrics.max_workers.labels(one.name).set(one.concurrency)
+        self._lag = LagWatch(world, seen=metrics.lag.set) if isinstance(world.clock, SystemClock) else None
+        self._sources = contextlib.AsyncExitStack()
+        self._stack = contextlib.AsyncExitStack()
+
+    # Starting
+
+    async def __aenter__(self) -> "Running":
+        try:
+            await self._start()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, None)
+            raise
+        return self
+
+    async def _start(self) -> None:
+        for hook in self.operator.startups:
+            await _hook(hook, self.parts.resources)
+        for reconciler in self._reconcilers.values():
+            declared = reconciler.declared
+            for kind in (declared.kind, *declared.owns, *declared.watches):
+                await self._local.watch(kind)
+            reconciler.subscribe()
+        if self._health is not None:
+            from fairlead.runtime.health import Health, address
+
+            host, port = address(self._health)
+            page = Health(host, port, healthy=self.problems, ready=self.unready, metrics=self.metrics)
+            await self._stack.enter_async_context(page)
+        if self._lag is not None:
+            self._spawn(self._lag.run(), "lag")
+        self._spawn(self._recorder.run(), "events")
+        await self._sources.enter_async_context(self._local.cache)
+        self._spawn(self._lead(), "lead")
+
+    async def _lead(self) -> None:
+        await self._local.cache.synced()  # before the lease: a standby is warm when its turn comes
+        if self.lease is not None:
+            leading = self.metrics.leading.labels(self.lease.name)
+            leading.set(0)
+            await self.lease.acquire()
+            leading.set(1)
+            self._spawn(self._keep(self.lease), "lease")
+        self._ready_to_work = True
+        for seconds, function in self.operator.timers:
+            self._spawn(self._tick(seconds, function), f"timer {getattr(function, '__name__', '')}")
+        for reconciler in self._reconcilers.values():
+            self._spawn(self._resync(reconciler), f"resync {reconciler.name}")
+        self._spawn(self._dispatch(), "dispatch")
+
+    # Working
+
+    async def _dispatch(self) -> None:
+        queue = self.parts.queue
+        with contextlib.suppress(Closed):
+            while True:
+                key = await queue.get()
+                task = asyncio.create_task(self._reconcilers[key.controller].handle(key), name=str(key))
+                self._passes.add(task)
+                task.add_done_callback(self._passes.discard)
+
+    async def _keep(self, lease: Lease) -> None:
+        await lease.keep()
+        raise LeaseLost(f"lease {lease.namespace}/{lease.name} is lost: another process may lead by now")
+
+    async def _resync(self, reconciler: Reconciler) -> None:
+        while True:
+            await asyncio.sleep(reconciler.declared.resync * self._world.random.uniform(0.9, 1.1))
+            reconciler.resync()
+
+    async def _tick(self, seconds: float, function: Any) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await call(function, View(self.parts), timeout=None, threads=self._threads)
+            except Exception:
+                self.parts.log.exception("timer %s failed; it runs again in %g s", function.__name__, seconds)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=f"{self.operator.name} {name}")
+        self._background.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and not self._fatal.done():
+            self._fatal.set_exception(error)
+
+    # Being watched
+
+    async def wait(self) -> None:
+        """Until something ends it: raises LeaseLost, or what broke."""
+        await asyncio.shield(self._fatal)
+
+    async def quiet(self) -> None:
+        """Wait until nothing is left to do now: every watch is fed and has told our own writes, and no key is ready,
+        held or backing off. Looks asked for by `After`, `Wait` or a resync may still come.
+        """
+        while not (self._ready_to_work and self._local.cache.caught_up and self.parts.queue.idle):
+            if self._fatal.done():
+                await self._fatal
+            await asyncio.sleep(0.01)  # four parties would have to tell
+
+    def resync(self) -> None:
+        """Look at everything again."""
+        for reconciler in self._reconcilers.values():
+            reconciler.resync()
+
+    @property
+    def failures(self) -> Mapping[Key, str]:
+        """What failed at its last look, and how."""
+        return dict(self.parts.failures)
+
+    def problems(self) -> dict[str, str]:
+        """What is wrong, for a liveness probe: a blocked loop. A server that cannot be reached is not our death."""
+        problem = self._lag.problem() if self._lag is not None else None
+        return {"loop": problem} if problem else {}
+
+    def unready(self) -> dict[str, str]:
+        """What is missing, for a readiness probe: watches that were not fed yet, or not for too long."""
+        return {**self.problems(), **self._local.problems()}
+
+    # Stopping
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        lost = isinstance(error, LeaseLost)
+        keep = {task for task in self._background if task.get_name().endswith((" lease", " events", " lag"))}
+        try:
+            await self._sources.aclose()
+            await _cancel(self._background - keep)  # timers, resyncs, dispatch: no new work
+            if not lost and self._passes:
+                await asyncio.wait(set(self._passes), timeout=self._grace)
+            await _cancel(self._passes)
+            await _cancel(self._background)
+            if self.lease is not None and not lost:
+                await self.lease.release()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(5.0):
+                    await self._recorder.flush()
+        finally:
+            self._threads.shutdown(wait=False)
+            if self._fatal.done():
+                self._fatal.exception()  # told by wait(), or nobody asked
+            await self._stack.aclose()
+            for hook in self.operator.shutdowns:
+                await _hook(hook, self.parts.resources)
+
+
+async def _hook(hook: Hook, resources: dict[str, Any]) -> None:
+    if is_async(hook):
+        result = hook(resources)
+        assert inspect.isawaitable(result)
+        await result
+    else:
+        await asyncio.to_thread(hook, resources)
+
+
+async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    tasks = set(tasks)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+class _QueueMetrics:
+    """The queue's own numbers, under client-go's names."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def added(self, lane: Hashable) -> None:
+        self._metrics.adds.labels(lane, lane).inc()
+
+    def taken(self, lane: Hashable, waited: float) -> None:
+        self._metrics.queued.labels(lane, lane).observe(waited)
+
+    def finished(self, lane: Hashable, took: float, outcome: Outcome) -> None:
+        self._metrics.worked.labels(lane, lane).observe(took)
+        if outcome is not Outcome.DONE:
+            self._metrics.retries.labels(lane, lane).inc()

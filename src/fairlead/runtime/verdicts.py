@@ -1,0 +1,118 @@
+"""What comes of a pass: the word for the condition, and when the key is looked at again."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from fairlead.api.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    InternalError,
+    ServerTimeout,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+    Unknown,
+)
+from fairlead.runtime.calls import TimedOut
+from fairlead.runtime.outcomes import After, Terminal, Wait
+from fairlead.writes.errors import WriteError
+
+# Gone by the next try as a rule, and no reason to call an object broken: reported only when it happens again.
+_TRANSIENT = (
+    ConnectionError,
+    TimeoutError,
+    TooManyRequests,
+    InternalError,
+    ServerTimeout,
+    ServiceUnavailable,
+    Timeout,
+    Unknown,
+)
+_MISTAKES = (TypeError, AttributeError, NameError, LookupError, AssertionError, ArithmeticError, RecursionError)
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_LONGEST = 1024
+
+
+class Next(StrEnum):
+    """How the key goes back to the queue."""
+
+    DONE = "done"
+    RETRY = "retry"  # after its back-off
+    CONFLICT = "conflict"  # in a moment
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of one pass. `ready` is None where nothing is known to have changed: the condition then stays as it is."""
+
+    result: str  # controller-runtime's word: success, error, requeue, requeue_after
+    next: Next
+    ready: bool | None = None
+    reason: str = ""
+    message: str = ""
+    after: float | None = None
+    error: Exception | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.result == "error"
+
+    @property
+    def transient(self) -> bool:
+        return isinstance(self.error, _TRANSIENT)
+
+    @property
+    def unexpected(self) -> bool:
+        """Something that only a stack trace can explain."""
+        known = (WriteError, ApiError, Terminal, TimedOut, *_TRANSIENT)
+        return self.error is not None and not isinstance(self.error, known)
+
+    @property
+    def mistake(self) -> bool:
+        """A mistake in the code: what Go would panic on."""
+        return isinstance(self.error, _MISTAKES)
+
+
+NOTHING = Verdict("success", Next.DONE)
+
+
+def of_result(result: Any, name: str) -> Verdict:
+    """The verdict on a function that returned."""
+    if result is None:
+        return Verdict("success", Next.DONE, ready=True, reason="Reconciled")
+    if isinstance(result, After):
+        return Verdict("requeue_after", Next.DONE, ready=True, reason="Reconciled", after=result.seconds)
+    raise TypeError(f"{name} returned {type(result).__name__}: return nothing, or fl.After(seconds) to be called again")
+
+
+def of_error(error: Exception) -> Verdict:
+    """The verdict on what a pass raised."""
+    match error:
+        case Wait():
+            reason, message = _words(error.reason, str(error), "Waiting")
+            word = "success" if error.after is None else "requeue_after"
+            return Verdict(word, Next.DONE, False, reason, message, after=error.after)
+        case Terminal():
+            reason, message = _words(error.reason, str(error), "Failed")
+            return Verdict("error", Next.DONE, False, reason, message, error=error)
+        case WriteError(again=True) | Conflict() | AlreadyExists():
+            return Verdict("requeue", Next.CONFLICT, error=error)
+        case WriteError():
+            return Verdict("error", Next.RETRY, False, error.reason, _short(error), error=error)
+        case ApiError():
+            return Verdict("error", Next.RETRY, False, error.reason or "Refused", _short(error), error=error)
+        case _:
+            name = type(error).__name__
+            return Verdict("error", Next.RETRY, False, name, _short(error) or name, error=error)
+
+
+def _words(reason: str, message: str, fallback: str) -> tuple[str, str]:
+    """A condition's reason is one word; a sentence given as one becomes its message."""
+    return (reason, "" if message == reason else message) if _REASON.fullmatch(reason) else (fallback, message)
+
+
+def _short(error: Exception) -> str:
+    return str(error)[:_LONGEST]

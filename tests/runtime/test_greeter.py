@@ -1,0 +1,82 @@
+"""The first example of the documentation does what it says, on both servers."""
+
+import asyncio
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import fairlead as fl
+from fairlead.api.errors import NotFound
+from fairlead.client.client import Client, PatchType
+from fairlead.runtime.definitions import install_missing
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+@pytest.fixture
+def greeter():
+    spec = importlib.util.spec_from_file_location("greeter", EXAMPLES / "greeter.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+async def eventually(check, seconds=10.0):
+    async with asyncio.timeout(seconds):
+        while True:
+            if (found := await check()) is not None:
+                return found
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.only("real", reason="the embedded server does not apply yet")
+async def test_the_greeter_greets_and_then_sends_nothing(api, greeter):
+    client = Client(api.transport(), fl.World())
+    await install_missing(client, [greeter.Greeting])
+    await client.create(greeter.Greeting("hello", api.namespace, spec={"who": "world"}))
+    async with greeter.op.running(api.transport(), namespaces=[api.namespace]) as running:
+        await running.quiet()
+        made = await client.get(fl.ConfigMap, "hello", api.namespace)
+        assert made["data"] == {"text": "Hello, world"}
+        greeting = await client.get(greeter.Greeting, "hello", api.namespace)
+        assert greeting.is_true("Ready")
+        assert greeting.status["observedGeneration"] == 1
+        assert made.metadata["ownerReferences"][0]["uid"] == greeting.uid
+
+        sent = running.metrics.registry.get_sample_value
+        before = requests(running)
+        for _ in range(3):
+            running.resync()
+            await running.quiet()
+        assert requests(running) == before, "a steady state sends nothing"
+        assert sent("controller_runtime_reconcile_total", {"controller": "greet", "result": "success"}) >= 4
+
+        await client.patch(greeter.Greeting, "hello", api.namespace, {"spec": {"who": "moon"}}, type=PatchType.MERGE)
+
+        async def changed():
+            found = await client.get(fl.ConfigMap, "hello", api.namespace)
+            return found if found["data"] == {"text": "Hello, moon"} else None
+
+        await eventually(changed)
+        await client.delete(fl.ConfigMap, "hello", api.namespace)
+
+        async def back():
+            try:
+                return await client.get(fl.ConfigMap, "hello", api.namespace)
+            except NotFound:
+                return None
+
+        assert (await eventually(back))["data"] == {"text": "Hello, moon"}
+        await running.quiet()
+        assert running.failures == {}
+
+
+def requests(running):
+    return sum(
+        sample.value
+        for metric in running.metrics.registry.collect()
+        if metric.name == "rest_client_requests"
+        for sample in metric.samples
+        if sample.name.endswith("_total") and sample.labels["method"] != "WATCH"
+    )
