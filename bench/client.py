@@ -36,7 +36,12 @@ def event(number):
         "volumeMounts": [{"name": f"v{i}", "mountPath": f"/var/lib/{i}", "readOnly": True} for i in range(10)],
     }
     owned = {f"f:field{i}": {"f:value": {}, "f:type": {}} for i in range(30)}
-    condition = {"status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "Because", "message": "all well"}
+    condition = {
+        "status": "True",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "reason": "Because",
+        "message": "all well",
+    }
     obj = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -11,7 +11,7 @@ from fairlead.api.kinds import kind
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
-from fairlead.client.credentials import Identity, Impersonating, Static, TokenFile
+from fairlead.client.credentials import CredentialsError, Identity, Impersonating, Static, TokenFile
 from fairlead.client.http import HttpTransport
 from fairlead.client.transport import NotSent
 
@@ -294,6 +294,15 @@ async def test_environment_proxies_are_not_used(wire, transport, monkeypatch):
 def test_an_address_that_is_none_is_refused_at_once(server):
     with pytest.raises(ValueError, match="address"):
         HttpTransport(Cluster(server))
+
+
+async def test_credentials_go_over_plain_http_to_this_machine_only(wire, transport):
+    await wire.start(always_ok)
+    assert (await transport(wire.url, Static.token("secret")).request("GET", "/")).status == 200
+    elsewhere = transport("http://cluster.example", Static.token("secret"), proxy_url=wire.url)
+    with pytest.raises(CredentialsError, match="use https"):
+        await elsewhere.request("GET", "/")
+    assert len(wire.requests) == 1
 
 
 def test_no_secret_is_in_any_repr():

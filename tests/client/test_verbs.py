@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairlead.api.builtin import ConfigMap, Lease, Namespace
+from fairlead.api.builtin import ConfigMap, Lease
 from fairlead.api.errors import AlreadyExists, Conflict, Invalid, NotFound, Unauthorized, UnsupportedMediaType
 from fairlead.api.kinds import kind
 from fairlead.api.world import World
@@ -14,57 +14,38 @@ from fairlead.client.client import Client, PatchType
 from fairlead.client.credentials import Static
 from fairlead.client.discovery import NotServed
 from fairlead.client.http import HttpTransport
-from fairlead.server.app import Server
-from fairlead.testing import real
 
 HARD = 'x?a=1&b=2 <\u2028> \x7f \x85 \x9f \ufeff é 😀 \\ " \t'
 
 
-@pytest.fixture(scope="module")
-def real_server():
-    if reason := real.missing():
-        pytest.skip(reason)
-    with real.RealServer() as server:
-        yield server
-
-
-@pytest.fixture(params=["in-process", "embedded", pytest.param("real", marks=pytest.mark.real)])
-async def api(request):
-    """A client of a server, and a fresh namespace there."""
-    if request.param == "real":
-        server = request.getfixturevalue("real_server")
-        transport = HttpTransport(Cluster(server.url, server.ca_data), Static.token(server.token))
-        stranger = HttpTransport(Cluster(server.url, server.ca_data), Static.token("wrong"))
-        listening = None
-    else:
-        embedded = Server(World(), tokens=["t"])
-        listening = await embedded.listen() if request.param == "embedded" else None
-        if listening:
-            transport = HttpTransport(Cluster(listening.url, listening.ca), Static.token("t"))
-            stranger = HttpTransport(Cluster(listening.url, listening.ca), Static.token("wrong"))
-        else:
-            transport, stranger = embedded.transport(), embedded.transport("wrong")
-    client = Client(transport, World())
-    namespace = await client.create({**Namespace(), "metadata": {"generateName": "client-"}})
-    yield SimpleNamespace(client=client, namespace=namespace.name, stranger=Client(stranger, World()))
-    await transport.close()
-    await stranger.close()
-    if listening:
-        await listening.close()
+@pytest.fixture
+async def on(api):
+    """A client by the server's own door, another by sockets, one with a wrong token, and the namespace."""
+    cluster = Cluster(api.url, api.ca_data)
+    sockets = HttpTransport(cluster, Static.token(api.token))
+    wrong = HttpTransport(cluster, Static.token("wrong"))
+    yield SimpleNamespace(
+        client=Client(api.transport(), World()),
+        sockets=Client(sockets, World()),
+        stranger=Client(wrong, World()),
+        namespace=api.namespace,
+    )
+    await sockets.close()
+    await wrong.close()
 
 
 @pytest.fixture
-async def applying(api):
+async def applying(on):
     """The same, where apply is served."""
     try:
-        await api.client.apply(ConfigMap("probe", api.namespace), field_manager="me", dry_run=True)
+        await on.client.apply(ConfigMap("probe", on.namespace), field_manager="me", dry_run=True)
     except UnsupportedMediaType:
         pytest.skip("the embedded server does not serve apply yet")
-    return api
+    return on
 
 
-async def test_an_object_goes_through_its_life(api):
-    client, namespace = api.client, api.namespace
+async def test_an_object_goes_through_its_life(on):
+    client, namespace = on.client, on.namespace
     created = await client.create(ConfigMap("a", namespace, data={"k": "1"}))
     assert (created.kind, created.name, created["data"]) == ("ConfigMap", "a", {"k": "1"})
     with pytest.raises(AlreadyExists):
@@ -83,8 +64,8 @@ async def test_an_object_goes_through_its_life(api):
         await client.get(ConfigMap, "a", namespace)
 
 
-async def test_a_delete_that_waits_for_a_finalizer_answers_the_object(api):
-    client, namespace = api.client, api.namespace
+async def test_a_delete_that_waits_for_a_finalizer_answers_the_object(on):
+    client, namespace = on.client, on.namespace
     obj = ConfigMap("a", namespace)
     obj["metadata"]["finalizers"] = ["example.com/hold"]
     await client.create(obj)
@@ -111,8 +92,8 @@ async def test_hard_text_survives_every_way_of_writing_and_passes_its_test(apply
         assert patched["data"] == {"k": HARD, "l": HARD}
 
 
-async def test_a_failed_test_is_invalid_without_causes(api):
-    client, namespace = api.client, api.namespace
+async def test_a_failed_test_is_invalid_without_causes(on):
+    client, namespace = on.client, on.namespace
     await client.create(ConfigMap("a", namespace, data={"k": "1"}))
     with pytest.raises(Invalid) as raised:
         await client.patch(
@@ -142,8 +123,8 @@ async def test_a_dry_run_changes_nothing(applying):
     assert await client.get(ConfigMap, "c", namespace) == kept
 
 
-async def test_lists_come_in_pages_with_kinds_and_selectors(api):
-    client, namespace = api.client, api.namespace
+async def test_lists_come_in_pages_with_kinds_and_selectors(on):
+    client, namespace = on.client, on.namespace
     for name in "abcde":
         await client.create(ConfigMap(name, namespace, labels={"odd": str(name in "ace")}))
     names, token = [], None
@@ -164,8 +145,8 @@ async def test_lists_come_in_pages_with_kinds_and_selectors(api):
     assert {(o.namespace, o.name) for o in everywhere.items} >= {(namespace, name) for name in "abcde"}
 
 
-async def test_metadata_alone_can_be_asked_for(api):
-    client, namespace = api.client, api.namespace
+async def test_metadata_alone_can_be_asked_for(on):
+    client, namespace = on.client, on.namespace
     await client.create(ConfigMap("a", namespace, data={"k": "1"}))
     page = await client.list(ConfigMap, namespace, metadata_only=True)
     assert [(item.kind, item.name, "data" in item) for item in page.items] == [("PartialObjectMetadata", "a", False)]
@@ -174,8 +155,8 @@ async def test_metadata_alone_can_be_asked_for(api):
         assert (first["kind"], "data" in first) == ("PartialObjectMetadata", False)
 
 
-async def test_a_watch_resumes_where_a_list_ended(api):
-    client, namespace = api.client, api.namespace
+async def test_a_watch_resumes_where_a_list_ended(on):
+    client, namespace = on.client, on.namespace
     await client.create(ConfigMap("before", namespace))
     page = await client.list(ConfigMap, namespace)
     async with client.watch(ConfigMap, namespace, resource_version=page.resource_version) as watch:
@@ -190,8 +171,8 @@ async def test_a_watch_resumes_where_a_list_ended(api):
     ]
 
 
-async def test_initial_events_come_first_and_a_bookmark_ends_them(api):
-    client, namespace = api.client, api.namespace
+async def test_initial_events_come_first_and_a_bookmark_ends_them(on):
+    client, namespace = on.client, on.namespace
     for name in "ab":
         await client.create(ConfigMap(name, namespace))
     async with client.watch(ConfigMap, namespace, initial_events=True) as watch:
@@ -200,22 +181,33 @@ async def test_initial_events_come_first_and_a_bookmark_ends_them(api):
     assert json.loads(frames[2].raw)["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_a_watch_ends_when_its_time_is_up(api):
-    async with api.client.watch(ConfigMap, api.namespace, resource_version="0", timeout_seconds=1) as watch:
+async def test_a_watch_ends_when_its_time_is_up(on):
+    async with on.client.watch(ConfigMap, on.namespace, resource_version="0", timeout_seconds=1) as watch:
         assert {frame.type async for frame in watch} <= {"BOOKMARK", "ADDED"}
 
 
-async def test_a_wrong_token_is_told_as_such_by_every_verb(api):
+async def test_every_door_leads_to_the_same_server(on):
+    async with (
+        on.client.watch(ConfigMap, on.namespace, initial_events=True) as inside,
+        on.sockets.watch(ConfigMap, on.namespace, initial_events=True) as outside,
+    ):
+        assert [(await anext(watch)).type for watch in (inside, outside)] == ["BOOKMARK", "BOOKMARK"]
+        made = await on.sockets.create(ConfigMap("a", on.namespace, data={"k": HARD}))
+        assert [json.loads((await anext(watch)).raw) for watch in (inside, outside)] == [made, made]
+        assert await on.client.get(ConfigMap, "a", on.namespace) == made
+
+
+async def test_a_wrong_token_is_told_as_such_by_every_verb(on):
     with pytest.raises(Unauthorized):
-        await api.stranger.get(ConfigMap, "a", api.namespace)
-    api.stranger._discovery = api.client._discovery
+        await on.stranger.get(ConfigMap, "a", on.namespace)
+    on.stranger._discovery = on.client._discovery
     with pytest.raises(Unauthorized):
-        async with api.stranger.watch(ConfigMap, api.namespace):
+        async with on.stranger.watch(ConfigMap, on.namespace):
             pass
 
 
-async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_with_it(api):
-    client = api.client
+async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_with_it(on):
+    client = on.client
     Octopus = kind("sea.example/v1", "Octopus")  # noqa: N806 - a kind
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definition = {
@@ -252,14 +244,14 @@ async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_wi
         made = None
         for _ in range(100):  # a real server establishes a moment before it serves
             try:
-                made = await client.create(Octopus("a", api.namespace, spec={"arms": 8, "size": 1.5}))
+                made = await client.create(Octopus("a", on.namespace, spec={"arms": 8, "size": 1.5}))
                 break
             except (NotServed, NotFound):
                 continue
         assert made is not None
         assert (await client.served(Octopus)).subresources == {"status"}
         reported = await client.patch(
-            Octopus, "a", api.namespace, {"status": {"happy": True}}, type=PatchType.MERGE, subresource="status"
+            Octopus, "a", on.namespace, {"status": {"happy": True}}, type=PatchType.MERGE, subresource="status"
         )
         assert reported.status == {"happy": True}
         assert reported.spec == {"arms": 8, "size": 1.5}
@@ -267,28 +259,28 @@ async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_wi
         await client.delete(Definition, "octopodes.sea.example")
 
 
-async def test_kinds_with_scopes_guessed_wrong_still_go_to_the_right_place(api):
+async def test_kinds_with_scopes_guessed_wrong_still_go_to_the_right_place(on):
     wrong = kind("v1", "Namespace", plural="spaces", namespaced=True)
-    assert (await api.client.get(wrong, api.namespace)).name == api.namespace
+    assert (await on.client.get(wrong, on.namespace)).name == on.namespace
 
 
-async def test_what_would_address_something_else_is_refused_before_it_is_sent(api):
-    client = api.client
+async def test_what_would_address_something_else_is_refused_before_it_is_sent(on):
+    client = on.client
     for name in ("", ".", ".."):
         with pytest.raises(ValueError, match="not the name"):
-            await client.get(ConfigMap, name, api.namespace)
+            await client.get(ConfigMap, name, on.namespace)
     with pytest.raises(ValueError, match="needs a namespace"):
         await client.create(ConfigMap("a"))
     with pytest.raises(ValueError, match="apiVersion and kind"):
         await client.create({"metadata": {"name": "a"}})
     with pytest.raises(ValueError, match=r"metadata\.name"):
-        await client.apply(ConfigMap(None, api.namespace), field_manager="me")
+        await client.apply(ConfigMap(None, on.namespace), field_manager="me")
 
 
-async def test_a_lease_keeps_its_microseconds(api):
-    lease = Lease("l", api.namespace, spec={"holderIdentity": "me", "renewTime": "2026-01-01T00:00:00.123456Z"})
+async def test_a_lease_keeps_its_microseconds(on):
+    lease = Lease("l", on.namespace, spec={"holderIdentity": "me", "renewTime": "2026-01-01T00:00:00.123456Z"})
     try:
-        made = await api.client.create(lease)
+        made = await on.client.create(lease)
     except NotServed:
         pytest.skip("leases are not served yet")
     assert made.spec["renewTime"] == "2026-01-01T00:00:00.123456Z"

@@ -69,6 +69,7 @@ class RawList:
 
 
 _decode_list = msgspec.json.Decoder(_RawList).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Client:
@@ -166,10 +167,9 @@ class Client:
         kind = await self.resolve(kind)
         accept = _METADATA_LIST if metadata_only else "application/json"
         try:
-            response = await self._exchange.send_raw(Request("GET", kind.path(namespace), query, accept))
+            page = await self._exchange.send(Request("GET", kind.path(namespace), query, accept), _decode_list)
         except NotFound as error:
             raise self._not_served(kind, error) from None
-        page = _decode_list(response.body)
         # bytes() copies: a Raw would keep the whole page alive for as long as one of its items is kept
         items = [bytes(item) for item in page.items or ()]
         return RawList(items, page.metadata.resource_version, page.metadata.continue_ or None)
@@ -333,7 +333,7 @@ class Client:
         encoded = None if body is None else dumps(body)
         request = Request(method, path, query, content_type=content_type, body=encoded, writes=writes)
         try:
-            return Object(await self._exchange.send(request))
+            return Object(await self._exchange.send(request, _decode_object))
         except NotFound as error:
             raise (error if subresource else self._not_served(kind, error)) from None
 
@@ -353,7 +353,7 @@ class Client:
         return NotServed(kind)
 
     async def _fetch(self, path: str, accept: str) -> Any:
-        return await self._exchange.send(Request("GET", path, {}, accept))
+        return await self._exchange.send(Request("GET", path, {}, accept), _decode_object)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,6 +26,8 @@ from fairlead.api.text import printable
 from fairlead.api.world import World
 from fairlead.client.credentials import CredentialsError
 from fairlead.client.transport import NotSent, Response, Stream, Transport
+
+T = TypeVar("T")
 
 log = logging.getLogger("fairlead.client")
 
@@ -81,15 +83,15 @@ class Exchange:
         self._observe = observe
         self._warned: set[str] = set()
 
-    async def send(self, request: Request) -> Any:
-        """The decoded JSON of the answer."""
-        response = await self.send_raw(request)
+    async def send(self, request: Request, decode: Callable[[bytes], T]) -> T:
+        """The answer, decoded. One that `decode` cannot read is not a success."""
+        response = await self._answer(request)
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            return msgspec.json.decode(response.body)
+            return decode(response.body)
         raise self._refusal(request, error_of(response))
 
-    async def send_raw(self, request: Request) -> Response:
-        """The answer, successful."""
+    async def _answer(self, request: Request) -> Response:
+        """The answer, successful by its status."""
         attempt = 1
         while True:
             wait: float | None

@@ -56,7 +56,8 @@ class HttpTransport:
     """One server over HTTP/1.1: a Transport.
 
     Connections are kept and reused. No redirect is followed, no cookie kept, no request sent twice, no proxy used but
-    the cluster's own. Credentials are asked for at each request, so that rotated ones are used at once.
+    the cluster's own. Credentials are asked for at each request, so that rotated ones are used at once, and go over
+    plain http to this machine only.
     """
 
     def __init__(self, cluster: Cluster, credentials: Credentials | None = None) -> None:
@@ -66,6 +67,7 @@ class HttpTransport:
         self._cluster = cluster
         self._base = cluster.server.rstrip("/")
         self._tls = url.scheme == "https"
+        self._in_the_open = not self._tls and url.hostname not in {"localhost", "127.0.0.1", "::1"}
         # Taken apart, since aiohttp's errors quote the address.
         proxy = URL(cluster.proxy_url or "")
         secret = b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
@@ -125,6 +127,8 @@ class HttpTransport:
         body: bytes | None,
     ) -> aiohttp.ClientResponse:
         identity = await self._credentials.identity()
+        if identity.authorization and self._in_the_open:
+            raise CredentialsError(f"{self._base} would see the credentials in the open: use https")
         context = self._context_of(identity)
         sent = CIMultiDict(headers or {})
         sent.extend(identity.impersonate)
