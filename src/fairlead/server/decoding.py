@@ -2,48 +2,80 @@
 
 from typing import Any
 
+from fairlead.api import gojson
 from fairlead.server import bodies
+from fairlead.server.causes import Cause
 from fairlead.server.exchange import Request
-from fairlead.server.failures import bad_request, invalid_named, not_valid
+from fairlead.server.failures import bad_request, invalid_named
 from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import codec, defaulting, pruning
 
 
 def read(request: Request, resource: Resource, validation: str) -> Object:
     """The request's body as an object of the kind. Refuses with 400 what is not one."""
     value, duplicates = bodies.read_object(request, resource)
-    report(request, [f'duplicate field "{path}"' for path in duplicates], validation, resource)
-    return shaped(resource, value)
-
-
-def shaped(resource: Resource, value: Object) -> Object:
-    metadata = value.get("metadata")
-    if metadata is None:
-        return {**value, "metadata": {}}
-    if not isinstance(metadata, dict):
-        raise bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-            "json: cannot unmarshal into Go struct field .metadata of type v1.ObjectMeta"
-        )
-    return value
-
-
-def patched(request: Request, resource: Resource, value: Any, validation: str) -> Object:
-    """A patched document as an object of the kind. Refuses with 422 on the field `patch` what is not one."""
-    if not isinstance(value, dict) or not isinstance(value.get("metadata"), dict):
-        cause = not_valid("patch", "...", "json: cannot unmarshal into Go value")
-        raise invalid_named("", "", "", [cause])
-    return value
-
-
-def report(request: Request, problems: list[str], validation: str, resource: Resource) -> None:
-    """Strict decoding's findings: refused, warned of or passed over."""
-    if not problems or validation == "Ignore":
-        return
+    try:
+        obj, unknown = decoded(resource, value)
+    except codec.DecodeError as error:
+        raise bad_request(f"{_handled(resource, value)}: {error.message}") from None
+    problems = _problems(unknown, duplicates)
+    if problems and validation == "Strict":
+        raise bad_request(f"{_handled(resource, value)}: strict decoding error: {', '.join(problems)}")
     if validation == "Warn":
         for problem in problems:
             request.warn(problem)
-        return
-    raise bad_request(
-        f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-        f"strict decoding error: {', '.join(problems)}"
-    )
+    return filled(resource, obj)
+
+
+def patched(request: Request, resource: Resource, value: Any, validation: str, duplicates: list[str]) -> Object:
+    """A patched document as an object of the kind. Refuses with 422 on the field `patch` what is not one."""
+    try:
+        obj, unknown = decoded(resource, value if isinstance(value, dict) else {})
+    except codec.DecodeError as error:
+        raise _invalid_patch(value, error.message) from None
+    problems = [*duplicates, *_problems(unknown, [])]
+    if problems and validation == "Strict":
+        raise _invalid_patch(value, f"strict decoding error: {', '.join(problems)}")
+    if validation == "Warn":
+        for problem in problems:
+            request.warn(problem)
+    return filled(resource, obj)
+
+
+def applied(resource: Resource, value: Object) -> Object:
+    """An applied object as the kind's type holds it; what does not fit was refused by the merge already."""
+    try:
+        obj, _ = decoded(resource, value)
+    except codec.DecodeError as error:
+        raise bad_request(error.message) from None
+    return filled(resource, obj)
+
+
+def decoded(resource: Resource, value: Object) -> tuple[Object, list[str]]:
+    """The object as its type holds it, and the paths of what the type does not have. Raises codec.DecodeError."""
+    if resource.custom:
+        return pruning.prune(resource.schema, value)
+    made = codec.decode(resource.schema, value)
+    return made.object, made.unknown
+
+
+def filled(resource: Resource, obj: Object) -> Object:
+    """The object with its kind's defaults."""
+    if resource.custom:
+        made: Object = defaulting.default(resource.schema, obj)
+        return made
+    return resource.default(obj) if resource.default else obj
+
+
+def _problems(unknown: list[str], duplicates: list[str]) -> list[str]:
+    return [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in duplicates]
+
+
+def _handled(resource: Resource, value: Object) -> str:
+    kind = value.get("kind") or resource.kind
+    return f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+
+
+def _invalid_patch(value: Any, message: str) -> Exception:
+    shown = gojson.dumps(gojson.dumps(value).decode()).decode()
+    return invalid_named("", "", "", [Cause("FieldValueInvalid", "patch", f"Invalid value: {shown}: {message}")])

@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.api.times import rfc3339
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.schema.nodes import Node
+from fairlead.server.schema import structural
 from fairlead.server.store import Stored
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+PRESERVING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 
 
@@ -105,7 +106,7 @@ def resource_of(definition: Object, version: dict[str, Any]) -> Resource:
         plural=names["plural"],
         singular=names.get("singular") or names["kind"].lower(),
         namespaced=spec["scope"] == "Namespaced",
-        schema=Node("object", preserve=True),
+        schema=structural.compile((version.get("schema") or {}).get("openAPIV3Schema") or PRESERVING),
         list_kind=names.get("listKind") or f"{names['kind']}List",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.server.failures import quoted
+from fairlead.server.causes import quoted
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode

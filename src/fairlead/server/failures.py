@@ -1,19 +1,12 @@
 """What the server answers when it refuses: Status objects with the reasons, details and wording clients rely on."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from fairlead.server.causes import Cause
 from fairlead.server.registry.resource import Resource
 
 OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
-
-
-class Cause(NamedTuple):
-    """One field error. `message` is what stands after the field in the text."""
-
-    reason: str
-    field: str
-    message: str
 
 
 class Failure(Exception):
@@ -165,56 +158,3 @@ def unsupported_media_type(message: str) -> Failure:
 
 def too_large(message: str) -> Failure:
     return failure(413, "RequestEntityTooLarge", message)
-
-
-# Field errors, worded as field.Error words them.
-
-
-def required(field: str, detail: str = "") -> Cause:
-    return Cause("FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value")
-
-
-def not_valid(field: str, value: str, detail: str) -> Cause:
-    """`value` as it is to be shown (quoted already if it is a string)."""
-    return Cause(
-        "FieldValueInvalid", field, f"Invalid value: {value}: {detail}" if detail else f"Invalid value: {value}"
-    )
-
-
-def not_allowed(field: str, detail: str) -> Cause:
-    return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
-
-
-def not_supported(field: str, value: str, supported: Sequence[str]) -> Cause:
-    listed = ", ".join(quoted(s) for s in supported)
-    return Cause("FieldValueNotSupported", field, f"Unsupported value: {value}: supported values: {listed}")
-
-
-def duplicate(field: str, value: str) -> Cause:
-    return Cause("FieldValueDuplicate", field, f"Duplicate value: {value}")
-
-
-def too_long(field: str, limit: int) -> Cause:
-    return Cause("FieldValueTooLong", field, f"Too long: may not be more than {limit} bytes")
-
-
-def quoted(text: str) -> str:
-    """A string as Go's %q shows it, for the common characters."""
-    out = ['"']
-    for ch in text:
-        code = ord(ch)
-        if ch in ('"', "\\"):
-            out.append("\\" + ch)
-        elif code in _SHORT:
-            out.append(_SHORT[code])
-        elif code < 0x20 or code == 0x7F:
-            out.append(f"\\x{code:02x}")
-        elif ch.isprintable() or ch == " ":
-            out.append(ch)
-        else:
-            out.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
-    out.append('"')
-    return "".join(out)
-
-
-_SHORT = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.api import selectors
-from fairlead.server import names, representations
+from fairlead.server import causes, names, representations
+from fairlead.server.causes import quoted
 from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import Failure, bad_request, bare, expired, failure, not_allowed, not_supported, quoted
+from fairlead.server.failures import Failure, bad_request, bare, expired, failure
 from fairlead.server.options import integer, option_failure
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
@@ -164,18 +165,20 @@ def too_large(version: int, current: int) -> Failure:
 
 def _check_match(match: str, version: str, token: str) -> None:
     field = "resourceVersionMatch"
-    causes = []
+    found = []
     if match:
         if not version:
-            causes.append(not_allowed(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+            found.append(
+                causes.forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+            )
         if token:
-            causes.append(not_allowed(field, "resourceVersionMatch is forbidden when continue is provided"))
+            found.append(causes.forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
         if match not in ("Exact", "NotOlderThan"):
-            causes.append(not_supported(field, quoted(match), ("Exact", "NotOlderThan", "")))
+            found.append(causes.not_supported(field, match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and version == "0":
-            causes.append(not_allowed(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
-    if causes:
-        raise option_failure("ListOptions", causes)
+            found.append(causes.forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if found:
+        raise option_failure("ListOptions", found)
 
 
 def _encode_token(version: int, start: str) -> str:

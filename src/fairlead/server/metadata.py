@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from fairlead.server import names
-from fairlead.server.failures import Cause, not_allowed, not_valid, quoted, required
+from fairlead.server import causes, names
+from fairlead.server.causes import Cause, quoted
 from fairlead.server.registry.resource import Resource
 
 Object = dict[str, Any]
@@ -28,93 +28,91 @@ def name_rule(resource: Resource) -> Any:
 
 def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -> list[Cause]:
     """What is wrong with an object's metadata. `generic` is the check that every kind gets: names fit in a path."""
-    causes: list[Cause] = []
+    found: list[Cause] = []
     rule = names.path_segment if generic else name_rule(resource)
     prefix = metadata.get("generateName") or ""
     if prefix:
-        causes += [not_valid("metadata.generateName", quoted(prefix), m) for m in rule(prefix, True)]
+        found += [causes.invalid("metadata.generateName", prefix, m) for m in rule(prefix, True)]
     name = metadata.get("name") or ""
     if not name:
-        causes.append(required("metadata.name", "name or generateName is required"))
+        found.append(causes.required("metadata.name", "name or generateName is required"))
     else:
-        causes += [not_valid("metadata.name", quoted(name), m) for m in rule(name)]
+        found += [causes.invalid("metadata.name", name, m) for m in rule(name)]
     namespace = metadata.get("namespace") or ""
     if resource.namespaced:
         if not namespace:
-            causes.append(required("metadata.namespace"))
+            found.append(causes.required("metadata.namespace"))
         else:
-            causes += [not_valid("metadata.namespace", quoted(namespace), m) for m in names.label(namespace)]
+            found += [causes.invalid("metadata.namespace", namespace, m) for m in names.label(namespace)]
     elif namespace:
-        causes.append(not_allowed("metadata.namespace", "not allowed on this type"))
+        found.append(causes.forbidden("metadata.namespace", "not allowed on this type"))
     generation = metadata.get("generation") or 0
     if generation < 0:
-        causes.append(not_valid("metadata.generation", str(generation), "must be greater than or equal to 0"))
-    causes += _labels(metadata)
-    causes += _annotations(metadata)
-    causes += _owner_references(metadata)
-    causes += _finalizers(metadata)
+        found.append(causes.invalid("metadata.generation", generation, "must be greater than or equal to 0"))
+    found += _labels(metadata)
+    found += _annotations(metadata)
+    found += _owner_references(metadata)
+    found += _finalizers(metadata)
     if not generic and not resource.custom:
-        causes += _standard_finalizers(metadata)
-    return causes
+        found += _standard_finalizers(metadata)
+    return found
 
 
 def validate_update(new: Metadata, old: Metadata) -> list[Cause]:
     """What is wrong with a change of metadata."""
-    causes: list[Cause] = []
+    found: list[Cause] = []
     if old.get("deletionTimestamp"):
         extra = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if extra:
             shown = "[]string{" + ", ".join(quoted(f) for f in extra) + "}"
-            causes.append(
-                not_allowed(
+            found.append(
+                causes.forbidden(
                     "metadata.finalizers",
                     f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}",
                 )
             )
     if not new.get("resourceVersion"):
-        causes.append(not_valid("metadata.resourceVersion", '""', "must be specified for an update"))
+        found.append(causes.invalid("metadata.resourceVersion", "", "must be specified for an update"))
     for key in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         value = new.get(key)
         if (value or None) != (old.get(key) or None):
-            causes.append(not_valid(f"metadata.{key}", _shown(value, key), IMMUTABLE))
-    causes += _labels(new)
-    causes += _annotations(new)
-    causes += _owner_references(new)
-    return causes
+            found.append(causes.invalid(f"metadata.{key}", _empty(key) if value is None else value, IMMUTABLE))
+    found += _labels(new)
+    found += _annotations(new)
+    found += _owner_references(new)
+    return found
 
 
-def _shown(value: Any, key: str) -> str:
-    if value is None:
-        return '""' if key in ("name", "namespace", "uid") else "null"
-    return json.dumps(value, ensure_ascii=False)
+def _empty(key: str) -> str | None:
+    return "" if key in ("name", "namespace", "uid") else None
 
 
 def _labels(metadata: Metadata) -> list[Cause]:
-    causes: list[Cause] = []
+    found: list[Cause] = []
     for key, value in (metadata.get("labels") or {}).items():
-        causes += [not_valid("metadata.labels", quoted(key), m) for m in names.qualified(key)]
-        causes += [not_valid("metadata.labels", quoted(value), m) for m in names.label_value(value)]
-    return causes
+        found += [causes.invalid("metadata.labels", key, m) for m in names.qualified(key)]
+        found += [causes.invalid("metadata.labels", value, m) for m in names.label_value(value)]
+    return found
 
 
 def _annotations(metadata: Metadata) -> list[Cause]:
-    causes: list[Cause] = []
+    found: list[Cause] = []
     size = 0
     for key, value in (metadata.get("annotations") or {}).items():
         # Annotation keys are checked in lower case: upper case is an old permission.
-        causes += [not_valid("metadata.annotations", quoted(key), m) for m in names.qualified(key.lower())]
+        found += [causes.invalid("metadata.annotations", key, m) for m in names.qualified(key.lower())]
         size += len(key.encode()) + len(value.encode())
     if size > ANNOTATIONS_LIMIT:
-        causes.append(
+        found.append(
             Cause(
                 "FieldValueTooLong", "metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"
             )
         )
-    return causes
+    return found
 
 
 def _owner_references(metadata: Metadata) -> list[Cause]:
-    causes: list[Cause] = []
+    found: list[Cause] = []
     field = "metadata.ownerReferences"
     references = metadata.get("ownerReferences") or []
     controller = ""
@@ -122,17 +120,17 @@ def _owner_references(metadata: Metadata) -> list[Cause]:
         group, _, version = (reference.get("apiVersion") or "").rpartition("/")
         kind, name = reference.get("kind") or "", reference.get("name") or ""
         if not version:
-            shown = quoted(reference.get("apiVersion") or "")
-            causes.append(not_valid(f"{field}.apiVersion", shown, "version must not be empty"))
+            given = reference.get("apiVersion") or ""
+            found.append(causes.invalid(f"{field}.apiVersion", given, "version must not be empty"))
         if not kind:
-            causes.append(not_valid(f"{field}.kind", '""', "must not be empty"))
+            found.append(causes.invalid(f"{field}.kind", "", "must not be empty"))
         if not name:
-            causes.append(not_valid(f"{field}.name", '""', "must not be empty"))
+            found.append(causes.invalid(f"{field}.name", "", "must not be empty"))
         if not reference.get("uid"):
-            causes.append(not_valid(f"{field}.uid", '""', "must not be empty"))
+            found.append(causes.invalid(f"{field}.uid", "", "must not be empty"))
         if (group, version, kind) == ("", "v1", "Event"):
             message = "/v1, Kind=Event is disallowed from being an owner"
-            causes.append(not_valid(field, _compact(_reference(reference)), message))
+            found.append(_invalid_reference(_reference(reference), message))
         if reference.get("controller"):
             current = f"{kind}/{name}"
             if controller:
@@ -140,10 +138,10 @@ def _owner_references(metadata: Metadata) -> list[Cause]:
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {current}"
                 )
-                causes.append(not_valid(field, _compact([_reference(r) for r in references]), message))
+                found.append(_invalid_reference([_reference(r) for r in references], message))
             else:
                 controller = current
-    return causes
+    return found
 
 
 def _reference(reference: dict[str, Any]) -> dict[str, Any]:
@@ -152,38 +150,39 @@ def _reference(reference: dict[str, Any]) -> dict[str, Any]:
     return shown | {key: reference[key] for key in ("controller", "blockOwnerDeletion") if key in reference}
 
 
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _invalid_reference(shown: Any, message: str) -> Cause:
+    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    return Cause("FieldValueInvalid", "metadata.ownerReferences", f"Invalid value: {text}: {message}")
 
 
 def _finalizers(metadata: Metadata) -> list[Cause]:
     field = "metadata.finalizers"
     finalizers = metadata.get("finalizers") or []
-    causes = [not_valid(field, quoted(f), m) for f in finalizers for m in names.qualified(f)]
+    found = [causes.invalid(field, f, m) for f in finalizers for m in names.qualified(f)]
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         message = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        causes.append(not_valid(field, _compact(finalizers), message))
-    return causes
+        found.append(causes.invalid(field, finalizers, message))
+    return found
 
 
 def _standard_finalizers(metadata: Metadata) -> list[Cause]:
-    causes: list[Cause] = []
+    found: list[Cause] = []
     for index, finalizer in enumerate(metadata.get("finalizers") or []):
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
-            causes.append(
-                not_valid(
+            found.append(
+                causes.invalid(
                     f"metadata.finalizers[{index}]",
-                    quoted(finalizer),
+                    finalizer,
                     "name is neither a standard finalizer name nor is it fully qualified",
                 )
             )
-    return causes
+    return found
 
 
 def for_create(obj: Object, *, namespace: str, uid: str, now: str) -> Object:
     """A new object with the system's own metadata; what a client may not set is dropped."""
     given = obj.get("metadata") or {}
-    dropped = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
+    dropped = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
     metadata = {k: v for k, v in given.items() if v is not None and k not in dropped}
     metadata["uid"] = uid
     metadata["creationTimestamp"] = now

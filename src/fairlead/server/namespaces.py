@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server.failures import Cause, forbidden, not_found
+from fairlead.server.causes import Cause
+from fairlead.server.failures import forbidden, not_found
 from fairlead.server.registry.resource import Resource
 
 if TYPE_CHECKING:

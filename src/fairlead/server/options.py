@@ -2,18 +2,10 @@
 
 from dataclasses import dataclass
 
+from fairlead.server import causes
+from fairlead.server.causes import Cause, quoted
 from fairlead.server.exchange import Request
-from fairlead.server.failures import (
-    Cause,
-    Failure,
-    bad_request,
-    invalid_named,
-    not_allowed,
-    not_supported,
-    not_valid,
-    quoted,
-    required,
-)
+from fairlead.server.failures import Failure, bad_request, invalid_named
 
 TRUE = ("true", "1", "t", "T", "TRUE", "True")
 FALSE = ("false", "0")
@@ -40,28 +32,28 @@ def option_failure(kind: str, causes: list[Cause]) -> Failure:
 
 def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
     """The options of a create, update or patch; `kind` is CreateOptions, UpdateOptions or PatchOptions."""
-    causes: list[Cause] = []
+    found: list[Cause] = []
     manager = request.first("fieldManager")
     forced = "force" in request.query
     if kind == "PatchOptions":
         if forced and not apply:
-            causes.append(not_allowed("force", "may not be specified for non-apply patch"))
+            found.append(causes.forbidden("force", "may not be specified for non-apply patch"))
         if apply and not manager:
-            causes.append(required("fieldManager", "is required for apply patch"))
+            found.append(causes.required("fieldManager", "is required for apply patch"))
     if len(manager.encode()) > 128:
-        causes.append(Cause("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"))
+        found.append(causes.too_long("fieldManager", 128))
     for index, ch in enumerate(manager):
         if not ch.isprintable():
-            causes.append(
-                not_valid("fieldManager", quoted(manager), f"invalid character U+{ord(ch):04X} (at position {index})")
+            found.append(
+                causes.invalid("fieldManager", manager, f"invalid character U+{ord(ch):04X} (at position {index})")
             )
             break
-    causes += dry_run_causes(request.query.get("dryRun", []))
+    found += dry_run_causes(request.query.get("dryRun", []))
     validation = request.first("fieldValidation")
     if validation not in ("", "Ignore", "Warn", "Strict"):
-        causes.append(not_supported("fieldValidation", quoted(validation), ("Ignore", "Strict", "Warn")))
-    if causes:
-        raise option_failure(kind, causes)
+        found.append(causes.not_supported("fieldValidation", validation, ("Ignore", "Strict", "Warn")))
+    if found:
+        raise option_failure(kind, found)
     return WriteOptions(
         dry_run=bool(request.query.get("dryRun")),
         manager=manager or default_manager(request),
@@ -72,8 +64,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
 
 def dry_run_causes(values: list[str]) -> list[Cause]:
     if values and set(values) != {"All"}:
-        shown = "[" + ",".join(quoted(v) for v in values) + "]"
-        return [Cause("FieldValueNotSupported", "dryRun", f'Unsupported value: {shown}: supported values: "All"')]
+        return [causes.not_supported("dryRun", values, ["All"])]
     return []
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.api.times import rfc3339
 from fairlead.server import metadata, namespaces
+from fairlead.server.causes import Cause, quoted
 from fairlead.server.encoding import exactly_equal
 from fairlead.server.exchange import Request
 from fairlead.server.failures import (
     OPTIMISTIC_LOCK,
-    Cause,
     already_exists,
     bad_request,
     bare,
@@ -24,9 +24,9 @@ from fairlead.server.failures import (
     invalid,
     invalid_named,
     not_found,
-    quoted,
 )
 from fairlead.server.options import WriteOptions
+from fairlead.server.ownership import Managed
 from fairlead.server.registry.resource import Resource
 from fairlead.server.store import Object, Stored, Table
 from fairlead.server.subresources import narrow
@@ -57,6 +57,7 @@ class Write:
     name: str
     subresource: str
     options: WriteOptions
+    managed: Managed | None = None  # the owners of what is to be stored, once they are known
 
     @property
     def table(self) -> Table:
@@ -76,9 +77,7 @@ def create(write: Write, obj: Object) -> Stored:
     obj = expect_namespace(obj, write)
     obj = dedup_owners(obj, write, DUPLICATE_OWNERS)
     namespaces.admit_create(write.server, resource, write.namespace, obj)
-    obj = _initialised(obj, write)
-    obj = write.server.tracking.created(write, obj)
-    return _commit_create(write, obj)
+    return _commit_create(write, _initialised(write.server.tracking.created(write, obj), write))
 
 
 def _initialised(obj: Object, write: Write) -> Object:
@@ -103,10 +102,10 @@ def _commit_create(write: Write, obj: Object) -> Stored:
     if resource.prepare_create:
         resource.prepare_create(obj)
     name = given.get("name") or ""
-    if causes := server.rules.on_create(resource, obj):
-        raise invalid(resource, name, causes)
-    if causes := metadata.validate(given, resource, generic=True):
-        raise invalid(resource, name, causes)
+    if found := server.rules.on_create(resource, obj):
+        raise invalid(resource, name, found)
+    if found := metadata.validate(given, resource, generic=True):
+        raise invalid(resource, name, found)
     for text in server.rules.warnings(resource, obj, None):
         write.request.warn(text)
     if given.get("resourceVersion") not in (None, "", "0"):
@@ -119,9 +118,7 @@ def _commit_create(write: Write, obj: Object) -> Stored:
     given.pop("resourceVersion", None)
     if write.options.dry_run:
         return Stored(obj, 0)
-    stored = server.store.put(write.table, obj)
-    server.changed(resource, None, stored)
-    return stored
+    return _put(write, obj, None)
 
 
 def update(
@@ -138,14 +135,16 @@ def update(
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
         raise conflict(resource, write.name, _precondition(write, uid, live))
     obj = wanted(live)
+    if live is not None and obj is live.object:
+        return live, False
     version = _requested_version(obj)
     if live is None:
         obj = expect_namespace(obj, write)
         namespaces.admit_create(server, resource, write.namespace, obj)
-        obj = _initialised(obj, write)
-        obj["metadata"].pop("resourceVersion", None)
         if not owned:
             obj = server.tracking.created(write, obj)
+        obj = _initialised(obj, write)
+        obj["metadata"].pop("resourceVersion", None)
         return _commit_create(write, obj), True
     if not owned:
         obj = server.tracking.updated(write, live, obj)
@@ -168,14 +167,14 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     if resource.prepare_update and not write.subresource:
         resource.prepare_update(obj, old)
     server.rules.generation(resource, write.subresource, obj, old)
-    causes = metadata.validate(obj["metadata"], resource, generic=True)
-    causes += metadata.validate_update(obj["metadata"], old["metadata"])
-    causes += server.rules.on_update(resource, write.subresource, obj, old)
-    if causes:
-        raise invalid(resource, obj["metadata"].get("name") or "", causes)
+    found = metadata.validate(obj["metadata"], resource, generic=True)
+    found += metadata.validate_update(obj["metadata"], old["metadata"])
+    found += server.rules.on_update(resource, write.subresource, obj, old)
+    if found:
+        raise invalid(resource, obj["metadata"].get("name") or "", found)
     for text in server.rules.warnings(resource, obj, old):
         write.request.warn(text)
-    obj = server.tracking.times_kept(obj, old)
+    obj = server.tracking.times_kept(write, obj, live)
     if _finished(obj["metadata"], old["metadata"]) and server.rules.may_finish(resource, obj):
         if not write.options.dry_run:
             gone = server.store.delete(write.table, live)
@@ -185,8 +184,14 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
         return live
     if write.options.dry_run:
         return Stored(obj, live.version)
-    stored = server.store.put(write.table, obj)
-    server.changed(resource, live, stored)
+    return _put(write, obj, live)
+
+
+def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
+    stored = write.server.store.put(write.table, obj)
+    if write.managed is not None:
+        stored.derived["managed"] = write.managed
+    write.server.changed(write.resource, live, stored)
     return stored
 
 

@@ -1,30 +1,45 @@
 """The rules of a kind as the pipeline asks for them: validation, generation, what keeps an object alive."""
 
+from typing import Any
+
 from fairlead.server import metadata
+from fairlead.server.causes import Cause
 from fairlead.server.encoding import exactly_equal
-from fairlead.server.failures import Cause, forbidden
+from fairlead.server.failures import forbidden
 from fairlead.server.namespaces import IMMORTAL
 from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import validation
 
 CLUSTER_FIELDS = frozenset(("metadata.name",))
 NAMESPACED_FIELDS = CLUSTER_FIELDS | {"metadata.namespace"}
+
+
+def _at(obj: Object, path: str) -> Any:
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 class Rules:
     """Answers for every kind from its Resource; nothing here is per request."""
 
     def on_create(self, resource: Resource, obj: Object) -> list[Cause]:
-        return metadata.validate(obj["metadata"], resource)
+        found = metadata.validate(obj["metadata"], resource)
+        if resource.custom:
+            found += validation.validate(resource.schema, obj)
+        return found + (resource.validate(obj, None) if resource.validate else [])
 
     def on_update(self, resource: Resource, subresource: str, obj: Object, old: Object) -> list[Cause]:
         """A kind's own validation, which looks at the metadata too: its errors are therefore reported twice."""
-        causes = metadata.validate_update(obj["metadata"], old["metadata"])
-        if not resource.custom:
-            causes += metadata.validate(obj["metadata"], resource)
-        return causes
+        found = metadata.validate_update(obj["metadata"], old["metadata"])
+        if resource.custom:
+            return found + validation.validate(resource.schema, obj, old)
+        found += metadata.validate(obj["metadata"], resource)
+        return found + (resource.validate(obj, old) if resource.validate and not subresource else [])
 
     def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:
-        return []
+        return resource.warn(obj, old) if resource.warn else []
 
     def generation(self, resource: Resource, subresource: str, obj: Object, old: Object) -> None:
         """Kinds with a generation count the changes of what is wanted: of a custom resource, all but its metadata."""
@@ -36,7 +51,7 @@ class Rules:
                 {k: v for k, v in obj.items() if k not in ignored}, {k: v for k, v in old.items() if k not in ignored}
             )
         else:
-            changed = not exactly_equal(obj.get("spec"), old.get("spec"))
+            changed = any(not exactly_equal(_at(obj, path), _at(old, path)) for path in resource.generation_of)
         if changed:
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 

@@ -33,10 +33,8 @@ def _only_status(resource: Resource, obj: Object, old: Object) -> Object:
                 metadata[key] = given[key]
     else:
         metadata = dict(given)
-        if "labels" in old["metadata"]:
-            metadata["labels"] = old["metadata"]["labels"]
-        else:
-            metadata.pop("labels", None)
+        for key in resource.status_keeps:
+            _with(metadata, key, old["metadata"])
     narrowed = {key: value for key, value in old.items() if key not in ("metadata", "status")}
     narrowed["metadata"] = metadata
     if "status" in obj:

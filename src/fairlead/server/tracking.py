@@ -2,21 +2,162 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead.server.store import Object, Stored
+from fairlead.api.fields import FieldSet, path
+from fairlead.server import ownership
+from fairlead.server.failures import bare, failure
+from fairlead.server.registry.lookup import Registry
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import codec
+from fairlead.server.schema.nodes import Node
+from fairlead.server.store import Stored
 
 if TYPE_CHECKING:
     from fairlead.server.pipeline import Write
+
+_STATUS = FieldSet.of(path("status"))
+_SPEC = FieldSet.of(path("spec"))
+
+
+class KindSchemas:
+    """The versions of one kind, as ownership asks for them."""
+
+    def __init__(self, registry: Registry, resource: Resource) -> None:
+        self._registry = registry
+        self._resource = resource
+
+    def node(self, api_version: str) -> Node | None:
+        resource = self._resource
+        if api_version == resource.api_version:
+            return resource.schema
+        group, _, version = api_version.rpartition("/")
+        found = self._registry.find(group, version, resource.plural) if group == resource.group else None
+        return found.schema if found else None
+
+    def convert(self, obj: Object, api_version: str) -> Object:
+        return obj if obj.get("apiVersion") == api_version else {**obj, "apiVersion": api_version}
+
+    def empty(self, api_version: str) -> Object:
+        named = {"apiVersion": api_version, "kind": self._resource.kind}
+        if self._resource.custom:
+            return named
+        return codec.decode(self._resource.schema, named).object
+
+
+def managed_of(stored: Stored) -> ownership.Managed:
+    """The decoded managedFields of a stored object."""
+    managed: ownership.Managed | None = stored.derived.get("managed")
+    if managed is None:
+        managed = stored.derived["managed"] = ownership.decode(stored.object["metadata"].get("managedFields"))
+    return managed
+
+
+def bare_of(stored: Stored) -> Object:
+    """A stored object without its managedFields."""
+    obj: Object | None = stored.derived.get("bare")
+    if obj is None:
+        obj = stored.derived["bare"] = without_managed(stored.object)
+    return obj
+
+
+def without_managed(obj: Object) -> Object:
+    metadata = obj.get("metadata")
+    if not metadata or "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+
+
+def with_managed(obj: Object, managed: ownership.Managed) -> Object:
+    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
+    if managed:
+        metadata["managedFields"] = ownership.encode(managed)
+    return {**obj, "metadata": metadata}
+
+
+def reset_fields(resource: Resource, subresource: str) -> FieldSet | None:
+    """What a write on this path never changes and so never owns."""
+    if subresource == "status":
+        keeps = [path("metadata", key) for key in resource.status_keeps]
+        return FieldSet.of(path("spec"), *keeps) if keeps else _SPEC
+    return _STATUS if resource.status else None
 
 
 class Tracking:
     """Settles metadata.managedFields of what is written."""
 
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
     def created(self, write: "Write", obj: Object) -> Object:
-        return obj
+        """A new object, owned by its writer; managedFields that a client sent are ignored."""
+        resource = write.resource
+        obj = without_managed(obj)
+        managed = ownership.update(
+            None,
+            ownership.NOTHING,
+            obj,
+            manager=write.options.manager,
+            api_version=resource.api_version,
+            subresource=write.subresource,
+            schemas=KindSchemas(self._registry, resource),
+            reset=reset_fields(resource, write.subresource),
+            now=write.now,
+        )
+        write.managed = managed
+        return with_managed(obj, managed)
 
     def updated(self, write: "Write", live: Stored, obj: Object) -> Object:
-        return obj
+        """A changed object: its writer owns what changed."""
+        resource = write.resource
+        sent = (obj.get("metadata") or {}).get("managedFields")
+        before = managed_of(live)
+        start = ownership.sent(before, sent) if sent is not live.object["metadata"].get("managedFields") else before
+        obj = without_managed(obj)
+        managed = ownership.update(
+            bare_of(live),
+            start,
+            obj,
+            manager=write.options.manager,
+            api_version=resource.api_version,
+            subresource=write.subresource,
+            schemas=KindSchemas(self._registry, resource),
+            reset=reset_fields(resource, write.subresource),
+            now=write.now,
+        )
+        write.managed = managed
+        return with_managed(obj, managed)
 
-    def times_kept(self, obj: Object, old: Object) -> Object:
+    def applied(self, write: "Write", live: Stored | None, config: Object) -> tuple[Object, ownership.Managed]:
+        """The merged object (without managedFields; the very live one when nothing changed) and its owners."""
+        resource = write.resource
+        try:
+            made = ownership.apply(
+                bare_of(live) if live else None,
+                managed_of(live) if live else ownership.NOTHING,
+                config,
+                manager=write.options.manager,
+                force=write.options.force,
+                api_version=resource.api_version,
+                subresource=write.subresource,
+                schemas=KindSchemas(self._registry, resource),
+                reset=reset_fields(resource, write.subresource),
+                now=write.now,
+            )
+        except ownership.FieldConflict as conflict:
+            raise failure(409, "Conflict", conflict.message, {"causes": conflict.causes}) from None
+        except ownership.TypedError as error:
+            raise bare(str(error)) from None
+        return made.object, made.managed
+
+    def times_kept(self, write: "Write", obj: Object, live: Stored) -> Object:
         """The object with its entries' old times where nothing but those times changed."""
-        return obj
+        old = live.object
+        entries = obj["metadata"].get("managedFields")
+        kept = old["metadata"].get("managedFields")
+        if entries is kept or entries == kept or write.managed is None:
+            return obj
+        if not ownership.same_but_times(write.managed, managed_of(live)):
+            return obj
+        if without_managed(obj) != bare_of(live):
+            return obj
+        write.managed = managed_of(live)
+        return {**obj, "metadata": {**obj["metadata"], "managedFields": kept}}

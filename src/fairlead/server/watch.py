@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairlead.server import encoding, lists, representations
+from fairlead.server import causes, encoding, lists, representations
 from fairlead.server.exchange import Request, Streaming
-from fairlead.server.failures import Failure, expired, not_allowed
+from fairlead.server.failures import Failure, expired
 from fairlead.server.options import integer, option_failure, truth
 from fairlead.server.representations import Representation
 from fairlead.server.routing import Route
@@ -181,10 +181,10 @@ def _check(match: str, initial_given: bool) -> None:
     field = "resourceVersionMatch"
     if match and not initial_given:
         message = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        raise option_failure("ListOptions", [not_allowed(field, message)])
+        raise option_failure("ListOptions", [causes.forbidden(field, message)])
     if initial_given and match != "NotOlderThan":
         message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        raise option_failure("ListOptions", [not_allowed(field, message)])
+        raise option_failure("ListOptions", [causes.forbidden(field, message)])
 
 
 async def _only(chunk: bytes) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@
 """
 
 from fairlead.server.ownership.applying import Applied, FieldConflict, apply
-from fairlead.server.ownership.ledger import TypedError
+from fairlead.server.ownership.conformance import TypedError
 from fairlead.server.ownership.managed import (
     NOTHING,
     Entry,

@@ -7,11 +7,11 @@ from fairlead.api.fields.tries import LEAF, without
 from fairlead.server.ownership import lastapplied
 from fairlead.server.ownership.equality import equal
 from fairlead.server.ownership.extraction import applied
-from fairlead.server.ownership.ledger import Changes, bereft, checked, conflicting, current, ownable, served
+from fairlead.server.ownership.ledger import Changes, bereft, checked, conflicting, current, ownable
 from fairlead.server.ownership.managed import Entry, Managed
 from fairlead.server.ownership.merging import merge
 from fairlead.server.ownership.pruning import pruned
-from fairlead.server.ownership.schemas import Schemas
+from fairlead.server.ownership.schemas import Schemas, served
 from fairlead.server.ownership.updating import before_first_apply
 
 
@@ -113,7 +113,7 @@ def _applied(
     hidden = LEAF if reset is None else reset.trie
     fields = applied(shape, config) or LEAF
     mine = Entry(manager or "unknown", "Apply", api_version, FieldSet(without(fields, hidden)), subresource=subresource)
-    others = current(managed, schemas)
+    others = current(managed, live, schemas)
     last = others.pop(mine.identity, None)
     merged = merge(shape, live, config)
     new = pruned(merged, last, {**others, mine.identity: mine}, mine, schemas)

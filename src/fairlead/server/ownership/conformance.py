@@ -6,6 +6,10 @@ from fairlead.api.fields import elements
 from fairlead.server.ownership.shapes import ATOMIC, KEYED, ItemError, Shape
 
 
+class TypedError(Exception):
+    """An object that does not fit its schema; the message is the whole of what a real server says (a bare 500)."""
+
+
 def conforms(shape: Shape, value: Any, *, repeats: bool) -> bool:
     """Whether `value` fits. `repeats` allows a set or keyed list to hold an item twice, as live objects may."""
     kind = type(value)
@@ -103,7 +107,7 @@ def _in_list(shape: Shape, value: list[Any], path: str, repeats: bool) -> list[t
                 element = shape.element(item)
             except ItemError as error:
                 out.append((path, f"element {position}: {error}"))
-                continue
+                break  # as a real server does
             shown = _shown(shape, item)
             if element in seen and not repeats:
                 out.append((path, f"duplicate entries for key {shown}"))

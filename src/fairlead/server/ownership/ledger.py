@@ -6,20 +6,16 @@ from typing import Any, Final
 from fairlead.api.fields import FieldSet, path
 from fairlead.api.fields.tries import LEAF, Trie, difference_of_roots, intersection_of_roots, union_of_roots, without
 from fairlead.server.ownership.comparing import Comparison, compare
-from fairlead.server.ownership.conformance import conforms, problems
+from fairlead.server.ownership.conformance import TypedError, conforms, problems
 from fairlead.server.ownership.managed import Entry, Managed
 from fairlead.server.ownership.reconciling import reconciled
-from fairlead.server.ownership.schemas import Schemas, shape_at
+from fairlead.server.ownership.schemas import Schemas, converted, served, shape_at
 from fairlead.server.ownership.shapes import Shape
 
 _IDENTITY: Final = "name namespace creationTimestamp selfLink uid clusterName generation managedFields resourceVersion"
 _NO_ONES: Final = FieldSet.of(
     path("apiVersion"), path("kind"), path("metadata"), *[path("metadata", name) for name in _IDENTITY.split()]
 )
-
-
-class TypedError(Exception):
-    """An object that does not fit its schema; the message is the whole of what a real server says (a bare 500)."""
 
 
 class Changes:
@@ -36,8 +32,9 @@ class Changes:
 
     def at(self, api_version: str) -> Comparison:
         """The comparison at a version that is served."""
-        known = self._at.get(api_version)
-        return known if known is not None else self._compared(api_version)
+        if api_version not in self._at:
+            self._compared(api_version)
+        return self._at[api_version]
 
     def touched(self, api_version: str) -> Trie:
         """What was added or modified."""
@@ -50,7 +47,8 @@ class Changes:
     def _compared(self, api_version: str) -> Comparison:
         old, new = self._old, self._new
         if api_version != self._given:
-            old, new = self._schemas.convert(old, api_version), self._schemas.convert(new, api_version)
+            old = converted(self._schemas, old, api_version, "failed to convert old object: ")
+            new = converted(self._schemas, new, api_version, "failed to convert new object: ")
         made = compare(served(self._schemas, api_version), old, new)
         self._at[api_version] = made
         if not self._reset:
@@ -58,14 +56,6 @@ class Changes:
         kept = [without(trie, self._reset) for trie in (made.added, made.modified, made.removed)]
         self._at[api_version] = Comparison(*kept)
         return made
-
-
-def served(schemas: Schemas, api_version: str) -> Shape:
-    """The shape at a version that must be served."""
-    shape = shape_at(schemas, api_version)
-    if shape is None:
-        raise TypedError(f"no corresponding type for {api_version}")
-    return shape
 
 
 def checked(shape: Shape, obj: dict[str, Any], what: str, *, repeats: bool) -> None:
@@ -80,13 +70,14 @@ def checked(shape: Shape, obj: dict[str, Any], what: str, *, repeats: bool) -> N
     raise TypedError(f"{what.format(who)}: {problems(shape, obj, repeats=repeats)}")
 
 
-def current(managed: Managed, schemas: Schemas) -> dict[str, Entry]:
+def current(managed: Managed, live: dict[str, Any], schemas: Schemas) -> dict[str, Entry]:
     """The entries by identity, in line with today's schemas; those of versions no longer served are gone."""
     out: dict[str, Entry] = {}
     for entry in managed:
         shape = shape_at(schemas, entry.api_version)
         if shape is None:
             continue
+        converted(schemas, live, entry.api_version)
         if entry.fits is not shape:
             trie = reconciled(shape, entry.fields.trie)
             if trie is not entry.fields.trie:

@@ -1,15 +1,18 @@
 """What an applier gives up by no longer mentioning it."""
 
-from typing import Any
+from typing import Any, Final
 
 from fairlead.api.fields.tries import LEAF, Trie, difference_of_roots, holds_root, intersection_of_roots, union_of_roots
 from fairlead.server.ownership.extraction import applied
-from fairlead.server.ownership.ledger import served
 from fairlead.server.ownership.managed import Entry
 from fairlead.server.ownership.merging import remove
 from fairlead.server.ownership.reconciling import with_named_fields
-from fairlead.server.ownership.schemas import Schemas
+from fairlead.server.ownership.schemas import Schemas, converted, served
 from fairlead.server.ownership.shapes import Shape
+
+_FAILED: Final = "failed to prune fields:"
+_MERGED: Final = "failed to convert merged object"
+_PRUNED: Final = "failed to convert pruned object"
 
 
 def pruned(merged: dict[str, Any], last: Entry | None, entries: dict[str, Entry], mine: Entry, schemas: Schemas) -> Any:
@@ -20,16 +23,21 @@ def pruned(merged: dict[str, Any], last: Entry | None, entries: dict[str, Entry]
     """
     if last is None or not last.fields:
         return merged
-    if last.api_version == mine.api_version and holds_root(mine.fields.trie, last.fields.trie):
+    one_version = all(entry.api_version == last.api_version for entry in entries.values())
+    if one_version and holds_root(mine.fields.trie, last.fields.trie):
         return merged  # nothing was given up
     at = last.api_version
     shape = served(schemas, at)
-    whole = schemas.convert(merged, at)
+    whole = converted(schemas, merged, at, f"{_FAILED} {_MERGED} to last applied version: ")
     given_up = with_named_fields(shape, last.fields.trie)
     less = remove(shape, whole, given_up)
     less = _with_owned(whole, less, at, entries, schemas)
-    gone = difference_of_roots(_held(shape, whole), _held(shape, schemas.convert(less, at)))
-    return schemas.convert(remove(shape, whole, intersection_of_roots(gone, given_up)), mine.api_version)
+    less = converted(
+        schemas, less, at, f"{_FAILED} failed add back dangling items: {_PRUNED} to last applied version: "
+    )
+    gone = difference_of_roots(_held(shape, whole), _held(shape, less))
+    left = remove(shape, whole, intersection_of_roots(gone, given_up))
+    return converted(schemas, left, mine.api_version, f"{_FAILED} ")
 
 
 def _with_owned(whole: Any, less: Any, at: str, entries: dict[str, Entry], schemas: Schemas) -> Any:
@@ -41,7 +49,9 @@ def _with_owned(whole: Any, less: Any, at: str, entries: dict[str, Entry], schem
         if version == at and not fields:
             continue
         shape = served(schemas, version)
-        whole, less = schemas.convert(whole, version), schemas.convert(less, version)
+        failing = f"{_FAILED} failed add back owned items:"
+        whole = converted(schemas, whole, version, f"{failing} {_MERGED} at version {version}: ")
+        less = converted(schemas, less, version, f"{failing} {_PRUNED} at version {version}: ")
         kept = union_of_roots(_held(shape, less), with_named_fields(shape, fields))
         less = remove(shape, whole, difference_of_roots(_held(shape, whole), kept))
     return less

@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+from fairlead.server.ownership.conformance import TypedError, conforms, problems
 from fairlead.server.ownership.shapes import Shape, shape_of
 from fairlead.server.schema.nodes import Node
 
@@ -24,3 +25,22 @@ def shape_at(schemas: Schemas, api_version: str) -> Shape | None:
     """The shape of the kind at a version, None for one that is not served."""
     node = schemas.node(api_version)
     return None if node is None else shape_of(node)
+
+
+def served(schemas: Schemas, api_version: str) -> Shape:
+    """The shape at a version that must be served."""
+    shape = shape_at(schemas, api_version)
+    if shape is None:
+        raise TypedError(f"no corresponding type for {api_version}")
+    return shape
+
+
+def converted(schemas: Schemas, obj: dict[str, Any], api_version: str, failing: str = "") -> dict[str, Any]:
+    """`obj` at a version that is served. What is converted must fit there, and without repeated items."""
+    if obj["apiVersion"] == api_version:
+        return obj
+    out = schemas.convert(obj, api_version)
+    shape = served(schemas, api_version)
+    if not conforms(shape, out, repeats=False):
+        raise TypedError(failing + problems(shape, out, repeats=False))
+    return out

@@ -4,9 +4,10 @@ from typing import Any
 
 from fairlead.api.fields import FieldSet
 from fairlead.api.fields.tries import LEAF, union_of_roots
-from fairlead.server.ownership.ledger import Changes, TypedError, bereft, checked, current, ownable, served
+from fairlead.server.ownership.conformance import TypedError
+from fairlead.server.ownership.ledger import Changes, bereft, checked, current, ownable
 from fairlead.server.ownership.managed import NOTHING, Entry, Managed
-from fairlead.server.ownership.schemas import Schemas
+from fairlead.server.ownership.schemas import Schemas, served
 
 KEPT_UPDATES = 10  # a real server's bound: each writer's User-Agent makes an entry, and objects must not grow for ever
 
@@ -63,8 +64,8 @@ def _updated(
     checked(shape, new, "failed to convert new object ({}) to smd typed", repeats=True)
     checked(shape, old, "failed to convert live object ({}) to smd typed", repeats=True)
     hidden = LEAF if reset is None else reset.trie
+    entries = current(managed, old, schemas)
     changes = Changes(old, new, api_version, schemas, hidden)
-    entries = current(managed, schemas)
     out: dict[str, Entry] = {}
     for identity, entry in entries.items():
         left = bereft(entry, changes)

@@ -1,19 +1,21 @@
 """A Resource: everything the verbs need to know of one served kind, built-in or custom."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from fairlead.server.causes import Cause
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """One served kind at one version.
 
-    The flags are what a real server's strategies decide; the hooks are optional and pure.
+    The flags are what a real server's strategies decide. The hooks are optional and pure, save that `prepare_*` change
+    the object they are given first: it and its metadata are fresh copies, anything deeper must be replaced whole.
     """
 
     group: str
@@ -26,15 +28,26 @@ class Resource:
     list_kind: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    storage_version_hash: str = ""
     custom: bool = False  # a CRD's: prune, default and validate by schema; no strategic merge
     status: bool = False  # has /status, so the main path ignores status and the other way round
+    status_keeps: tuple[str, ...] = ()  # what of a built-in object's metadata /status may not change
     scale: Any = None  # the paths behind /scale, or None
     has_generation: bool = False
+    generation_of: tuple[str, ...] = ("spec",)  # what counts as a new generation, e.g. metadata.annotations too
     unconditional_update: bool = True  # PUT without resourceVersion
     create_on_update: bool = False  # PUT to a missing name creates
     delete_answers_object: bool = False  # DELETE answers the object, not a Status
+    deprecation: str = ""  # what every answer warns of
+    columns: Any = None  # a custom resource's additionalPrinterColumns
+    selectable: tuple[str, ...] = ()  # fields beyond metadata.name and metadata.namespace that can be selected by
+    definition: Any = field(default=None, repr=False)  # the CRD of a custom resource
+    default: Callable[[Object], Object] | None = None  # fills in defaults: the object, or a changed copy
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
+    validate: Callable[[Object, Object | None], list[Cause]] | None = None  # beyond the metadata; old or None
+    warn: Callable[[Object, Object | None], list[str]] | None = None
 
     @property
     def api_version(self) -> str:

@@ -4,18 +4,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.times import parse, rfc3339
-from fairlead.server import bodies, encoding, lists, representations
+from fairlead.server import bodies, causes, encoding, lists, representations
+from fairlead.server.causes import Cause, quoted
 from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import (
-    Cause,
-    Failure,
-    bad_request,
-    conflict,
-    not_found,
-    not_supported,
-    not_valid,
-    quoted,
-)
+from fairlead.server.failures import Failure, bad_request, conflict, not_found
 from fairlead.server.metadata import FOREGROUND, ORPHAN
 from fairlead.server.options import dry_run_causes, option_failure, truth
 from fairlead.server.registry.resource import Object, Resource
@@ -62,9 +54,9 @@ def read_options(request: Request) -> DeleteOptions:
         if "orphanDependents" in request.query:
             given["orphanDependents"] = truth(request.first("orphanDependents"))
         given["dryRun"] = request.query.get("dryRun", [])
-    causes = _validate(given)
-    if causes:
-        raise option_failure("DeleteOptions", causes)
+    found = _validate(given)
+    if found:
+        raise option_failure("DeleteOptions", found)
     preconditions = given.get("preconditions") or {}
     return DeleteOptions(
         grace=given.get("gracePeriodSeconds"),
@@ -84,14 +76,14 @@ def _integer(text: str) -> int:
 
 
 def _validate(given: dict[str, Any]) -> list[Cause]:
-    causes: list[Cause] = []
+    found: list[Cause] = []
     policy = given.get("propagationPolicy")
     if policy is not None and given.get("orphanDependents") is not None:
         message = "orphanDependents and deletionPropagation cannot be both set"
-        causes.append(not_valid("propagationPolicy", quoted(policy), message))
+        found.append(causes.invalid("propagationPolicy", policy, message))
     if policy is not None and policy not in POLICIES:
-        causes.append(not_supported("propagationPolicy", quoted(policy), (*POLICIES, "nil")))
-    return causes + dry_run_causes(given.get("dryRun") or [])
+        found.append(causes.not_supported("propagationPolicy", policy, (*POLICIES, "nil")))
+    return found + dry_run_causes(given.get("dryRun") or [])
 
 
 def delete(server: "Server", request: Request, route: Route) -> Response:

@@ -1,24 +1,20 @@
 """patch: the four patch types, each evaluated on the newest object."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from fairlead.server import bodies, decoding, encoding, pipeline, representations
 from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import (
-    Failure,
-    bad_request,
-    conflict,
-    failure,
-    rejected_patch,
-    too_large,
-)
+from fairlead.server.failures import Failure, bad_request, conflict, failure, not_found, rejected_patch, too_large
 from fairlead.server.options import write_options
+from fairlead.server.ownership import same_but_times
 from fairlead.server.patches import json_patch, merge_patch
-from fairlead.server.registry.resource import Object
+from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
 from fairlead.server.store import Stored
+from fairlead.server.tracking import bare_of, managed_of, with_managed
 from fairlead.server.verbs.replace import expect_name
 
 if TYPE_CHECKING:
@@ -29,37 +25,92 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 MAX_OPERATIONS = 10_000
+Evaluate = Callable[[Object], Any]  # from the live object to the patched document
 
 
 def patch(server: "Server", request: Request, route: Route) -> Response:
     resource = route.resource
     kind = request.headers.get("content-type", "").partition(";")[0]
-    supported = [JSON_PATCH, MERGE_PATCH]
+    supported = (JSON_PATCH, MERGE_PATCH, APPLY) if resource.custom else (JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY)
     if kind not in supported:
-        raise failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+        raise failure(415, "UnsupportedMediaType", _unsupported(resource, supported), {})
     representation = representations.negotiate(request, resource, listing=False)
     bodies.check_size(request.body)
     options = write_options(request, "PatchOptions", apply=kind == APPLY)
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
-    evaluate = _json_patch(write) if kind == JSON_PATCH else _merge_patch(write)
+    if kind == APPLY:
+        stored, created = _applied(write)
+    else:
+        evaluate, problems = (_json_patch if kind == JSON_PATCH else _merge_patch)(write)
 
-    def wanted(live: Stored | None) -> Object:
-        assert live is not None
-        return _checked(write, live, evaluate(live.object))
+        def wanted(live: Stored | None) -> Object:
+            if live is None:
+                raise not_found(resource, write.name)
+            return _checked(write, evaluate(live.object), problems)
 
-    stored, created = pipeline.update(write, wanted)
+        stored, created = pipeline.update(write, wanted)
     return representation.answer(201 if created else 200, stored, request.warnings)
 
 
-def _checked(write: pipeline.Write, live: Stored, patched: Any) -> Object:
+def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
+    if not resource.custom:
+        return "415: Unsupported Media Type"
+    return f"the body of the request was in an unknown format - accepted media types include: {', '.join(supported)}"
+
+
+def _checked(write: pipeline.Write, patched: Any, problems: list[str]) -> Object:
     """A patched document as an object of the kind, still about the same thing."""
-    obj = decoding.patched(write.request, write.resource, patched, write.options.validation)
+    obj = decoding.patched(write.request, write.resource, patched, write.options.validation, problems)
+    return _same_thing(write, obj)
+
+
+def _same_thing(write: pipeline.Write, obj: Object) -> Object:
     obj = pipeline.expect_namespace(obj, write)
     obj = expect_name(obj, write.name)
     return pipeline.dedup_owners(obj, write, pipeline.DUPLICATE_OWNERS_PATCHED)
 
 
-def _json_patch(write: pipeline.Write) -> Any:
+def _applied(write: pipeline.Write) -> tuple[Stored, bool]:
+    """Server-side apply. It creates what is missing, on the main path."""
+    tracking = write.server.tracking
+    config = _configuration(write)
+
+    def wanted(live: Stored | None) -> Object:
+        obj, managed = tracking.applied(write, live, config)
+        if live is not None and obj is bare_of(live) and same_but_times(managed, managed_of(live)):
+            return live.object
+        given = obj.get("metadata") or {}
+        if live is None and given.get("uid"):
+            raise uid_of_missing(write, given["uid"])
+        write.managed = managed
+        return with_managed(_same_thing(write, decoding.applied(write.resource, obj)), managed)
+
+    return pipeline.update(write, wanted, may_create=not write.subresource, owned=True)
+
+
+def _configuration(write: pipeline.Write) -> Object:
+    """The applied configuration, whose kind and version must be the path's."""
+    resource = write.resource
+    try:
+        config = bodies.read_yaml(write.request.body)
+    except encoding.BadJSON as error:
+        raise bad_request(f"error decoding YAML: {error}") from None
+    if not isinstance(config, dict):
+        raise bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+            f"{_word(config)} into Go value of type map[string]interface {{}}"
+        )
+    if (config.get("apiVersion"), config.get("kind")) != (resource.api_version, resource.kind):
+        version = config.get("apiVersion") or ""
+        shown = version if "/" in version else f"/{version}"
+        raise bad_request(f"invalid object type: {shown}, Kind={config.get('kind') or ''}")
+    metadata = config.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    return config
+
+
+def _json_patch(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
     body = write.request.body
     try:
         operations = json_patch.decode(body)
@@ -74,19 +125,19 @@ def _json_patch(write: pipeline.Write) -> Any:
         except json_patch.CannotApply:
             raise rejected_patch(write.resource, write.name) from None
 
-    return evaluate
+    return evaluate, []
 
 
-def _merge_patch(write: pipeline.Write) -> Any:
+def _merge_patch(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
     try:
-        given, _ = encoding.decode(write.request.body)
+        given, duplicates = encoding.decode(write.request.body)
     except encoding.BadJSON as error:
         raise bad_request(f"error decoding patch: {error}") from None
     if given is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(given, dict):
         raise _undecodable(write.request.body, "map[string]interface {}")
-    return lambda live: merge_patch.merge(live, given)
+    return (lambda live: merge_patch.merge(live, given)), [f'duplicate field "{path}"' for path in duplicates]
 
 
 def _undecodable(body: bytes, into: str) -> Failure:
@@ -94,8 +145,11 @@ def _undecodable(body: bytes, into: str) -> Failure:
         value, _ = encoding.decode(body)
     except encoding.BadJSON as error:
         return bad_request(f"error decoding patch: {error}")
-    kind = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
-    return bad_request(f"error decoding patch: json: cannot unmarshal {kind} into Go value of type {into}")
+    return bad_request(f"error decoding patch: json: cannot unmarshal {_word(value)} into Go value of type {into}")
+
+
+def _word(value: Any) -> str:
+    return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
 
 
 def uid_of_missing(write: pipeline.Write, uid: str) -> Failure:
