@@ -1,11 +1,14 @@
 """Custom resource definitions: names accepted, kinds served, instances deleted with their definition."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.times import rfc3339
+from fairlead.server.failures import forbidden
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import structural
-from fairlead.server.store import Stored
+from fairlead.server.store import Stored, Table
+from fairlead.server.tracking import managed_of
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -13,85 +16,195 @@ if TYPE_CHECKING:
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 PRESERVING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
+MARKED = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+CONTROLLER = "kube-apiserver"  # as whom the server writes a definition's status
 
 
 class Definitions:
-    """Keeps the registry in step with the stored definitions."""
+    """Keeps the registry in step with the stored definitions, and their status in step with the registry."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
 
+    @property
+    def _table(self) -> Table:
+        return self._server.store.table(GROUP, PLURAL)
+
+    @property
+    def _now(self) -> str:
+        return rfc3339(self._server.world.clock.now())
+
     def changed(self, stored: Stored, deleted: bool) -> None:
-        """A definition was written: serve what it says."""
+        """A definition was written: settle its names, serve what it says, or clean up after it."""
         spec = stored.object["spec"]
         group, plural = spec["group"], spec["names"]["plural"]
         if deleted:
             self._server.registry.remove(group, plural)
-            return
-        if stored.object["metadata"].get("deletionTimestamp"):
+        elif stored.object["metadata"].get("deletionTimestamp"):
             self._clean_up(stored, group, plural)
+        else:
+            stored = self._settle(stored)
+            self._serve(stored.object, group, plural)
             return
-        settled = self._settled(stored.object)
-        if settled is not stored.object:
-            table = self._server.store.table(GROUP, PLURAL)
-            self._server.store.put(table, settled)
-        served = [resource_of(settled, version) for version in spec["versions"] if version.get("served")]
-        storage = resource_of(settled, next(v for v in spec["versions"] if v.get("storage")))
-        self._server.registry.install(group, plural, served, storage)
+        for other in self._others(group, plural):  # a name that went may be what another definition waits for
+            self.changed(other, False)
 
-    def _settled(self, obj: Object) -> Object:
-        """The definition with its names accepted and established."""
-        names = obj["spec"]["names"]
-        status = obj.get("status") or {}
-        conditions = status.get("conditions") or []
-        if status.get("acceptedNames") == names and conditions:
-            return obj
-        now = rfc3339(self._server.world.clock.now())
-        made = [
-            _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
-            _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
-        ]
-        stored_versions = status.get("storedVersions") or [
-            v["name"] for v in obj["spec"]["versions"] if v.get("storage")
-        ]
-        metadata = obj["metadata"]
+    def admit_create(self, resource: Resource, name: str) -> None:
+        """Nothing new while its definition goes."""
+        stored = self._table.get("", f"{resource.plural}.{resource.group}")
+        if stored is not None and stored.object["metadata"].get("deletionTimestamp"):
+            message = "create not allowed while custom resource definition is terminating"
+            raise forbidden(resource, name, message)
+
+    def marked(self, obj: Object) -> Object:
+        """A definition as its first DELETE leaves it: marked, kept by the finalizer, its condition says so."""
+        metadata = {**obj["metadata"], "deletionTimestamp": self._now}
         finalizers = metadata.get("finalizers") or []
         if FINALIZER not in finalizers:
-            metadata = {**metadata, "finalizers": [*finalizers, FINALIZER]}
-        settled = {"acceptedNames": names, "conditions": made, "storedVersions": stored_versions}
-        return {**obj, "metadata": metadata, "status": settled}
+            metadata["finalizers"] = [*finalizers, FINALIZER]
+        status = obj.get("status") or {}
+        condition = self._condition("Terminating", "True", "InstanceDeletionPending", MARKED)
+        conditions = _with_condition(status.get("conditions") or [], condition)
+        return {**obj, "metadata": metadata, "status": {**status, "conditions": conditions}}
+
+    def emptied(self, group: str, plural: str) -> None:
+        """An instance went: a deleting definition without instances and other finalizers goes too."""
+        if next(self._server.store.table(group, plural).scan(None), None) is not None:
+            return
+        stored = self._table.get("", f"{plural}.{group}")
+        if stored is None or not stored.object["metadata"].get("deletionTimestamp"):
+            return
+        self._server.registry.remove(group, plural)
+        rest = [f for f in stored.object["metadata"].get("finalizers") or [] if f != FINALIZER]
+        if rest:
+            metadata = {**stored.object["metadata"], "finalizers": rest}
+            if rest != stored.object["metadata"].get("finalizers"):
+                self._server.store.put(self._table, {**stored.object, "metadata": metadata})
+        else:
+            self._server.store.delete(self._table, stored)
+        for other in self._others(group, plural):
+            self.changed(other, False)
 
     def _clean_up(self, stored: Stored, group: str, plural: str) -> None:
         """Delete every instance; when none is left, let the definition go."""
         from fairlead.server.verbs.delete import DeleteOptions, delete_object
 
         resource = self._server.registry.storage(group, plural)
-        table = self._server.store.table(group, plural)
         if resource is not None:
-            for _, instance in list(table.scan(None)):
+            for _, instance in list(self._server.store.table(group, plural).scan(None)):
                 if not instance.object["metadata"].get("deletionTimestamp"):
                     delete_object(self._server, resource, instance, DeleteOptions())
         self.emptied(group, plural)
 
-    def emptied(self, group: str, plural: str) -> None:
-        """An instance went: a deleting definition without instances and other finalizers goes too."""
-        if next(self._server.store.table(group, plural).scan(None), None) is not None:
+    def _serve(self, obj: Object, group: str, plural: str) -> None:
+        established = any(
+            c["type"] == "Established" and c["status"] == "True" for c in obj["status"].get("conditions") or ()
+        )
+        if not established:
             return
-        table = self._server.store.table(GROUP, PLURAL)
-        stored = table.get("", f"{plural}.{group}")
-        if stored is None or not stored.object["metadata"].get("deletionTimestamp"):
-            return
-        rest = [f for f in stored.object["metadata"].get("finalizers") or [] if f != FINALIZER]
-        self._server.registry.remove(group, plural)
-        if rest:
-            metadata = {**stored.object["metadata"], "finalizers": rest}
-            self._server.store.put(table, {**stored.object, "metadata": metadata})
+        versions = obj["spec"]["versions"]
+        served = [resource_of(obj, version) for version in versions if version.get("served")]
+        storage = resource_of(obj, next(v for v in versions if v.get("storage")))
+        self._server.registry.install(group, plural, served, storage)
+
+    def _others(self, group: str, plural: str) -> Iterator[Stored]:
+        for _, stored in list(self._table.scan(None)):
+            spec = stored.object["spec"]
+            deleting = stored.object["metadata"].get("deletionTimestamp")
+            if spec["group"] == group and spec["names"]["plural"] != plural and not deleting:
+                yield stored
+
+    def _settle(self, stored: Stored) -> Stored:
+        """The definition with the names that are free accepted, and established once all of them are."""
+        obj = stored.object
+        status = obj.get("status") or {}
+        conditions = status.get("conditions") or []
+        accepted, refusal = self._accepted(obj)
+        if refusal:
+            conditions = _with_condition(conditions, self._condition("NamesAccepted", "False", *refusal))
         else:
-            self._server.store.delete(table, stored)
+            condition = self._condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
+            conditions = _with_condition(conditions, condition)
+        established = any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+        if not established:
+            condition = (
+                self._condition("Established", "False", "NotAccepted", "not all names are accepted")
+                if refusal
+                else self._condition(
+                    "Established", "True", "InitialNamesAccepted", "the initial names have been accepted"
+                )
+            )
+            conditions = _with_condition(conditions, condition)
+        versions = list(status.get("storedVersions") or ())
+        storing = next(v["name"] for v in obj["spec"]["versions"] if v.get("storage"))
+        if storing not in versions:
+            versions.append(storing)
+        settled = {**status, "acceptedNames": accepted, "conditions": conditions, "storedVersions": versions}
+        if settled == status:
+            return stored
+        return self._written(stored, {**obj, "status": settled})
+
+    def _written(self, live: Stored, obj: Object) -> Stored:
+        resource = self._server.registry.find(GROUP, "v1", PLURAL)
+        assert resource is not None
+        obj, managed = self._server.tracking.by_server(resource, live, obj, CONTROLLER, "status", self._now)
+        stored = self._server.store.put(self._table, obj)
+        stored.derived["managed"] = managed
+        assert managed_of(stored) is managed
+        return stored
+
+    def _accepted(self, obj: Object) -> tuple[Object, tuple[str, str] | None]:
+        """The names that no other definition of the group has, and (reason, message) of the last one that is taken."""
+        spec = obj["spec"]
+        wanted = spec["names"]
+        accepted = dict((obj.get("status") or {}).get("acceptedNames") or {"kind": "", "plural": ""})
+        names: set[str] = set()
+        kinds: set[str] = set()
+        for other in self._others(spec["group"], wanted["plural"]):
+            taken = (other.object.get("status") or {}).get("acceptedNames") or {}
+            names.update(n for n in (taken.get("plural"), taken.get("singular"), *(taken.get("shortNames") or ())) if n)
+            kinds.update(n for n in (taken.get("kind"), taken.get("listKind")) if n)
+        refusal: tuple[str, str] | None = None
+        for key, taken_names in (("plural", names), ("singular", names), ("kind", kinds), ("listKind", kinds)):
+            value = wanted.get(key) or ""
+            if value and value in taken_names:
+                refusal = (f"{key[0].upper()}{key[1:]}Conflict", f'"{value}" is already in use')
+            elif value:
+                accepted[key] = value
+            if key == "singular":
+                short = wanted.get("shortNames") or []
+                used = [n for n in short if n in names]
+                if used:
+                    shown = [f'"{n}" is already in use' for n in used]
+                    refusal = ("ShortNamesConflict", shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]")
+                else:
+                    accepted.pop("shortNames", None)
+                    accepted |= {"shortNames": short} if short else {}
+        accepted.pop("categories", None)
+        if wanted.get("categories"):
+            accepted["categories"] = wanted["categories"]
+        return accepted, refusal
+
+    def _condition(self, kind: str, status: str, reason: str, message: str) -> Object:
+        return {
+            "type": kind,
+            "status": status,
+            "lastTransitionTime": self._now,
+            "reason": reason,
+            "message": message,
+        }
 
 
-def _condition(kind: str, reason: str, message: str, now: str) -> dict[str, Any]:
-    return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+def _with_condition(conditions: list[Object], condition: Object) -> list[Object]:
+    """The list with this condition in its place; its time moves only when its status does."""
+    made = list(conditions)
+    for index, old in enumerate(made):
+        if old["type"] == condition["type"]:
+            time = "lastTransitionTime"
+            kept = old[time] if old["status"] == condition["status"] else condition[time]
+            made[index] = {**condition, time: kept}
+            return made
+    return [*made, condition]
 
 
 def resource_of(definition: Object, version: dict[str, Any]) -> Resource:
@@ -99,6 +212,7 @@ def resource_of(definition: Object, version: dict[str, Any]) -> Resource:
     spec = definition["spec"]
     names = spec["names"]
     subresources = version.get("subresources") or {}
+    selectable = tuple(f["jsonPath"].lstrip(".") for f in version.get("selectableFields") or ())
     return Resource(
         group=spec["group"],
         version=version["name"],
@@ -111,8 +225,18 @@ def resource_of(definition: Object, version: dict[str, Any]) -> Resource:
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         custom=True,
-        status="status" in subresources,
+        status=subresources.get("status") is not None,
         scale=subresources.get("scale"),
         has_generation=True,
         unconditional_update=False,
+        deprecation=_deprecation(spec, names, version),
+        columns=version.get("additionalPrinterColumns"),
+        selectable=selectable,
+        definition=definition,
     )
+
+
+def _deprecation(spec: Object, names: Object, version: Object) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return version.get("deprecationWarning") or f"{spec['group']}/{version['name']} {names['kind']} is deprecated"

@@ -73,11 +73,17 @@ Updated = Callable[[Stored | None], Object]  # the object wanted, given the live
 
 def create(write: Write, obj: Object) -> Stored:
     """Store a new object. The answer of a dry run has no version and is not stored."""
-    resource = write.resource
     obj = expect_namespace(obj, write)
     obj = dedup_owners(obj, write, DUPLICATE_OWNERS)
-    namespaces.admit_create(write.server, resource, write.namespace, obj)
+    _admit_create(write, obj)
     return _commit_create(write, _initialised(write.server.tracking.created(write, obj), write))
+
+
+def _admit_create(write: Write, obj: Object) -> None:
+    namespaces.admit_create(write.server, write.resource, write.namespace, obj)
+    if write.resource.custom:
+        given = obj.get("metadata") or {}
+        write.server.definitions.admit_create(write.resource, given.get("name") or write.name)
 
 
 def _initialised(obj: Object, write: Write) -> Object:
@@ -140,7 +146,7 @@ def update(
     version = _requested_version(obj)
     if live is None:
         obj = expect_namespace(obj, write)
-        namespaces.admit_create(server, resource, write.namespace, obj)
+        _admit_create(write, obj)
         if not owned:
             obj = server.tracking.created(write, obj)
         obj = _initialised(obj, write)

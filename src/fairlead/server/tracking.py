@@ -126,6 +126,24 @@ class Tracking:
         write.managed = managed
         return with_managed(obj, managed)
 
+    def by_server(
+        self, resource: Resource, live: Stored, obj: Object, manager: str, subresource: str, now: str
+    ) -> tuple[Object, ownership.Managed]:
+        """An object as the server itself changed it, owned under its own name."""
+        obj = without_managed(obj)
+        managed = ownership.update(
+            bare_of(live),
+            managed_of(live),
+            obj,
+            manager=manager,
+            api_version=resource.api_version,
+            subresource=subresource,
+            schemas=KindSchemas(self._registry, resource),
+            reset=reset_fields(resource, subresource),
+            now=now,
+        )
+        return with_managed(obj, managed), managed
+
     def applied(self, write: "Write", live: Stored | None, config: Object) -> tuple[Object, ownership.Managed]:
         """The merged object (without managedFields; the very live one when nothing changed) and its owners."""
         resource = write.resource

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from fairlead.server.registry.resource import Resource
+from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
 
 
@@ -96,4 +96,24 @@ def _resource(group: str, version: str, entry: dict[str, Any], names: set[str]) 
         unconditional_update=plural not in _CONDITIONAL,
         create_on_update=plural in _CREATE_ON_UPDATE,
         delete_answers_object=plural in _ANSWERED,
+        default=_named if plural == "customresourcedefinitions" else None,
+        prepare_create=_unsettled if plural == "customresourcedefinitions" else None,
     )
+
+
+def _named(obj: Object) -> Object:
+    """A definition with the names that follow from its kind."""
+    spec = obj.get("spec") or {}
+    names = dict(spec.get("names") or {})
+    kind = names.get("kind") or ""
+    if not names.get("singular"):
+        names["singular"] = kind.lower()
+    if not names.get("listKind") and kind:
+        names["listKind"] = f"{kind}List"
+    return {**obj, "spec": {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}}
+
+
+def _unsettled(obj: Object) -> None:
+    stored = [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
+    names = {"kind": "", "plural": ""}
+    obj["status"] = {"acceptedNames": names, "conditions": None, "storedVersions": stored}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.api.times import parse, rfc3339
 from fairlead.server import bodies, causes, encoding, lists, representations
 from fairlead.server.causes import Cause, quoted
+from fairlead.server.definitions import GROUP, PLURAL
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, conflict, not_found
 from fairlead.server.metadata import FOREGROUND, ORPHAN
@@ -113,6 +114,13 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
     server.rules.on_delete(resource, stored.object)
     _check_preconditions(resource, stored, options)
     table = server.store.table(resource.group, resource.plural)
+    if resource.plural == PLURAL and resource.group == GROUP and "deletionTimestamp" not in stored.object["metadata"]:
+        changed = server.definitions.marked(stored.object)
+        if options.dry_run:
+            return Stored(changed, stored.version), False
+        marked = server.store.put(table, changed)
+        server.changed(resource, stored, marked)
+        return marked, False
     metadata = dict(stored.object["metadata"])
     graceful = pending = False
     grace = server.rules.grace(resource, stored.object, options.grace)

@@ -7,10 +7,10 @@ import msgspec
 
 from fairlead.server import bodies, decoding, encoding, pipeline, representations
 from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import Failure, bad_request, conflict, failure, not_found, rejected_patch, too_large
+from fairlead.server.failures import Failure, bad_request, bare, conflict, failure, not_found, rejected_patch, too_large
 from fairlead.server.options import write_options
 from fairlead.server.ownership import same_but_times
-from fairlead.server.patches import json_patch, merge_patch
+from fairlead.server.patches import json_patch, merge_patch, strategic
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
 from fairlead.server.store import Stored
@@ -41,7 +41,7 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
     if kind == APPLY:
         stored, created = _applied(write)
     else:
-        evaluate, problems = (_json_patch if kind == JSON_PATCH else _merge_patch)(write)
+        evaluate, problems = EVALUATORS[kind](write)
 
         def wanted(live: Stored | None) -> Object:
             if live is None:
@@ -138,6 +138,28 @@ def _merge_patch(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
     if not isinstance(given, dict):
         raise _undecodable(write.request.body, "map[string]interface {}")
     return (lambda live: merge_patch.merge(live, given)), [f'duplicate field "{path}"' for path in duplicates]
+
+
+def _strategic(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
+    try:
+        given, duplicates = encoding.decode(write.request.body)
+    except encoding.BadJSON as error:
+        raise bad_request(str(error)) from None
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        raise bad_request(f"json: cannot unmarshal {_word(given)} into Go value of type map[string]interface {{}}")
+
+    def evaluate(live: Object) -> Any:
+        try:
+            return strategic.apply(write.resource.schema, live, given)
+        except strategic.StrategicError as error:
+            raise bare(str(error)) from None
+
+    return evaluate, [f'duplicate field "{path}"' for path in duplicates]
+
+
+EVALUATORS = {JSON_PATCH: _json_patch, MERGE_PATCH: _merge_patch, STRATEGIC: _strategic}
 
 
 def _undecodable(body: bytes, into: str) -> Failure:
