@@ -11,10 +11,11 @@ NAMES = ("a", "b", "c", "d")
 
 
 class Schemas:
-    """Draws a schema (as OpenAPI) for a place."""
+    """Draws a schema (as OpenAPI) for a place; `loose` ones may leave open whether it holds a map or a scalar."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, *, loose: bool = True) -> None:
         self.chance = chance
+        self.loose = loose
 
     def root(self) -> dict[str, Any]:
         text = {"type": "string"}
@@ -66,7 +67,7 @@ class Schemas:
             return {"type": "object", "additionalProperties": values, **atomic}
         if draw < 0.58:
             free: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
-            return free if self.chance.random() < 0.4 else {"type": "object", **free}
+            return free if self.loose and self.chance.random() < 0.4 else {"type": "object", **free}
         if draw < 0.66:
             return {"type": "array", "items": self.place(depth + 1), "x-kubernetes-list-type": "atomic"}
         if draw < 0.78:

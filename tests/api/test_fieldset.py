@@ -1,0 +1,138 @@
+"""Field sets against a naive model: a frozenset of paths."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.api.fields import FieldSet, field, human, index, key, path, union, value
+
+ELEMENTS = [
+    *[field(name) for name in ("a", "b", "spec", "example.com/x")],
+    *[key({"name": name}) for name in ("x", "y")],
+    key({"port": 80, "protocol": "TCP"}),
+    key({"port": 9, "protocol": "TCP"}),
+    value("x"),
+    value(1),
+    value(True),
+    index(0),
+]
+paths = st.lists(st.sampled_from(ELEMENTS), min_size=1, max_size=4).map(tuple)
+models = st.frozensets(paths, max_size=12)
+pairs = st.tuples(models, models)
+
+
+def above(short, long):
+    return len(short) <= len(long) and long[: len(short)] == short
+
+
+@given(pairs)
+def test_the_algebra_is_that_of_sets_of_paths(pair):
+    a, b = pair
+    ours, theirs = FieldSet.of(*a), FieldSet.of(*b)
+    assert frozenset(ours | theirs) == a | b
+    assert frozenset(ours & theirs) == a & b
+    assert frozenset(ours - theirs) == a - b
+    assert (ours <= theirs) == (a <= b)
+    assert (ours == theirs) == (a == b)
+    assert frozenset(ours.without(theirs)) == {p for p in a if not any(above(q, p) for q in b)}
+
+
+@given(models, paths)
+def test_membership_and_prefixes(model, probe):
+    ours = FieldSet.of(*model)
+    assert (probe in ours) == (probe in model)
+    assert len(ours) == len(model)
+    assert bool(ours) == bool(model)
+    assert frozenset(ours.below(probe)) == {p[len(probe) :] for p in model if above(probe, p) and p != probe}
+    assert frozenset(ours.within(probe)) == {p for p in model if above(probe, p)}
+    assert frozenset(ours.filter(lambda p: p[0] == probe[0])) == {p for p in model if p[0] == probe[0]}
+
+
+@given(models)
+def test_leaves_have_nothing_below_them(model):
+    expected = {p for p in model if not any(above(p, q) and p != q for q in model)}
+    assert frozenset(FieldSet.of(*model).leaves()) == expected
+
+
+@given(models)
+def test_fields_v1_round_trips_through_json(model):
+    ours = FieldSet.of(*model)
+    wire = json.loads(json.dumps(ours.encode()))
+    assert FieldSet.decode(wire) == ours
+    assert json.dumps(FieldSet.decode(wire).encode()) == json.dumps(ours.encode())
+
+
+@given(pairs)
+def test_nothing_changes_its_arguments(pair):
+    a, b = (FieldSet.of(*model) for model in pair)
+    before = json.dumps([a.trie, b.trie])
+    _ = a | b, a & b, a - b, a.without(b), a.leaves(), union([a, b]), list(a)
+    assert json.dumps([a.trie, b.trie]) == before
+
+
+def test_the_empty_path_is_no_ones():
+    assert not FieldSet.of(())
+    assert () not in FieldSet.of(path("a"))
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ({'k:{ "protocol":"TCP", "port":80.0 }': {}}, {'k:{"port":80,"protocol":"TCP"}': {}}),
+        ({'v:"a&b"': {}}, {'v:"a\\u0026b"': {}}),
+        ({"f:a": {".": {}}}, {"f:a": {}}),
+        ({"f:a": None, "x:future": {}}, {"f:a": {}}),
+        ({"f:a": {"x:future": {}}}, {"f:a": {}}),
+        ({".": {}}, {}),
+        (None, {}),
+    ],
+)
+def test_what_is_read_becomes_canonical(said, meant):
+    assert FieldSet.decode(said).encode() == meant
+
+
+@pytest.mark.parametrize("said", [{"nonsense": {}}, {"f:a": 1}, {"k:[]": {}}, {"v:{": {}}, {"i:x": {}}, [], {"f": {}}])
+def test_what_is_no_fields_v1_is_refused(said):
+    with pytest.raises(ValueError):  # noqa: PT011
+        FieldSet.decode(said)
+
+
+def test_encoding_is_in_a_servers_order():
+    said = {
+        "i:0": {},
+        "v:2": {},
+        'v:"a"': {},
+        "v:10": {},
+        'k:{"port":80}': {},
+        'k:{"port":9}': {},
+        "f:b": {"f:x": {}, ".": {}},
+        "f:B": {},
+    }
+    encoded = FieldSet.decode(said).encode()
+    assert list(encoded) == ["f:B", "f:b", 'k:{"port":9}', 'k:{"port":80}', "v:2", "v:10", 'v:"a"', "i:0"]
+    assert list(encoded["f:b"]) == [".", "f:x"]
+
+
+def test_paths_come_members_first():
+    ours = FieldSet.of(path("b"), path("a", "x"), path("a"), path("b", "y"))
+    assert [human(p) for p in ours] == [".a", ".b", ".a.x", ".b.y"]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (path("spec", "containers", {"name": "x"}, "image"), '.spec.containers[name="x"].image'),
+        (path("data", "key"), ".data.key"),
+        (path("metadata", "annotations", "example.com/n"), ".metadata.annotations.example.com/n"),
+        ((field("metadata"), field("finalizers"), value("v")), '.metadata.finalizers[="v"]'),
+        (path("ports", {"protocol": "TCP", "port": 80}), '.ports[port=80,protocol="TCP"]'),
+        (path("a", {"n": 1000000}), ".a[n=1e+06]"),
+        (path("a", {"n": 1234567.5, "o": 0.00001, "p": None, "q": True}), ".a[n=1.2345675e+06,o=1e-05,p=null,q=true]"),
+        (path("a", 3), ".a[3]"),
+        ((value('a"\n\x00é\u200b'),), '[="a\\"\\n\\x00é\\u200b"]'),
+    ],
+)
+def test_paths_print_as_in_conflicts(said, shown):
+    assert human(said) == shown
