@@ -265,3 +265,19 @@ async def test_a_view_whose_selection_only_the_server_can_tell_waits_for_the_str
     await view.listed(10)
     view.wrote(obj("b", 12, "u2"))
     assert view.version("b") is None
+
+
+async def test_another_uid_in_one_event_is_two_changes_and_ends_the_tombstone(view):
+    view.deleted("u1")
+    view.streamed("MODIFIED", obj(version=14, uid="u2"))
+    assert view.version() == 14
+    assert [(old and old.uid, new and new.uid) for old, new in view.changes] == [("u1", None), (None, "u2")]
+    assert view.settled
+
+
+async def test_a_delete_of_a_predecessor_leaves_its_successor_alone(view):
+    view.streamed("MODIFIED", obj(version=14, uid="u2"))
+    view.changes.clear()
+    view.streamed("DELETED", obj(version=15, uid="u1"))
+    assert view.version() == 14
+    assert view.changes == []

@@ -23,7 +23,7 @@ class Overlay:
     """Own writes over one stream's store, each until that stream has passed its version.
 
     An entry of None hides the object: our write moved it out of what this stream selects. A tombstone hides a uid
-    from the moment we know that it is gone until the stream says so.
+    from the moment we know that it is gone until the stream says so (or, if it never knew it, until the next list).
 
     Which of two versions is newer can be told only of integers: on a server with other ones, switch it `off`.
     """
@@ -78,10 +78,10 @@ class Overlay:
     def gone(self, flight: Flight, uid: str, version: int) -> None:
         """The answer to a write: that uid is gone. `version` is the newest that is known of it."""
         if not self.off and not self._is_stale(flight, uid):
-            self._tombstones[uid] = version
+            self._tombstones[uid] = max(version, self._tombstones.get(uid, 0))
 
     def _is_stale(self, flight: Flight, uid: str) -> bool:
-        return uid in self._tombstones or uid in flight.deleted or flight.epoch != self._epoch
+        return uid in flight.deleted or flight.epoch != self._epoch
 
     # What the stream did
 

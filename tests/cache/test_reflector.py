@@ -1,0 +1,470 @@
+"""The reflector on its worst days, in virtual time: the cache ends as the server is, and says how it fares."""
+
+import asyncio
+import logging
+
+import pytest
+
+from fairlead.testing import virtual
+
+OBJECTS = 4
+
+
+@pytest.fixture
+def run(chaos, caplog):
+    """Run `main(world)` in virtual time on a server with a few objects; `prepare(server)` comes first."""
+
+    def run(main, prepare=None, **watch):
+        async def whole():
+            world = chaos.World(**watch)
+            for number in range(OBJECTS):
+                world.server.put(f"o{number}")
+            if prepare:
+                prepare(world.server)
+            async with world:
+                await main(world)
+
+        virtual.run(whole())
+        assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+    return run
+
+
+def offer(streams):
+    def prepare(server):
+        server.streams = streams
+
+    return prepare
+
+
+BOTH = pytest.mark.parametrize("streams", [True, False], ids=["initial events", "pages"])
+
+
+@BOTH
+def test_it_syncs_and_follows(run, streams):
+    async def main(world):
+        await world.cache.synced()
+        world.assert_true()
+        world.server.put("o1", 2)
+        world.server.put("new")
+        world.server.delete("o2")
+        await asyncio.sleep(1)
+        world.assert_true()
+        assert world.health.synced
+        assert world.health.failures == 0
+        expected = ["initial"] if streams else ["initial", "list", "watch"]
+        assert world.server.requests == expected
+
+    run(main, offer(streams))
+
+
+@BOTH
+def test_it_resumes_where_it_was_without_listing_again(run, streams):
+    async def main(world):
+        await world.cache.synced()
+        world.server.requests.clear()
+        world.told.clear()
+        world.server.break_watches()
+        world.server.put("o1", 2)
+        world.server.delete("o2")
+        await asyncio.sleep(10)
+        assert [key[1] for key, _, _ in world.told] == ["o1", "o2"]
+        assert set(world.server.requests) == {"check", "watch"}
+
+    run(main, offer(streams))
+
+
+@pytest.mark.parametrize("how", ["end", "break", "mid", "hang"])
+@pytest.mark.parametrize("after", range(OBJECTS + 5))
+def test_a_watch_cut_at_any_frame_loses_nothing(run, chaos, after, how):
+    """Before, in the middle of and after the initial events, and after events that followed them."""
+
+    def prepare(server):
+        server.cuts.append(chaos.Cut(after, how))
+
+    async def main(world):
+        await asyncio.sleep(0.5)
+        world.server.put("o1", 2)
+        world.server.delete("o2")
+        world.server.put("o3", 3)
+        world.server.put("new")
+        await asyncio.sleep(200)
+        world.assert_true()
+        assert world.health.synced
+        assert world.health.failures == 0
+
+    run(main, prepare)
+
+
+def test_e1_initial_events_that_are_interrupted_start_over_instead_of_resuming_at_the_last_object(run, chaos):
+    """Resuming from the last object seen would never tell the others (kopf)."""
+
+    def prepare(server):
+        server.cuts.append(chaos.Cut(2, "break"))
+
+    async def main(world):
+        await world.cache.synced()
+        assert world.server.requests == ["initial", "initial"]
+        world.assert_true()
+        assert len(world.told) == OBJECTS, "nothing of the interrupted stream was told"
+
+    run(main, prepare)
+
+
+@pytest.mark.parametrize("form", ["event", "answer"])
+@BOTH
+def test_e2_a_410_lists_again_and_tells_the_deletes_it_implies_once(run, chaos, form, streams):
+    """A relist that yields only what is there leaves deleted objects in indexes for ever (kopf, lightkube)."""
+
+    async def main(world):
+        await world.cache.synced()
+        owned = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "owner"}]
+        world.server.put("o3", ownerReferences=owned)
+        await asyncio.sleep(1)
+        assert len(world.view.owned_by("owner")) == 1
+        world.told.clear()
+        world.server.break_watches()
+        for name in ("o1", "o3"):
+            world.server.delete(name)
+        world.server.put("new")
+        if form == "event":
+            world.server.compact()
+        else:
+            world.server.failures.extend([None, chaos.status(410, "Expired")])
+        await asyncio.sleep(30)
+        told = [(key[1], new is None) for key, _, new in world.told]
+        assert sorted(told) == [("new", False), ("o1", True), ("o3", True)]
+        assert world.view.owned_by("owner") == []
+        assert {(obj.namespace, obj.name): obj for obj in world.view.list()} == world.server.objects
+
+    run(main, offer(streams))
+
+
+def test_e2b_a_watch_error_that_is_no_410_is_survived_and_seen_in_health(run, chaos):
+    """An ERROR event such as "etcdserver: no leader" must not end a watch for good (kopf)."""
+
+    async def main(world):
+        await world.cache.synced()
+        world.server.break_watches("500")
+        await asyncio.sleep(0.1)
+        assert world.health.failures == 1
+        assert "InternalError" in world.health.error
+        world.server.put("new")
+        await asyncio.sleep(10)
+        assert "initial" not in world.server.requests[1:]
+        world.assert_true()
+
+    run(main)
+
+
+def test_e3_a_refused_reconnect_is_survived(run, chaos):
+    """Connecting again must be inside the loop that survives (lightkube)."""
+
+    async def main(world):
+        await world.cache.synced()
+        world.server.failures.extend([chaos.NotSent("refused")] * 20)
+        world.server.break_watches()
+        world.server.put("new")
+        await asyncio.sleep(600)
+        assert "initial" not in world.server.requests[1:], "nothing was wrong with the version"
+        world.assert_true()
+
+    run(main)
+
+
+def test_e4_a_410_again_and_again_does_not_make_a_tight_loop(run, chaos):
+    """522 requests in two seconds (kr8s)."""
+
+    async def main(world):
+        await world.cache.synced()
+        world.server.requests.clear()
+        world.server.cuts.extend([chaos.Cut(0, "410")] * 1000)
+        world.server.break_watches()
+        await asyncio.sleep(60)
+        assert len(world.server.requests) < 20
+        world.server.cuts.clear()
+        await asyncio.sleep(60)
+        world.assert_true()
+
+    run(main)
+
+
+def test_e4b_a_watch_that_the_server_ends_in_time_goes_on_at_once(run):
+    """A generator that silently ends at the server's timeout is a dead watch (kr8s)."""
+
+    async def main(world):
+        await world.cache.synced()
+        await asyncio.sleep(3600)
+        assert 6 <= world.server.requests.count("watch") <= 12
+        assert "check" not in world.server.requests, "nothing is in doubt when it ended when it should"
+        world.server.put("new")
+        await asyncio.sleep(0.001)
+        world.assert_true()
+
+    run(main)
+
+
+def test_an_arbitrary_old_version_of_the_last_object_is_never_what_a_watch_starts_from(run):
+    """Objects come sorted by name, so the last one's version may be long forgotten (the official client)."""
+
+    def prepare(server):
+        server.put("a", 1)
+        server.compact()
+
+    async def main(world):
+        await world.cache.synced()
+        world.server.break_watches()
+        await asyncio.sleep(10)
+        assert world.server.requests.count("initial") == 1
+        world.assert_true()
+
+    run(main, prepare)
+
+
+@BOTH
+def test_a_storm_of_429_backs_off_without_a_relist(run, chaos, streams):
+    async def main(world):
+        await world.cache.synced()
+        world.server.requests.clear()
+        world.server.failures.extend([chaos.status(429, "TooManyRequests")] * 30)
+        world.server.break_watches()
+        world.server.put("new")
+        await asyncio.sleep(60)
+        assert len(world.server.requests) < 12
+        assert world.health.failures > 3
+        assert not world.health.error.startswith("OSError")
+        assert set(world.server.requests) <= {"check", "watch"}
+        await asyncio.sleep(3600)
+        assert set(world.server.requests) <= {"check", "watch"}
+        world.assert_true()
+        assert world.health.failures == 0
+
+    run(main, offer(streams))
+
+
+def test_retry_after_is_honoured(run, chaos):
+    async def main(world):
+        await world.cache.synced()
+        world.server.requests.clear()
+        refusal = chaos.status(429, "TooManyRequests", details={"retryAfterSeconds": 120})
+        world.server.failures.extend([None, refusal])
+        world.server.break_watches()
+        await asyncio.sleep(100)
+        assert world.server.requests == ["check", "watch"]
+        await asyncio.sleep(60)
+        assert world.server.requests == ["check", "watch", "check", "watch"]
+
+    run(main)
+
+
+def test_a_server_that_is_down_at_the_start_is_waited_for(run, chaos):
+    def prepare(server):
+        server.failures.extend([chaos.NotSent("refused")] * 5 + [chaos.status(500, "InternalError")] * 2)
+
+    async def main(world):
+        await asyncio.sleep(1)
+        assert not world.health.synced
+        assert world.health.fed_at is None
+        await world.cache.synced()
+        world.assert_true()
+
+    run(main, prepare)
+
+
+def test_a_very_short_watch_that_tells_nothing_is_a_failure(run, chaos):
+    async def main(world):
+        await world.cache.synced()
+        world.server.requests.clear()
+        world.server.cuts.extend([chaos.Cut(0, "end")] * 1000)
+        world.server.break_watches("end")
+        await asyncio.sleep(60)
+        assert world.server.requests.count("watch") < 10
+        assert world.health.failures
+        assert "ended the watch after 0.00 s" in world.health.error
+
+    run(main)
+
+
+def test_a_half_open_connection_is_noticed_and_replaced(run):
+    async def main(world):
+        await world.cache.synced()
+        fed = world.health.fed_at
+        world.server.break_watches("hang")
+        world.server.put("new")
+        await asyncio.sleep(80)
+        assert world.health.fed_at == fed, "health tells that nothing came"
+        await asyncio.sleep(40)
+        world.assert_true()
+        assert world.health.fed_at > fed
+
+    run(main)
+
+
+def test_bookmarks_alone_keep_the_version_fresh_enough_to_resume(run):
+    async def main(world):
+        await world.cache.synced()
+        world.server.version += 1000  # other kinds' writes
+        await asyncio.sleep(61)
+        world.server.compact()
+        world.server.break_watches()
+        await asyncio.sleep(10)
+        assert world.server.requests.count("initial") == 1
+        assert world.health.fed_at > 60
+
+    run(main)
+
+
+@BOTH
+def test_versions_that_go_backwards_are_noticed_and_everything_is_listed_again(run, streams):
+    """A restored server would let a watch from the future wait in silence."""
+
+    async def main(world):
+        await world.cache.synced()
+        backup = world.server.snapshot()
+        for number in range(20):
+            world.server.put("o1", number)
+        world.server.put("lost")
+        world.server.delete("o2")
+        await asyncio.sleep(1)
+        world.assert_true()
+        world.server.restore(backup)
+        await asyncio.sleep(30)
+        world.assert_true()
+        world.server.put("o3", 9)
+        await asyncio.sleep(1)
+        world.assert_true()
+
+    run(main, offer(streams))
+
+
+def test_an_object_deleted_and_made_again_while_nobody_looked_is_two_changes(run):
+    async def main(world):
+        await world.cache.synced()
+        world.told.clear()
+        for forget in (False, True):
+            world.server.break_watches()
+            world.server.delete("o1")
+            world.server.put("o1", 2)
+            if forget:
+                world.server.compact()
+            await asyncio.sleep(10)
+        changes = [(old and old[0], new and new[0]) for _, old, new in world.told]
+        assert changes == [("u2", None), (None, "u5"), ("u5", None), (None, "u6")]
+
+    run(main)
+
+
+def test_a_page_token_that_expires_makes_it_list_everything_at_once(run, monkeypatch):
+    monkeypatch.setattr("fairlead.cache.reflector.PAGE", 2)
+
+    def prepare(server):
+        server.streams = False
+
+        def between():
+            server.put("o0", 5)
+            server.compact()
+            server.after_page = None
+
+        server.after_page = between
+
+    async def main(world):
+        await world.cache.synced()
+        assert world.server.requests[:4] == ["initial", "list", "page", "list"]
+        await asyncio.sleep(1)
+        world.assert_true()
+
+    run(main, prepare)
+
+
+def test_pages_are_one_snapshot_and_what_happened_between_them_is_told_by_the_watch(run, monkeypatch):
+    monkeypatch.setattr("fairlead.cache.reflector.PAGE", 1)
+
+    def prepare(server):
+        server.streams = False
+
+        def between():
+            server.delete("o3")
+            server.put("new")
+
+        server.after_page = between
+
+    async def main(world):
+        await world.cache.synced()
+        await asyncio.sleep(1)
+        world.assert_true()
+        assert (("n", "o3"), ("u4", 14), None) in world.told
+
+    run(main, prepare)
+
+
+def test_a_server_that_ignores_the_wish_for_initial_events_is_listed(run):
+    def prepare(server):
+        server.ignores_initial_events = True
+
+    async def main(world):
+        await asyncio.sleep(30)
+        world.assert_true()
+        assert world.server.requests[:3] == ["initial", "list", "watch"]
+
+    run(main, prepare)
+
+
+def test_views_of_several_namespaces_have_a_stream_each_and_equal_ones_share(run):
+    async def main(world):
+        both = world.cache.watch(world.view.kind, namespaces=["n", "m"])
+        again = world.cache.watch(world.view.kind, namespaces=["m"])
+        world.server.put("elsewhere", namespace="m")
+        await world.cache.synced()
+        assert world.server.requests.count("initial") == 3
+        assert both.get("elsewhere", "m") == again.get("elsewhere", "m") == world.server.objects["m", "elsewhere"]
+        assert len(both.list()) == OBJECTS + 1
+        assert [obj.name for obj in both.list("m")] == ["elsewhere"]
+        assert again.get("o1", "n") is None
+        assert world.cache.covers(world.view.kind, "x")
+
+    run(main)
+
+
+def test_a_barrier_waits_for_the_version_and_no_longer(run):
+    async def main(world):
+        await world.cache.synced()
+        reached = asyncio.create_task(world.view.wait_until(str(world.server.version + 2)))
+        world.server.put("o1", 2)
+        await asyncio.sleep(1)
+        assert not reached.done()
+        world.server.put("o1", 3)
+        await asyncio.sleep(0.001)
+        assert reached.done()
+        await world.view.wait_until(str(world.server.version))
+
+    run(main)
+
+
+def test_a_handler_that_raises_stops_neither_the_stream_nor_other_handlers(chaos, caplog):
+    async def main():
+        world = chaos.World()
+
+        def broken(change):
+            raise RuntimeError("a bug of the user's")
+
+        world.view.subscribe(broken)
+        async with world:
+            await world.cache.synced()
+            world.server.put("new")
+            await asyncio.sleep(1)
+            world.assert_true()
+
+    virtual.run(main())
+    assert "a handler of changes to ConfigMap failed on n/new" in caplog.text
+
+
+def test_a_handler_that_comes_late_is_told_what_is_there_first(run):
+    async def main(world):
+        await world.cache.synced()
+        told = []
+        world.view.subscribe(lambda change: told.append((change.name, change.initial)))
+        world.server.put("new")
+        await asyncio.sleep(1)
+        assert told == [("o0", True), ("o1", True), ("o2", True), ("o3", True), ("new", False)]
+
+    run(main)
