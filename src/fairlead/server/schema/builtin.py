@@ -3,7 +3,6 @@
 The table is read once a process; each Go type is compiled once and shared by every kind that holds it.
 """
 
-from copy import copy
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -48,14 +47,15 @@ class Go:
     """Facts of the Go type behind one place of a built-in object, for decoding, encoding and strategic merge."""
 
     __slots__ = (
-        "fill", "inlined", "kind", "merge_key", "omit_empty", "omit_zero", "pointer", "proto", "strategy", "struct",
-        "type",
+        "fill", "inlined", "kind", "merge_key", "name", "omit_empty", "omit_zero", "pointer", "proto", "strategy",
+        "struct", "type",
     )  # fmt: skip
 
     def __init__(self, kind: str, type: str) -> None:  # noqa: A002 - Go's own word
         self.kind = kind  # struct, list, map, bytes, string, bool, int32, int64, float64, Quantity, Time, ...
         self.type = type  # as Go prints it: v1.PullPolicy, []v1.Container, *int32
         self.struct = ""  # of a struct: its bare name
+        self.name = ""  # of a struct: its key in the table
         self.fill: tuple[tuple[str, Any], ...] | None = None  # of a struct: what encoding adds to it (codec.py)
         self.inlined = ""  # the embedded struct that brought a field in: errors name it
         self.pointer = False
@@ -89,29 +89,44 @@ def named(name: str) -> Node:
 _structs: dict[str, dict[str, Node]] = {}
 
 
+class _Struct(Node):
+    """A struct whose fields are compiled when first looked at: few of the many types are ever used."""
+
+    __slots__ = ()
+
+    @property
+    def fields(self) -> dict[str, Node]:
+        made = _fields(self.go.name)
+        self.__class__ = Node  # type: ignore[assignment]  # from now on an ordinary node
+        self.fields = made
+        return made
+
+    @fields.setter
+    def fields(self, value: dict[str, Node]) -> None:
+        pass
+
+
 def _fields(name: str) -> dict[str, Node]:
-    """The fields of a struct; the dict is registered before it is filled, because types recur."""
-    if name in _structs:
-        return _structs[name]
-    made = _structs[name] = {}
+    """The fields of a struct, those of the structs it embeds among them."""
+    made = _structs.get(name)
+    if made is None:
+        made = _structs[name] = {}
+        _collect(name, "", made)
+    return made
+
+
+def _collect(name: str, inlined: str, made: dict[str, Node]) -> None:
     for fact in table()["types"][name]["f"]:
-        if "n" not in fact:
-            name = fact["t"].split(".")[-1]
-            made.update({key: _inlined(node, name) for key, node in _fields(fact["t"]).items()})
+        if "n" in fact:
+            made[fact["n"]] = _field(fact, inlined)
         else:
-            made[fact["n"]] = _field(fact)
-    return made
+            _collect(fact["t"], f"{inlined}{fact['t'].split('.')[-1]}.", made)
 
 
-def _inlined(node: Node, name: str) -> Node:
-    made, made.go = copy(node), copy(node.go)
-    made.go.inlined = f"{name}.{made.go.inlined}"
-    return made
-
-
-def _field(fact: dict[str, Any]) -> Node:
+def _field(fact: dict[str, Any], inlined: str) -> Node:
     made = _compile(fact["t"])
     go: Go = made.go
+    go.inlined = inlined
     omit = fact.get("o", "")
     go.omit_empty, go.omit_zero = "e" in omit, "z" in omit
     go.strategy = tuple(fact["ps"].split(",")) if "ps" in fact else ()
@@ -151,6 +166,6 @@ def _compile(name: str) -> Node:
         return Node("object" if whole else "", preserve=True, go=Go(scalar, _GO_NAMES[scalar]))
     words = name.split(".")
     go = Go("struct", ".".join(words[-2:]))
-    go.struct = words[-1]
+    go.struct, go.name = words[-1], name
     facts = table()["types"][name]
-    return Node("object", fields=_fields(name), relation="atomic" if facts.get("a") else "granular", go=go)
+    return _Struct("object", relation="atomic" if facts.get("a") else "granular", go=go)

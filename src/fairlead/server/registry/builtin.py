@@ -1,0 +1,175 @@
+"""The built-in kinds as Resources: names and verbs from the table of facts, flags and hooks from one entry a kind."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Final
+
+from fairlead.server.causes import Cause
+from fairlead.server.registry import defaults, preparing
+from fairlead.server.registry.checks import config, networking, others, pods, rbac, workloads
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import builtin
+from fairlead.server.schema.nodes import Node
+
+_REPLICAS: Final = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a real server's strategy for a kind decides, where it differs from the common case."""
+
+    generation: tuple[str, ...] = ()  # what moves the generation; none: the kind has no generation
+    unconditional_update: bool = True
+    create_on_update: bool = False
+    delete_answers_object: bool = False
+    keeps_status: bool = False  # a status given on create is kept
+    prepare_create: Callable[[Object], None] | None = None
+    prepare_update: Callable[[Object, Object], None] | None = None
+    validate: Callable[[Object, Object | None], list[Cause]] | None = None
+
+
+_SPEC: Final = ("spec",)
+_WEBHOOKS: Final = Entry(generation=("webhooks",), unconditional_update=False)
+_POLICY: Final = Entry(generation=_SPEC, unconditional_update=False)
+_GENERATED: Final = Entry(generation=_SPEC)
+_ANSWERED: Final = Entry(delete_answers_object=True)
+_COMMON: Final = Entry()
+
+ENTRIES: Final[dict[tuple[str, str], Entry]] = {
+    ("", "ConfigMap"): Entry(validate=config.config_map),
+    ("", "Secret"): Entry(validate=config.secret),
+    ("", "Namespace"): Entry(delete_answers_object=True, prepare_create=preparing.namespace, validate=others.namespace),
+    ("", "Pod"): Entry(generation=_SPEC, delete_answers_object=True, prepare_create=preparing.pod, validate=pods.pod),
+    ("", "Service"): Entry(
+        create_on_update=True,
+        delete_answers_object=True,
+        prepare_create=preparing.service,
+        prepare_update=preparing.kept_addresses,
+        validate=networking.service,
+    ),
+    ("", "ServiceAccount"): _ANSWERED,
+    ("", "PersistentVolumeClaim"): Entry(
+        delete_answers_object=True, prepare_create=preparing.pending, validate=others.claim
+    ),
+    ("", "PersistentVolume"): Entry(delete_answers_object=True, prepare_create=preparing.pending),
+    ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True),
+    ("", "ResourceQuota"): _ANSWERED,
+    ("", "LimitRange"): Entry(create_on_update=True),
+    ("", "Event"): Entry(create_on_update=True),
+    ("", "Endpoints"): Entry(create_on_update=True),
+    ("", "Node"): Entry(keeps_status=True),
+    ("", "ReplicationController"): _GENERATED,
+    ("events.k8s.io", "Event"): Entry(create_on_update=True),
+    ("apps", "Deployment"): Entry(generation=("spec", "metadata.annotations"), validate=workloads.deployment),
+    ("apps", "ReplicaSet"): Entry(generation=_SPEC, validate=workloads.replica_set),
+    ("apps", "StatefulSet"): Entry(generation=_SPEC, validate=workloads.stateful_set),
+    ("apps", "DaemonSet"): Entry(
+        generation=_SPEC,
+        prepare_create=preparing.daemon_set,
+        prepare_update=preparing.daemon_set_update,
+        validate=workloads.daemon_set,
+    ),
+    ("batch", "Job"): Entry(generation=_SPEC, prepare_create=preparing.job, validate=workloads.job),
+    ("batch", "CronJob"): _GENERATED,
+    ("rbac.authorization.k8s.io", "Role"): Entry(create_on_update=True, validate=rbac.role),
+    ("rbac.authorization.k8s.io", "ClusterRole"): Entry(create_on_update=True, validate=rbac.cluster_role),
+    ("rbac.authorization.k8s.io", "RoleBinding"): Entry(create_on_update=True, validate=rbac.role_binding),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): Entry(
+        create_on_update=True, validate=rbac.cluster_role_binding
+    ),
+    ("coordination.k8s.io", "Lease"): Entry(unconditional_update=False, create_on_update=True, validate=others.lease),
+    ("discovery.k8s.io", "EndpointSlice"): Entry(
+        generation=("addressType", "endpoints", "ports", "metadata.labels"), validate=networking.endpoint_slice
+    ),
+    ("networking.k8s.io", "Ingress"): Entry(generation=_SPEC, validate=networking.ingress),
+    ("networking.k8s.io", "NetworkPolicy"): Entry(generation=_SPEC, validate=networking.network_policy),
+    ("networking.k8s.io", "IngressClass"): _GENERATED,
+    ("policy", "PodDisruptionBudget"): Entry(
+        generation=_SPEC, unconditional_update=False, validate=workloads.disruption_budget
+    ),
+    ("scheduling.k8s.io", "PriorityClass"): Entry(
+        generation=("value", "globalDefault", "description", "preemptionPolicy"), validate=others.priority_class
+    ),
+    ("storage.k8s.io", "StorageClass"): Entry(delete_answers_object=True, validate=others.storage_class),
+    ("storage.k8s.io", "CSIDriver"): Entry(generation=_SPEC, unconditional_update=False, delete_answers_object=True),
+    ("storage.k8s.io", "CSINode"): Entry(unconditional_update=False, delete_answers_object=True),
+    ("storage.k8s.io", "CSIStorageCapacity"): Entry(unconditional_update=False),
+    ("storage.k8s.io", "VolumeAttachment"): Entry(unconditional_update=False, delete_answers_object=True),
+    ("storage.k8s.io", "VolumeAttributesClass"): _ANSWERED,
+    ("node.k8s.io", "RuntimeClass"): Entry(unconditional_update=False, create_on_update=True),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _POLICY,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _POLICY,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): _POLICY,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): _POLICY,
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _GENERATED,
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): _GENERATED,
+    ("resource.k8s.io", "DeviceClass"): Entry(generation=_SPEC, delete_answers_object=True),
+    ("resource.k8s.io", "ResourceClaim"): _ANSWERED,
+    ("resource.k8s.io", "ResourceClaimTemplate"): _ANSWERED,
+    ("resource.k8s.io", "ResourceSlice"): Entry(generation=_SPEC, delete_answers_object=True),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): Entry(
+        generation=_SPEC, unconditional_update=False, prepare_create=preparing.definition
+    ),
+}
+
+
+@cache
+def resources() -> tuple[Resource, ...]:
+    """Every built-in kind that can be stored, in discovery's order."""
+    made: list[Resource] = []
+    for api_version, listed in builtin.table()["kinds"].items():
+        group, _, version = api_version.rpartition("/")
+        below = {fact["name"] for fact in listed if "/" in fact["name"]}
+        kinds = [fact for fact in listed if "/" not in fact["name"] and "get" in fact["verbs"]]
+        made += [_resource(group, version, fact, below) for fact in kinds if fact["kind"] != "ComponentStatus"]
+    return tuple(made)
+
+
+def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -> Resource:
+    kind, plural = fact["kind"], fact["name"]
+    entry = ENTRIES.get((group, kind), _COMMON)
+    schema = builtin.node(group, version, kind)
+    status = f"{plural}/status" in below
+    return Resource(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural,
+        singular=fact["singularName"],
+        namespaced=fact["namespaced"],
+        schema=schema,
+        list_kind=f"{kind}List",
+        short_names=tuple(fact.get("shortNames", ())),
+        categories=tuple(fact.get("categories", ())),
+        status=status,
+        scale=_REPLICAS if f"{plural}/scale" in below else None,
+        has_generation=bool(entry.generation),
+        generation_of=entry.generation or _SPEC,
+        unconditional_update=entry.unconditional_update,
+        create_on_update=entry.create_on_update,
+        delete_answers_object=entry.delete_answers_object,
+        verbs=tuple(fact["verbs"]),
+        storage_hash=fact.get("storageVersionHash", ""),
+        default=partial(defaults.default, schema),
+        prepare_create=_created(entry, schema, status),
+        prepare_update=entry.prepare_update,
+        validate=entry.validate,
+    )
+
+
+def _created(entry: Entry, schema: Node, status: bool) -> Callable[[Object], None] | None:
+    if not status or entry.keeps_status:
+        return entry.prepare_create
+    clear = preparing.cleared_status(schema)
+    if entry.prepare_create is None:
+        return clear
+
+    def prepare(obj: Object) -> None:
+        clear(obj)
+        assert entry.prepare_create is not None
+        entry.prepare_create(obj)
+
+    return prepare

@@ -1,0 +1,72 @@
+"""ConfigMaps and Secrets."""
+
+import base64
+import binascii
+from typing import Final
+
+from fairlead.server import causes, encoding
+from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.vocabulary import Object, config_key
+
+_FIXED: Final = "field is immutable when `immutable` is set"
+_LIMIT: Final = 1024 * 1024
+_REQUIRED: Final = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+}
+_JSON: Final = (".dockercfg", ".dockerconfigjson")
+
+
+def config_map(new: Object, old: Object | None) -> list[Cause]:
+    found = _frozen(new, old, ("data", "binaryData")) if old is not None else []
+    data, binary = new.get("data") or {}, new.get("binaryData") or {}
+    for key in data:
+        found += config_key(f"data[{key}]", key)
+        if key in binary:
+            found.append(causes.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+    for key in binary:
+        found += config_key(f"binaryData[{key}]", key)
+    size = sum(len(text.encode()) for text in data.values()) + sum(len(text) * 3 // 4 for text in binary.values())
+    if size > _LIMIT:
+        found.append(causes.too_long("", _LIMIT))
+    return found
+
+
+def secret(new: Object, old: Object | None) -> list[Cause]:
+    found: list[Cause] = []
+    kind, data = new.get("type") or "", new.get("data") or {}
+    if old is not None:
+        found += [causes.invalid("type", kind, "field is immutable")] if kind != old.get("type") else []
+        found += _frozen(new, old, ("data",))
+    for key in data:
+        found += config_key(f"data[{key}]", key)
+    if sum(len(text) * 3 // 4 for text in data.values()) > _LIMIT:
+        found.append(causes.too_long("data", _LIMIT))
+    for key in _REQUIRED.get(kind, ()):
+        if key not in data:
+            found.append(causes.required(f"data[{key}]"))
+        elif key in _JSON and (told := _not_json(data[key])):
+            found.append(causes.invalid(f"data[{key}]", "<secret contents redacted>", told))
+    if kind == "kubernetes.io/basic-auth" and not ({"username", "password"} & data.keys()):
+        found += [causes.required("data[username]"), causes.required("data[password]")]
+    account = "kubernetes.io/service-account.name"
+    if kind == "kubernetes.io/service-account-token" and not (new["metadata"].get("annotations") or {}).get(account):
+        found.append(causes.required(f"metadata.annotations[{account}]"))
+    return found
+
+
+def _frozen(new: Object, old: Object, fields: tuple[str, ...]) -> list[Cause]:
+    if not old.get("immutable"):
+        return []
+    found = [] if new.get("immutable") else [causes.forbidden("immutable", _FIXED)]
+    return found + [causes.forbidden(key, _FIXED) for key in fields if (new.get(key) or {}) != (old.get(key) or {})]
+
+
+def _not_json(encoded: str) -> str:
+    try:
+        encoding.decode(base64.b64decode(encoded))
+    except (encoding.BadJSON, binascii.Error) as error:
+        return str(error)
+    return ""

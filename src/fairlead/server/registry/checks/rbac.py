@@ -1,0 +1,66 @@
+"""Roles and bindings."""
+
+from typing import Final
+
+from fairlead.server import causes
+from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.vocabulary import Object, one_of
+
+_SUBJECTS: Final = ("ServiceAccount", "User", "Group")
+
+
+def role(new: Object, old: Object | None) -> list[Cause]:
+    return _rules(new, namespaced=True)
+
+
+def cluster_role(new: Object, old: Object | None) -> list[Cause]:
+    return _rules(new, namespaced=False)
+
+
+def role_binding(new: Object, old: Object | None) -> list[Cause]:
+    return _binding(new, old, ("Role", "ClusterRole"), namespaced=True)
+
+
+def cluster_role_binding(new: Object, old: Object | None) -> list[Cause]:
+    return _binding(new, old, ("ClusterRole",), namespaced=False)
+
+
+def _rules(new: Object, *, namespaced: bool) -> list[Cause]:
+    found: list[Cause] = []
+    for index, rule in enumerate(new.get("rules") or ()):
+        here = f"rules[{index}]"
+        if not rule.get("verbs"):
+            found.append(causes.required(f"{here}.verbs", "verbs must contain at least one value"))
+        urls = rule.get("nonResourceURLs")
+        if urls:
+            if namespaced:
+                told = "namespaced rules cannot apply to non-resource URLs"
+                found.append(causes.invalid(f"{here}.nonResourceURLs", urls, told))
+            if any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
+                told = "rules cannot apply to both regular resources and non-resource URLs"
+                found.append(causes.invalid(f"{here}.nonResourceURLs", urls, told))
+            continue
+        if not rule.get("apiGroups"):
+            found.append(causes.required(f"{here}.apiGroups", "resource rules must supply at least one api group"))
+        if not rule.get("resources"):
+            found.append(causes.required(f"{here}.resources", "resource rules must supply at least one resource"))
+    return found
+
+
+def _binding(new: Object, old: Object | None, kinds: tuple[str, ...], *, namespaced: bool) -> list[Cause]:
+    ref = new.get("roleRef") or {}
+    found = one_of("roleRef.apiGroup", ref.get("apiGroup"), ("rbac.authorization.k8s.io",))
+    found += one_of("roleRef.kind", ref.get("kind"), kinds)
+    if not ref.get("name"):
+        found.append(causes.required("roleRef.name"))
+    for index, subject in enumerate(new.get("subjects") or ()):
+        here = f"subjects[{index}]"
+        if not subject.get("name"):
+            found.append(causes.required(f"{here}.name"))
+        found += one_of(f"{here}.kind", subject.get("kind"), _SUBJECTS)
+        if subject.get("kind") == "ServiceAccount" and not namespaced and not subject.get("namespace"):
+            found.append(causes.required(f"{here}.namespace"))
+    if old is not None and ref != (old.get("roleRef") or {}):
+        internal = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
+        found.append(causes.invalid("roleRef", internal, "cannot change roleRef"))
+    return found

@@ -1,0 +1,147 @@
+"""The words that the checks are made of."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from fairlead.server import causes, names
+from fairlead.server.causes import Cause
+
+Object = dict[str, Any]
+IMMUTABLE: Final = "field is immutable"
+PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY_TOLD: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_PERCENT: Final = re.compile(r"[0-9]+%")
+_PERCENT_TOLD: Final = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
+
+
+def at(obj: Any, path: str) -> Any:
+    """What stands at a dotted path, or None."""
+    for key in path.split("."):
+        obj = obj.get(key) if isinstance(obj, dict) else None
+    return obj
+
+
+def unchanged(new: Object, old: Object, *paths: str, told: str = IMMUTABLE) -> list[Cause]:
+    """Fields that may never change."""
+    return [causes.invalid(path, at(new, path), told) for path in paths if at(new, path) != at(old, path)]
+
+
+def one_of(field: str, value: Any, allowed: Sequence[str]) -> list[Cause]:
+    return [] if value in allowed else [causes.not_supported(field, value or "", allowed)]
+
+
+def present(obj: Object, path: str, keys: Iterable[str]) -> list[Cause]:
+    """Fields that must not be empty."""
+    return [causes.required(f"{path}.{key}" if path else key) for key in keys if not obj.get(key)]
+
+
+def not_negative(field: str, value: int | None) -> list[Cause]:
+    if value is None or value >= 0:
+        return []
+    return [causes.invalid(field, value, "must be greater than or equal to 0")]
+
+
+def port(field: str, value: Any) -> list[Cause]:
+    """A port's number or name."""
+    if isinstance(value, str):
+        return [causes.invalid(field, value, told) for told in port_name(value)]
+    return (
+        []
+        if 1 <= (value or 0) <= 65535
+        else [causes.invalid(field, value or 0, "must be between 1 and 65535, inclusive")]
+    )
+
+
+def port_name(name: str) -> list[str]:
+    told = ["must be no more than 15 characters"] if len(name) > 15 else []
+    if not re.fullmatch(r"[-a-z0-9]+", name):
+        told.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search(r"[a-z]", name):
+        told.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        told.append("must not contain consecutive hyphens")
+    if name[:1] == "-" or name[-1:] == "-":
+        told.append("must not begin or end with a hyphen")
+    return told
+
+
+def label(field: str, value: str) -> list[Cause]:
+    return [causes.invalid(field, value, told) for told in names.label(value)]
+
+
+def subdomain(field: str, value: str) -> list[Cause]:
+    return [causes.invalid(field, value, told) for told in names.subdomain(value)]
+
+
+def config_key(field: str, key: str) -> list[Cause]:
+    """A key of a ConfigMap or Secret: it may become a file name."""
+    told = ["must be no more than 253 characters"] if len(key) > 253 else []
+    if not _KEY.fullmatch(key):
+        told.append(_KEY_TOLD)
+    elif key in (".", ".."):
+        told.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        told.append("must not start with '..'")
+    return [causes.invalid(field, key, one) for one in told]
+
+
+def number_or_percent(field: str, value: Any) -> list[Cause]:
+    """A count, or a share of at most all."""
+    if isinstance(value, str):
+        if not _PERCENT.fullmatch(value):
+            return [causes.invalid(field, value, _PERCENT_TOLD)]
+        return [causes.invalid(field, value, "must not be greater than 100%")] if int(value[:-1]) > 100 else []
+    return not_negative(field, value)
+
+
+def selector(field: str, value: Object | None) -> list[Cause]:
+    """A label selector's expressions."""
+    found: list[Cause] = []
+    for key, text in ((value or {}).get("matchLabels") or {}).items():
+        found += [causes.invalid(f"{field}.matchLabels", key, told) for told in names.qualified(key)]
+        found += [causes.invalid(f"{field}.matchLabels", text, told) for told in names.label_value(text)]
+    for index, expression in enumerate((value or {}).get("matchExpressions") or ()):
+        here = f"{field}.matchExpressions[{index}]"
+        operator, values = expression.get("operator"), expression.get("values")
+        if operator in ("In", "NotIn"):
+            if not values:
+                told = "must be specified when `operator` is 'In' or 'NotIn'"
+                found.append(causes.required(f"{here}.values", told))
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                told = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                found.append(causes.forbidden(f"{here}.values", told))
+        else:
+            found.append(causes.invalid(f"{here}.operator", operator or "", "not a valid selector operator"))
+        found += [causes.invalid(f"{here}.key", expression["key"], told) for told in names.qualified(expression["key"])]
+    return found
+
+
+def selects(value: Object | None, labels: Object) -> bool:
+    """Whether a label selector matches these labels; an empty one matches nothing here."""
+    value = value or {}
+    wanted, expressions = value.get("matchLabels") or {}, value.get("matchExpressions") or []
+    if not wanted and not expressions:
+        return False
+    if any(labels.get(key) != text for key, text in wanted.items()):
+        return False
+    for expression in expressions:
+        has, given = expression.get("key") in labels, labels.get(expression.get("key"))
+        operator, values = expression.get("operator"), expression.get("values") or []
+        held = {
+            "In": has and given in values,
+            "NotIn": not has or given not in values,
+            "Exists": has,
+            "DoesNotExist": not has,
+        }
+        if not held.get(operator, False):
+            return False
+    return True

@@ -1,0 +1,175 @@
+"""What the server sets itself when a built-in object is created or updated, beyond its defaults.
+
+Each function replaces top-level values of the dict it is given; what is inside is shared and never changed.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from fairlead.server.schema import codec, quantity
+from fairlead.server.schema.nodes import Node
+
+Object = dict[str, Any]
+_NOT_READY: Final = tuple(
+    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for what in ("not-ready", "unreachable")
+)
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+_COMPUTE: Final = ("cpu", "memory")
+
+
+def cleared_status(schema: Node) -> Callable[[Object], None]:
+    """A kind whose status only its subresource may write starts with an empty one."""
+    node = schema.fields["status"]
+
+    def clear(obj: Object) -> None:
+        if node.go.pointer or (empty := codec.zero(node)) is None:
+            obj.pop("status", None)
+        else:
+            obj["status"] = empty
+
+    return clear
+
+
+def namespace(obj: Object) -> None:
+    finalizers = (obj.get("spec") or {}).get("finalizers") or []
+    if "kubernetes" not in finalizers:
+        finalizers = [*finalizers, "kubernetes"]
+    obj["spec"] = {**(obj.get("spec") or {}), "finalizers": finalizers}
+    obj["status"] = {"phase": "Active"}
+
+
+def pending(obj: Object) -> None:
+    obj["status"] = {"phase": "Pending"}
+
+
+def pod(obj: Object) -> None:
+    """Priority and the tolerations that every Pod gets; phase and quality of service."""
+    spec = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **obj["spec"]}
+    given = spec.get("tolerations") or []
+    missing = [one for one in _NOT_READY if not any(_tolerates(toleration, one) for toleration in given)]
+    if missing:
+        spec["tolerations"] = [*given, *missing]
+    obj["spec"] = spec
+    obj["status"] = {"phase": "Pending", "qosClass": quality(spec)}
+
+
+def _tolerates(toleration: Object, wanted: Object) -> bool:
+    key, effect = toleration.get("key"), toleration.get("effect")
+    return (not key or key == wanted["key"]) and (not effect or effect == wanted["effect"])
+
+
+def quality(spec: Object) -> str:
+    """The quality of service class: Guaranteed, Burstable or BestEffort."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    asked = [(c.get("resources") or {}).get("requests") or {} for c in containers]
+    limits = [(c.get("resources") or {}).get("limits") or {} for c in containers]
+    counted = [
+        {name: value for name in _COMPUTE if name in one and (value := quantity.parse(one[name])[0])}
+        for one in [*asked, *limits]
+    ]
+    if not any(counted):
+        return "BestEffort"
+    half = len(containers)
+    same = all(len(counted[half + i]) == len(_COMPUTE) and counted[i] == counted[half + i] for i in range(half))
+    return "Guaranteed" if same else "Burstable"
+
+
+def service(obj: Object) -> None:
+    """Addresses and families of a single-stack IPv4 cluster; headless without a selector is dual-stack."""
+    spec = dict(obj["spec"])
+    if spec.get("type") != "ExternalName":
+        address = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), None) or _address(obj)
+        spec["clusterIP"] = address
+        spec.setdefault("clusterIPs", [address])
+        both = address == "None" and not spec.get("selector") and not spec.get("ipFamilies")
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
+        if spec.get("type") in ("NodePort", "LoadBalancer"):
+            seed = int(obj["metadata"]["uid"].replace("-", "")[:8], 16)
+            spec["ports"] = [
+                port if port.get("nodePort") else {**port, "nodePort": 30000 + (seed + i) % 2768}
+                for i, port in enumerate(spec.get("ports") or ())
+            ]
+    obj["spec"] = spec
+    obj["status"] = {"loadBalancer": {}}
+
+
+def _address(obj: Object) -> str:
+    """An address of the service range, taken from the object's uid: there is no allocator, and none is needed to tell
+    Services apart."""
+    seed = int(obj["metadata"]["uid"].replace("-", "")[:8], 16)
+    return f"10.{seed >> 16 & 255}.{seed >> 8 & 255}.{1 + seed % 254}"
+
+
+def kept_addresses(obj: Object, old: Object) -> None:
+    """An update that leaves out what was allocated keeps it."""
+    spec, before = dict(obj["spec"]), old["spec"]
+    if spec.get("type") != "ExternalName" and before.get("type") != "ExternalName":
+        if not spec.get("clusterIP") and not spec.get("clusterIPs"):
+            spec["clusterIP"], spec["clusterIPs"] = before.get("clusterIP"), before.get("clusterIPs")
+        elif not spec.get("clusterIPs"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
+        elif spec.get("clusterIP") != before.get("clusterIP") and spec["clusterIPs"] == before.get("clusterIPs"):
+            spec["clusterIPs"] = [spec["clusterIP"]] if spec.get("clusterIP") else spec["clusterIPs"]
+        for key in ("ipFamilies", "ipFamilyPolicy"):
+            if not spec.get(key) and before.get(key):
+                spec[key] = before[key]
+        known = {(port.get("protocol"), port.get("port")): port.get("nodePort") for port in before.get("ports") or ()}
+        if spec.get("type") in ("NodePort", "LoadBalancer"):
+            spec["ports"] = [
+                {**port, "nodePort": kept}
+                if not port.get("nodePort") and (kept := known.get((port.get("protocol"), port.get("port"))))
+                else port
+                for port in spec.get("ports") or ()
+            ]
+    obj["spec"] = {key: value for key, value in spec.items() if value is not None}
+
+
+def job(obj: Object) -> None:
+    """Unless the selector is given by hand, a Job selects its Pods by its own uid."""
+    spec = dict(obj["spec"])
+    spec.setdefault("manualSelector", False)
+    if not spec["manualSelector"]:
+        metadata = obj["metadata"]
+        uid, name = metadata["uid"], metadata.get("name") or ""
+        own = {
+            "batch.kubernetes.io/controller-uid": uid,
+            "batch.kubernetes.io/job-name": name,
+            "controller-uid": uid,
+            "job-name": name,
+        }
+        template = dict(spec.get("template") or {})
+        inner = dict(template.get("metadata") or {})
+        inner["labels"] = {**(inner.get("labels") or {}), **own}
+        template["metadata"] = inner
+        spec["template"] = template
+        selector = dict(spec.get("selector") or {})
+        wanted = {"batch.kubernetes.io/controller-uid": uid}
+        selector["matchLabels"] = {**(selector.get("matchLabels") or {}), **wanted}
+        spec["selector"] = selector
+        if not metadata.get("labels") or metadata["labels"] == (obj["spec"].get("template") or {}).get(
+            "metadata", {}
+        ).get("labels"):
+            obj["metadata"] = {**metadata, "labels": inner["labels"]}
+    obj["spec"] = spec
+
+
+def daemon_set(obj: Object) -> None:
+    annotations = {**(obj["metadata"].get("annotations") or {}), TEMPLATE_GENERATION: "1"}
+    obj["metadata"] = {**obj["metadata"], "annotations": annotations}
+
+
+def daemon_set_update(obj: Object, old: Object) -> None:
+    """The template's own generation lives in an annotation that writers cannot change."""
+    before = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or "0"
+    if obj["spec"].get("template") != old["spec"].get("template"):
+        before = str(int(before) + 1)
+    annotations = {**(obj["metadata"].get("annotations") or {}), TEMPLATE_GENERATION: before}
+    obj["metadata"] = {**obj["metadata"], "annotations": annotations}
+
+
+def definition(obj: Object) -> None:
+    stored = [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
+    names = {"kind": "", "plural": ""}
+    obj["status"] = {"acceptedNames": names, "conditions": None, "storedVersions": stored or None}

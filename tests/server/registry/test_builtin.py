@@ -1,0 +1,165 @@
+import time
+
+import pytest
+
+from fairlead.server.registry import builtin, defaults
+from fairlead.server.schema import builtin as schemas
+from fairlead.server.schema import codec
+
+RESOURCES = {(r.group, r.kind): r for r in builtin.resources()}
+CONTAINER = {"name": "c", "image": "i:1"}
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
+SELECTOR = {"matchLabels": {"a": "b"}}
+
+
+def made(group, kind, **fields):
+    """An object as a server would store it on create."""
+    resource = RESOURCES[group, kind]
+    metadata = {"name": "x", "uid": "11111111-2222-3333-4444-555555555555"}
+    obj = codec.decode(resource.schema, {"metadata": metadata, **fields}).object
+    obj = resource.default(obj)
+    if resource.prepare_create:
+        resource.prepare_create(obj)
+    return obj
+
+
+def told(group, kind, old=None, **fields):
+    return [f"{c.field}: {c.message}" for c in RESOURCES[group, kind].validate(made(group, kind, **fields), old)]
+
+
+def test_every_kind_of_the_table_has_its_flags():
+    assert set(builtin.ENTRIES) <= set(RESOURCES)
+    lease = RESOURCES["coordination.k8s.io", "Lease"]
+    assert (lease.create_on_update, lease.unconditional_update, lease.has_generation) == (True, False, False)
+    deployment = RESOURCES["apps", "Deployment"]
+    assert deployment.generation_of == ("spec", "metadata.annotations")
+    assert deployment.status
+    assert deployment.scale
+    assert RESOURCES["", "Service"].delete_answers_object
+    assert RESOURCES["", "ConfigMap"].verbs[0] == "create"
+
+
+def test_the_registry_is_cheap_to_build():
+    for cached in (schemas.table, schemas.node, schemas.named, builtin.resources):
+        cached.cache_clear()
+    schemas._structs.clear()
+    start = time.process_time()
+    builtin.resources()
+    assert time.process_time() - start < 0.05
+
+
+def test_a_deployment_is_defaulted_down_to_its_containers():
+    spec = made("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})["spec"]
+    assert spec["replicas"] == 1
+    assert spec["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"},
+    }
+    assert spec["template"]["spec"]["containers"][0]["imagePullPolicy"] == "IfNotPresent"
+    assert "enableServiceLinks" not in spec["template"]["spec"]
+
+
+def test_defaulting_twice_adds_nothing():
+    resource = RESOURCES["apps", "Deployment"]
+    obj = made("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})
+    again = resource.default(codec.decode(resource.schema, obj).object)
+    assert again == obj
+
+
+def test_an_explicit_zero_is_kept():
+    assert made("apps", "Deployment", spec={"replicas": 0})["spec"]["replicas"] == 0
+
+
+def test_kinds_without_defaults_are_not_walked():
+    obj = {"data": {"a": "b"}}
+    assert defaults.default(RESOURCES["", "ConfigMap"].schema, obj) is obj
+
+
+@pytest.mark.parametrize(
+    ("resources", "quality"),
+    [
+        ({}, "BestEffort"),
+        ({"requests": {"cpu": "1"}}, "Burstable"),
+        ({"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed"),
+        ({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}, "Burstable"),
+    ],
+)
+def test_a_pod_gets_its_quality_of_service(resources, quality):
+    pod = made("", "Pod", spec={"containers": [{**CONTAINER, "resources": resources}]})
+    assert pod["status"] == {"phase": "Pending", "qosClass": quality}
+    assert len(pod["spec"]["tolerations"]) == 2
+
+
+def test_a_job_selects_its_pods_by_its_uid():
+    job = made("batch", "Job", spec={"template": {"spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}})
+    uid = job["metadata"]["uid"]
+    assert job["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    assert job["spec"]["template"]["metadata"]["labels"]["job-name"] == "x"
+    assert job["metadata"]["labels"] == job["spec"]["template"]["metadata"]["labels"]
+
+
+def test_headless_services():
+    assert made("", "Service", spec={"clusterIP": "None", "selector": {"a": "b"}})["spec"]["ipFamilies"] == ["IPv4"]
+    assert made("", "Service", spec={"clusterIP": "None"})["spec"]["ipFamilyPolicy"] == "RequireDualStack"
+
+
+def test_a_secrets_string_data_becomes_data():
+    assert made("", "Secret", stringData={"a": "b"}) == {
+        "metadata": {"name": "x", "uid": "11111111-2222-3333-4444-555555555555"},
+        "type": "Opaque",
+        "data": {"a": "Yg=="},
+    }
+
+
+def test_a_selector_must_match_and_may_not_change():
+    spec = {"selector": {"matchLabels": {"a": "c"}}, "template": TEMPLATE}
+    old = made("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})
+    assert told("apps", "Deployment", old, spec=spec) == [
+        'spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`',
+        'spec.selector: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable',
+    ]
+
+
+def test_an_immutable_config_map_stays_as_it_is():
+    old = made("", "ConfigMap", data={"a": "b"}, immutable=True)
+    assert told("", "ConfigMap", old, data={"a": "c"}) == [
+        "immutable: Forbidden: field is immutable when `immutable` is set",
+        "data: Forbidden: field is immutable when `immutable` is set",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "fields", "first"),
+    [
+        ("", "ConfigMap", {"data": {"..": ""}}, "data[..]: Invalid value: \"..\": must not be '..'"),
+        ("", "Pod", {"spec": {}}, "spec.containers: Required value"),
+        ("", "Service", {"spec": {"type": "ExternalName"}}, "spec.externalName: Required value"),
+        (
+            "rbac.authorization.k8s.io",
+            "Role",
+            {"rules": [{}]},
+            "rules[0].verbs: Required value: verbs must contain at least one value",
+        ),
+        (
+            "rbac.authorization.k8s.io",
+            "RoleBinding",
+            {},
+            'roleRef.kind: Unsupported value: "": supported values: "Role", "ClusterRole"',
+        ),
+        ("discovery.k8s.io", "EndpointSlice", {}, "addressType: Required value"),
+        (
+            "policy",
+            "PodDisruptionBudget",
+            {"spec": {"minAvailable": "150%"}},
+            'spec.minAvailable: Invalid value: "150%": must not be greater than 100%',
+        ),
+        (
+            "coordination.k8s.io",
+            "Lease",
+            {"spec": {"leaseDurationSeconds": 0}},
+            "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_as_the_real_server_tells_it(group, kind, fields, first):
+    assert told(group, kind, **fields)[0] == first
