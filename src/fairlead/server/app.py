@@ -11,7 +11,7 @@ from fairlead.server.definitions import Definitions
 from fairlead.server.exchange import Answer, Request, Response
 from fairlead.server.failures import Failure, method_not_allowed, unauthorized, unknown_path
 from fairlead.server.options import truth
-from fairlead.server.registry.basics import builtin_resources
+from fairlead.server.registry import builtin
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route, Target
@@ -52,7 +52,7 @@ class Server:
     def __init__(self, world: World | None = None, *, tokens: Iterable[str] = ()) -> None:
         self.world = world or World()
         self.store = Store()
-        self.registry = Registry(builtin_resources())
+        self.registry = Registry(builtin.resources())
         self.rules = Rules()
         self.tracking = Tracking(self.registry)
         self.definitions = Definitions(self)

@@ -24,6 +24,7 @@ class Entry:
     create_on_update: bool = False
     delete_answers_object: bool = False
     keeps_status: bool = False  # a status given on create is kept
+    status_keeps: tuple[str, ...] = ()  # what of the metadata /status may not change
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
@@ -61,7 +62,9 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "Node"): Entry(keeps_status=True),
     ("", "ReplicationController"): _GENERATED,
     ("events.k8s.io", "Event"): Entry(create_on_update=True),
-    ("apps", "Deployment"): Entry(generation=("spec", "metadata.annotations"), validate=workloads.deployment),
+    ("apps", "Deployment"): Entry(
+        generation=("spec", "metadata.annotations"), status_keeps=("labels",), validate=workloads.deployment
+    ),
     ("apps", "ReplicaSet"): Entry(generation=_SPEC, validate=workloads.replica_set),
     ("apps", "StatefulSet"): Entry(generation=_SPEC, validate=workloads.stateful_set),
     ("apps", "DaemonSet"): Entry(
@@ -118,13 +121,16 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
 
 @cache
 def resources() -> tuple[Resource, ...]:
-    """Every built-in kind that can be stored, in discovery's order."""
+    """Every built-in kind that the server stores, the preferred version of each first."""
+    table = builtin.table()
     made: list[Resource] = []
-    for api_version, listed in builtin.table()["kinds"].items():
-        group, _, version = api_version.rpartition("/")
-        below = {fact["name"] for fact in listed if "/" in fact["name"]}
-        kinds = [fact for fact in listed if "/" not in fact["name"] and "get" in fact["verbs"]]
-        made += [_resource(group, version, fact, below) for fact in kinds if fact["kind"] != "ComponentStatus"]
+    for served in ({"name": "", "versions": ["v1"]}, *table["groups"]):
+        for version in served["versions"]:
+            group = served["name"]
+            listed = table["kinds"].get(f"{group}/{version}" if group else version, [])
+            below = {fact["name"] for fact in listed}
+            kinds = [fact for fact in listed if "/" not in fact["name"] and {"list", "create"} <= set(fact["verbs"])]
+            made += [_resource(group, version, fact, below) for fact in kinds]
     return tuple(made)
 
 
@@ -145,6 +151,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         short_names=tuple(fact.get("shortNames", ())),
         categories=tuple(fact.get("categories", ())),
         status=status,
+        status_keeps=entry.status_keeps,
         scale=_REPLICAS if f"{plural}/scale" in below else None,
         has_generation=bool(entry.generation),
         generation_of=entry.generation or _SPEC,
@@ -152,7 +159,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         create_on_update=entry.create_on_update,
         delete_answers_object=entry.delete_answers_object,
         verbs=tuple(fact["verbs"]),
-        storage_hash=fact.get("storageVersionHash", ""),
+        storage_version_hash=fact.get("storageVersionHash", ""),
         default=partial(defaults.default, schema),
         prepare_create=_created(entry, schema, status),
         prepare_update=entry.prepare_update,

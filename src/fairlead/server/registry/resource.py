@@ -39,9 +39,6 @@ class Resource:
     unconditional_update: bool = True  # PUT without resourceVersion
     create_on_update: bool = False  # PUT to a missing name creates
     delete_answers_object: bool = False  # DELETE answers the object, not a Status
-    generation_of: tuple[str, ...] = ("spec",)  # what moves the generation when it changes
-    verbs: tuple[str, ...] = ()  # of a built-in kind, in discovery's order
-    storage_hash: str = ""  # discovery's storageVersionHash
     deprecation: str = ""  # what every answer warns of
     columns: Any = None  # a custom resource's additionalPrinterColumns
     selectable: tuple[str, ...] = ()  # fields beyond metadata.name and metadata.namespace that can be selected by
