@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 import json
+import re
 from urllib.parse import urlencode
 
-from fairlead.api import errors, kinds
+import pytest
+
+from fairlead.api import errors, gojson, kinds
 from fairlead.api.builtin import ConfigMap, CustomResourceDefinition
 from fairlead.api.objects import Object
 from fairlead.api.world import World
@@ -13,6 +16,7 @@ from fairlead.client.client import Client, PatchType
 from fairlead.writes import Writer
 
 MANAGER = "ours"
+_DISCOVERY = re.compile("/apis?(/[^/]+){0,2}")
 WIDGET = kinds.kind("writes.fairlead.test/v1", "Widget")
 
 _TEXT, _INT = {"type": "string"}, {"type": "integer"}
@@ -96,14 +100,17 @@ class Wire:
         self.sent = []  # (method, path with query, decoded body)
         self.first = []  # coroutine functions; each goes once, before the next write
         self.lost = 0  # so many answers of writes never arrive
+        self.later = {}  # after so many reads, a coroutine function goes once
 
     async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
         if method != "GET" and self.first:
             await self.first.pop(0)()
         answer = await self.transport.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
-        if not path.endswith(("/apis", "/api")):
+        if not _DISCOVERY.fullmatch(path):
             where = f"{path}?{urlencode(query)}" if query else path
             self.sent.append((method, where, json.loads(body) if body else None))
+        if method == "GET" and (go := self.later.pop(len(self.reads), None)):
+            await go()
         if method != "GET" and self.lost:
             self.lost -= 1
             raise ConnectionResetError("the answer was lost")
@@ -123,6 +130,9 @@ class Wire:
     def reads(self):
         return [method for method, _, _ in self.sent if method == "GET"]
 
+    def after_reads(self, count, go):
+        self.later[len(self.reads) + count] = go
+
     def forget(self):
         self.sent.clear()
 
@@ -137,6 +147,9 @@ class View:
     def put(self, kind, obj):
         self.objects[kind.kind, obj.namespace, obj.name] = obj
         return obj
+
+    def covers(self, kind, namespace):
+        return True
 
     def version(self, kind, name, namespace):
         obj = self.objects.get((kind.kind, namespace, name))
@@ -160,6 +173,7 @@ class Bench:
 
     def __init__(self, api, transport):
         self.namespace = api.namespace
+        self.transport = transport
         self.wire = Wire(transport)
         self.world = World()
         self.client = Client(self.wire, self.world)
@@ -206,6 +220,14 @@ class Bench:
         meta = {key: obj.metadata[key] for key in ("name", "namespace", "labels") if key in obj.metadata}
         return await self.other.create(Object({**again, "metadata": meta}), field_manager="maker")
 
+    async def raw(self, method, path, body=None, kind="json", **query):
+        """Someone's request as it is: (status code, decoded body)."""
+        types = {"json": "application/json", "apply": "application/apply-patch+yaml"}
+        headers = {"Content-Type": types.get(kind, f"application/{kind}+json"), "User-Agent": "raw/1"}
+        data = None if body is None else gojson.dumps(body)
+        answer = await self.transport.request(method, path, query=query, headers=headers, body=data)
+        return answer.status, json.loads(answer.body)
+
     @staticmethod
     def kind_of(obj):
         return kinds.kind(obj.api_version, obj.kind)
@@ -226,3 +248,11 @@ async def install(client):
             return
         except errors.ApiError:
             await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+async def bench(api):
+    """A writer, the wire it uses, and others' hands, in a namespace of its own, with the Widget kind served."""
+    bench = Bench(api, api.transport())
+    await install(bench.other)
+    return bench

@@ -79,6 +79,9 @@ class Local:
 
     # What the disciplines ask
 
+    def covers(self, kind: Kind, namespace: str | None) -> bool:
+        return self.cache.covers(kind, namespace)
+
     def version(self, kind: Kind, name: str, namespace: str | None) -> tuple[str, str] | None:
         view = self._views.get(kind.key)
         found = view.look(name, namespace) if view is not None else None

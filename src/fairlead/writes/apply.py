@@ -93,31 +93,27 @@ class _Child:
         self.digest = digest(payload)
 
     async def apply(self) -> Object:
-        seen = self.writer.seen.version(self.kind, self.name, self.namespace)
+        version = self.writer.seen.version(self.kind, self.name, self.namespace)
         memo = self.memo()
-        if seen is not None:
-            if memo and (memo.uid, memo.resource_version, memo.payload) == (*seen, self.digest):
-                cached = self.writer.seen.peek(self.kind, self.name, self.namespace)
-                if cached is not None:
-                    return cached
+        if version is not None:
             cached = self.writer.seen.peek(self.kind, self.name, self.namespace)
-            if cached is not None and self.ours(cached):
-                return cached if self.settled(cached) else await self.onto(cached.uid)
-        elif memo is not None:
+            same_again = memo is not None and (memo.uid, memo.resource_version, memo.payload) == (*version, self.digest)
+            if cached is not None and (same_again or self.ours(cached)):
+                return cached if same_again or self.settled(cached) else await self.onto(cached.uid)
+        elif memo is not None and not self.writer.seen.covers(self.kind, self.namespace):
             return await self.onto(memo.uid)
         return await self.create()
 
-    def settled(self, cached: Object) -> bool:
+    def settled(self, obj: Object) -> bool:
         """Nothing would change: our fields are what this very payload became before, or what it says."""
-        memo, api_version = self.memo(), self.payload["apiVersion"]
-        mine = owned(cached, self.writer.manager, api_version)
-        known = memo is not None and memo.payload == self.digest and memo.uid == cached.uid
-        if not mine or not (
-            (known and memo is not None and memo.outcome == digest(mine))
-            or unchanged(self.payload, cached, self.writer.manager)
-        ):
+        mine = owned(obj, self.writer.manager, self.payload["apiVersion"])
+        if not mine:
             return False
-        self.remember(cached)
+        memo = self.memo()
+        became = memo is not None and (memo.uid, memo.payload, memo.outcome) == (obj.uid, self.digest, digest(mine))
+        if not became and not unchanged(self.payload, obj, self.writer.manager):
+            return False
+        self.remember(obj)
         return True
 
     async def create(self) -> Object:
@@ -188,7 +184,9 @@ class _Child:
     def ours(self, obj: Object) -> bool:
         if self.owner is not None and can_own(self.owner, self.namespace if self.kind.namespaced else None):
             return controller_of(obj) == self.owner.uid
-        return our_entry(obj, self.writer.manager) is not None
+        # an entry goes with the last field that others took from us, so what this process applied counts too
+        memo = self.memo()
+        return (memo is not None and memo.uid == obj.uid) or our_entry(obj, self.writer.manager) is not None
 
     def memo(self) -> Memo | None:
         return self.writer.remembered(self.kind, self.name, self.namespace).get((self.writer.manager, ""))

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead.writes.jsonpatch import MISSING, same
 
-_IDENTITY = {"apiVersion", "kind"}
+_IDENTITY = {"apiVersion", "kind"}  # in every payload, owned by nobody
 _NAMES = {"name", "namespace"}
 
 
@@ -32,10 +32,9 @@ def owned(obj: Mapping[str, Any], manager: str, api_version: str) -> Any:
     MISSING without such an entry.
     """
     entry = our_entry(obj, manager, api_version)
-    if entry is None:
+    if entry is None or not entry.get("fieldsV1"):
         return MISSING
-    projected = _project(entry.get("fieldsV1") or {}, obj)
-    return {} if projected is MISSING else projected
+    return _project(entry.get("fieldsV1") or {}, obj)
 
 
 def unchanged(payload: Mapping[str, Any], obj: Mapping[str, Any], manager: str) -> bool:
@@ -47,27 +46,30 @@ def unchanged(payload: Mapping[str, Any], obj: Mapping[str, Any], manager: str) 
     if mine is MISSING:
         return False
     metadata = {key: value for key, value in (payload.get("metadata") or {}).items() if key not in _NAMES}
-    body = {key: value for key, value in payload.items() if key not in _IDENTITY}
-    return _agrees({**body, "metadata": metadata}, mine)
+    body = {key: value for key, value in payload.items() if key not in _IDENTITY | {"metadata"}}
+    return _agrees({**body, "metadata": metadata} if metadata else body, mine, obj)
 
 
-def _agrees(payload: Any, mine: Any) -> bool:
+def _agrees(payload: Any, mine: Any, live: Any) -> bool:
     if isinstance(payload, dict) and isinstance(mine, dict):
-        return all(_agrees(payload.get(key, MISSING), mine.get(key, MISSING)) for key in payload.keys() | mine.keys())
-    if mine is MISSING:  # an empty map may be owned and not stored, an empty keyed list is owned by nobody
-        return payload is MISSING or payload in ({}, [])
+        found = live if isinstance(live, dict) else {}
+        return all(
+            _agrees(payload.get(key, MISSING), mine.get(key, MISSING), found.get(key, MISSING))
+            for key in payload.keys() | mine.keys()
+        )
+    if mine is MISSING:  # an empty map or keyed list asks for nothing where there is one, and may be owned by nobody
+        return payload is MISSING or (payload in ({}, []) and isinstance(live, type(payload)))
     if isinstance(payload, list) and isinstance(mine, list):
-        return len(payload) == len(mine) and all(map(_agrees, payload, mine))
-    return payload is not MISSING and same(payload, mine)
+        return len(payload) == len(mine) and all(_agrees(*pair, MISSING) for pair in zip(payload, mine, strict=True))
+    return payload is not MISSING and (same(payload, mine) or (payload == [] and mine == {}))
 
 
 def _project(fields: Mapping[str, Any], value: Any) -> Any:
     below = [key for key in fields if key != "."]
     if not below:
-        return value
+        return {} if value is MISSING else value  # owned and not stored: it was empty
     if isinstance(value, dict):
-        found = ((key[2:], _project(fields[key], value.get(key[2:], MISSING))) for key in below if key[:2] == "f:")
-        return {key: item for key, item in found if item is not MISSING}
+        return {key[2:]: _project(fields[key], value.get(key[2:], MISSING)) for key in below if key[:2] == "f:"}
     if isinstance(value, list):
         return list(_items(fields, below, value))
     return MISSING

@@ -9,6 +9,9 @@ from fairlead.api.objects import Object
 class Seen(Protocol):
     """A local view that sees at least our own writes, because it is told of them here."""
 
+    def covers(self, kind: Kind, namespace: str | None) -> bool:
+        """Whether an object of that kind there, once it exists, is known here: what is not known is then not there."""
+
     def version(self, kind: Kind, name: str, namespace: str | None) -> tuple[str, str] | None:
         """(uid, resourceVersion) of the object, without decoding it; None when it is not known."""
 
@@ -24,6 +27,9 @@ class Seen(Protocol):
 
 class Nothing:
     """A view that knows nothing: each write then starts from what it is given, or from a live read."""
+
+    def covers(self, kind: Kind, namespace: str | None) -> bool:
+        return False
 
     def version(self, kind: Kind, name: str, namespace: str | None) -> tuple[str, str] | None:
         return None

@@ -59,6 +59,10 @@ class Writer:
     turns: Turns = field(default_factory=Turns)
     memos: dict[Key, dict[tuple[str, str], Memo]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.manager == "kubectl":  # a server rewrites its last-applied annotation and lets it force
+            raise ValueError("the field manager 'kubectl' is special to servers: use the operator's own name")
+
     def named(self, manager: str) -> "Writer":
         return replace(self, manager=manager)
 

@@ -1,0 +1,5 @@
+"""A workbench in a namespace of its own, on each server."""
+
+from workbench import bench
+
+__all__ = ["bench"]

@@ -1,0 +1,151 @@
+"""Hazards A: existence and identity. What the naive write does, and what ours does instead."""
+
+import asyncio
+
+import pytest
+from workbench import WIDGET
+
+from fairlead.api.builtin import ConfigMap, Lease, Namespace
+from fairlead.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from fairlead.api.objects import Object
+from fairlead.writes import Gone, Replaced, apply, create_only, delete, finalizers
+
+
+def cm(bench, **metadata):
+    return ConfigMap("c", bench.namespace, data={"a": "1"}) | {
+        "metadata": {"name": "c", "namespace": bench.namespace, **metadata}
+    }
+
+
+async def test_h01_a_late_apply_revives_a_deleted_object(bench):
+    made = await bench.other.apply(cm(bench), field_manager="naive")
+    await bench.other.delete(ConfigMap, "c", bench.namespace)
+    revived = await bench.other.apply(cm(bench), field_manager="naive")
+    assert revived.uid != made.uid
+    # ours: a change that was meant for the one that was seen
+    await bench.other.delete(ConfigMap, "c", bench.namespace)
+    await apply(bench.cached, cm(bench))
+    await bench.other.delete(ConfigMap, "c", bench.namespace)
+    with pytest.raises(Gone):
+        await apply(bench.cached, cm(bench) | {"data": {"a": "2"}})
+    with pytest.raises(NotFound):
+        await bench.live(made)
+
+
+async def test_h01b_an_apply_to_status_never_creates(bench):
+    with pytest.raises(NotFound):
+        await bench.other.apply(
+            WIDGET("w", bench.namespace, status={"phase": "x"}), field_manager="naive", subresource="status"
+        )
+
+
+async def test_h02_a_uid_in_the_payload_keeps_an_apply_from_creating(bench):
+    with pytest.raises(Conflict, match="uid mismatch"):
+        await bench.other.apply(cm(bench, uid="00000000-0000-0000-0000-000000000000"), field_manager="naive")
+
+
+async def test_h03_another_uid_is_422_by_patch_and_409_by_put_and_replaced_by_ours(bench):
+    old = await bench.config_map("c", data={"a": "1"})
+    await bench.make_anew(old)
+    with pytest.raises(Invalid, match="field is immutable"):
+        await bench.other.apply(cm(bench, uid=old.uid), field_manager="naive")
+    with pytest.raises(Conflict, match="Precondition failed: UID"):
+        await bench.other.replace(cm(bench, uid=old.uid))
+    with pytest.raises(Replaced):
+        await finalizers.add(bench.writer, ConfigMap, old, "a.b/c")
+
+
+async def test_h04_a_resource_version_does_not_keep_an_apply_from_creating(bench):
+    made = await bench.other.apply(cm(bench, resourceVersion="12345"), field_manager="naive")
+    assert made.uid
+    # ours turns that into the create half of create-or-refuse
+    await bench.other.delete(ConfigMap, "c", bench.namespace)
+    assert (await apply(bench.writer, cm(bench)))["data"] == {"a": "1"}
+
+
+async def test_h05_a_stale_resource_version_refuses_even_a_forced_apply(bench):
+    await bench.config_map("c", data={"a": "theirs"})
+    with pytest.raises(Conflict, match="object has been modified"):
+        await bench.other.apply(cm(bench, resourceVersion="1"), field_manager="naive", force=True)
+
+
+async def test_h06_a_post_with_a_resource_version_is_a_bare_500_and_not_transient(bench):
+    with pytest.raises(ApiError, match="resourceVersion should not be set") as refused:
+        await bench.other.create(cm(bench, resourceVersion="5"))
+    assert (refused.value.code, refused.value.reason) == (500, "")
+
+
+async def test_h07_a_put_to_a_missing_name_creates_some_kinds(bench):
+    with pytest.raises(NotFound):
+        await bench.other.replace(cm(bench))
+    lease = Lease("l", bench.namespace, spec={"holderIdentity": "x"})
+    assert (await bench.other.replace(lease)).uid
+    # ours never puts: a decision on a lease that is gone stays gone
+    seen = await bench.other.get(Lease, "l", bench.namespace)
+    await bench.other.delete(Lease, "l", bench.namespace)
+    with pytest.raises(Gone):
+        await finalizers.add(bench.writer, Lease, seen, "a.b/c")
+
+
+async def test_h08_a_delete_without_a_uid_kills_the_new_object(bench):
+    old = await bench.config_map("c")
+    new = await bench.make_anew(old)
+    await delete(bench.writer, ConfigMap, old)
+    assert await bench.exists(new)
+    await bench.other.delete(ConfigMap, "c", bench.namespace)
+    assert not await bench.exists(new)
+
+
+async def test_h09_a_view_that_missed_a_delete_and_create_shows_another_uid(bench):
+    old = bench.view.put(ConfigMap, await bench.config_map("c"))
+    await bench.make_anew(old)
+    with pytest.raises(Replaced):
+        await finalizers.add(bench.cached, ConfigMap, old, "a.b/c")
+    assert bench.view.objects == {}
+
+
+async def test_h10_a_lost_answer_to_generate_name_makes_two(bench):
+    for _ in range(2):
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"generateName": "g-", "namespace": bench.namespace},
+        }
+        await bench.other.create(body)
+    made = [obj for obj in (await bench.other.list(ConfigMap, bench.namespace)).items if obj.name.startswith("g-")]
+    assert len(made) == 2
+    # ours asks for a name, so that a lost answer can be looked up
+    with pytest.raises(ValueError, match="needs a name"):
+        await create_only(bench.writer, body)
+    bench.wire.lost = 1
+    await create_only(bench.writer, ConfigMap("named", bench.namespace))
+    assert bench.wire.writes == ["POST"]
+
+
+async def test_h11_a_create_over_a_terminating_object_is_already_exists(bench):
+    """The row is about the order of checks on create; of nodePorts only a real server knows, so the name is used."""
+    held = await bench.merge(await bench.config_map("c"), {"metadata": {"finalizers": ["a.b/c"]}})
+    await bench.other.delete(ConfigMap, "c", bench.namespace)
+    with pytest.raises(AlreadyExists, match="object is being deleted"):
+        await bench.other.create(cm(bench))
+    assert (await create_only(bench.writer, cm(bench))).uid == held.uid
+
+
+async def test_h12_a_write_in_a_terminating_namespace_is_forbidden_with_a_cause(bench):
+    name = f"{bench.namespace}-ending"
+    made = await bench.other.create(Namespace(name) | {"metadata": {"name": name, "finalizers": ["a.b/c"]}})
+    await bench.other.delete(Namespace, name)
+    with pytest.raises(Forbidden) as refused:
+        await apply(bench.writer, ConfigMap("c", name))
+    assert refused.value.causes[0]["reason"] == "NamespaceTerminating"
+    assert bench.wire.writes == ["PATCH"], "sent once: trying again can never help"
+    await bench.merge(made, {"metadata": {"finalizers": None}})
+
+
+async def test_h04_create_or_refuse_lets_one_of_many_win(bench):
+    owners = [await bench.widget(f"o{n}") for n in range(8)]
+    results = await asyncio.gather(
+        *(apply(bench.writer.named(f"m{n}"), cm(bench), owner=owner) for n, owner in enumerate(owners)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(result, Object) for result in results) == 1

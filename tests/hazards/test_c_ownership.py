@@ -1,0 +1,208 @@
+"""Hazards C: ownership under server-side apply. What the naive write does, and what ours does instead.
+
+Left out: h37 to h39 (entries of versions that a CRD no longer serves, and conversion webhooks that are down) need a
+CRD with several versions and a webhook; h46 is about caches.
+"""
+
+import pytest
+from workbench import MANAGER, WIDGET
+
+from fairlead.api.builtin import ConfigMap, Deployment
+from fairlead.api.errors import ApiError, BadRequest, Conflict, Invalid
+from fairlead.api.objects import Object
+from fairlead.client.client import PatchType
+from fairlead.writes import OnlyRead, apply, decide
+
+
+def widget(bench, **spec):
+    return WIDGET("w", bench.namespace, spec=spec)
+
+
+def managers(obj):
+    return {(entry["manager"], entry["operation"]) for entry in obj.metadata.get("managedFields", ())}
+
+
+def entry(obj, manager, operation="Apply"):
+    return next(e for e in obj.metadata["managedFields"] if (e["manager"], e["operation"]) == (manager, operation))
+
+
+def fields(obj, manager, operation="Apply"):
+    return entry(obj, manager, operation)["fieldsV1"]
+
+
+async def test_h26_update_and_apply_of_one_name_are_two_managers(bench):
+    await bench.other.create(widget(bench, note="mine", size=1), field_manager="me")
+    after = await bench.other.apply(widget(bench, size=1), field_manager="me")
+    assert managers(after) >= {("me", "Update"), ("me", "Apply")}
+    assert after.spec["note"] == "mine", "left out of the apply, and still there: the Update entry owns it"
+
+
+async def test_h28_cleared_managed_fields_do_not_make_an_apply_the_owner(bench):
+    await bench.other.create(widget(bench, note="x"), field_manager="me")
+    made = await bench.other.patch(
+        WIDGET, "w", bench.namespace, {"metadata": {"managedFields": [{}]}}, type=PatchType.MERGE
+    )
+    assert "managedFields" not in made.metadata
+    after = await bench.other.apply(widget(bench, size=1), field_manager="me")
+    assert ("before-first-apply", "Update") in managers(after)
+    assert after.spec == {"note": "x", "size": 1}
+
+
+async def test_h29_a_payload_from_a_stale_read_deletes_newer_own_fields(bench):
+    await bench.other.apply(widget(bench, size=1), field_manager="naive")
+    stale = {"size": 1}
+    await bench.other.apply(widget(bench, size=1, note="newer"), field_manager="naive")
+    assert (await bench.other.apply(widget(bench, **stale), field_manager="naive")).spec == {"size": 1}
+    # ours: what was read cannot get into a payload
+    live = await bench.other.get(WIDGET, "w", bench.namespace)
+    with pytest.raises(OnlyRead):
+        await apply(bench.writer, live)
+
+
+async def test_h30_leaving_out_a_shared_field_only_lets_go_of_it(bench):
+    await bench.other.apply(widget(bench, size=1, note="n"), field_manager="a")
+    await bench.other.apply(widget(bench, note="n"), field_manager="b")
+    after = await bench.other.apply(widget(bench, size=1), field_manager="a")
+    assert after.spec == {"size": 1, "note": "n"}
+    assert "f:note" not in fields(after, "a")["f:spec"]
+
+
+async def test_h31_dropping_an_item_takes_what_plain_writers_put_into_it(bench):
+    made = await bench.other.apply(widget(bench, listeners=[{"name": "a"}, {"name": "b"}]), field_manager="a")
+    await bench.merge(made, {"spec": {"listeners": [{"name": "a", "hostname": "theirs"}, {"name": "b"}]}})
+    kept = await bench.other.apply(widget(bench, listeners=[{"name": "a"}, {"name": "b"}]), field_manager="a")
+    assert kept.spec["listeners"][0]["hostname"] == "theirs"
+    after = await bench.other.apply(widget(bench, listeners=[{"name": "b"}]), field_manager="a")
+    assert [item["name"] for item in after.spec["listeners"]] == ["b"]
+
+
+async def test_h32_a_field_handed_over_survives_only_if_the_other_owns_it_first(bench):
+    await bench.other.apply(widget(bench, size=1, note="n"), field_manager="a")
+    await bench.other.apply(widget(bench, size=1), field_manager="b")
+    assert (await bench.other.apply(widget(bench, note="n"), field_manager="a")).spec["size"] == 1
+    await bench.other.delete(WIDGET, "w", bench.namespace)
+    await bench.other.apply(widget(bench, size=1, note="n"), field_manager="a")
+    assert "size" not in (await bench.other.apply(widget(bench, note="n"), field_manager="a")).spec
+
+
+async def test_h33_without_force_another_owner_is_a_conflict_with_causes(bench):
+    await bench.other.create(widget(bench, size=1), field_manager="human")
+    with pytest.raises(Conflict) as refused:
+        await bench.other.apply(widget(bench, size=2), field_manager="naive", force=False)
+    [cause] = refused.value.causes
+    assert (cause["reason"], cause["field"]) == ("FieldManagerConflict", ".spec.size")
+    # ours forces only on children; on what a human edits it decides, and sees what he wrote
+    human = await bench.other.get(WIDGET, "w", bench.namespace)
+
+    def grow(draft):
+        if draft.spec["size"] < 2:
+            draft.spec["size"] = 2
+
+    await bench.merge(human, {"spec": {"size": 7}})
+    assert (await decide(bench.writer, WIDGET, human, grow)).object.spec["size"] == 7
+
+
+async def test_h34_nulls_are_stored_in_strange_ways_and_ours_sends_none(bench):
+    naive = await bench.other.apply(ConfigMap("c", bench.namespace, data={"n": None}), field_manager="naive")
+    assert naive["data"] == {"n": ""}
+    await bench.other.delete(ConfigMap, "c", bench.namespace)
+    ours = await apply(bench.writer, ConfigMap("c", bench.namespace, data={"n": None, "a": "1"}))
+    assert ours["data"] == {"a": "1"}
+
+
+async def test_h35_an_apply_cannot_remove_what_another_owns(bench):
+    await bench.other.apply(widget(bench, note="theirs"), field_manager="other")
+    after = await bench.other.apply(widget(bench, size=1), field_manager="me")
+    assert after.spec == {"note": "theirs", "size": 1}
+    # ours: a decision can, knowingly
+    done = await decide(bench.writer, WIDGET, after, lambda draft: draft.spec.pop("note", None))
+    assert done.object.spec == {"size": 1}
+
+
+async def test_h36_many_update_managers_become_ancient_changes(bench):
+    made = await bench.other.create(widget(bench), field_manager="m0")
+    for n in range(1, 12):
+        made = await bench.merge(made, {"metadata": {"annotations": {f"a{n}": "x"}}}, manager=f"m{n}")
+    assert ("ancient-changes", "Update") in managers(made)
+    # our Apply entry is not among those that are merged
+    await apply(bench.writer, widget(bench, size=1), adopt=True)
+    for n in range(12, 24):
+        made = await bench.merge(made, {"metadata": {"annotations": {f"a{n}": "x"}}}, manager=f"m{n}")
+    assert (MANAGER, "Apply") in managers(made)
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body")
+async def test_h40_an_object_too_large_is_refused_and_ours_does_not_try_again(bench):
+    big = ConfigMap("c", bench.namespace, data={"a": "x" * 3_200_000})
+    with pytest.raises(ApiError) as refused:
+        await apply(bench.writer, big)
+    assert refused.value.code in (413, 422, 500)
+    assert bench.wire.writes == ["PATCH"]
+
+
+async def test_h41_an_apply_needs_a_manager_and_other_patches_take_the_user_agent(bench):
+    path = f"/api/v1/namespaces/{bench.namespace}/configmaps/c"
+    code, answer = await bench.raw("PATCH", path, ConfigMap("c", bench.namespace), "apply")
+    assert (code, answer["details"]["kind"]) == (422, "PatchOptions")
+    await bench.config_map("c", data={"x": "y"})
+    _, answer = await bench.raw("PATCH", path, {"data": {"a": "b"}}, "merge-patch")
+    assert ("raw", "Update") in managers(Object(answer))
+    code, _ = await bench.raw("PATCH", path, {"data": {"a": "c"}}, "merge-patch", force="true")
+    assert code == 422
+
+
+async def test_h42_managed_fields_in_a_payload_are_refused(bench):
+    body = ConfigMap("c", bench.namespace)
+    body["metadata"]["managedFields"] = [{"manager": "x", "operation": "Apply", "apiVersion": "v1"}]
+    with pytest.raises(BadRequest, match="managedFields must be nil"):
+        await bench.other.apply(body, field_manager="naive")
+    with pytest.raises(OnlyRead, match="managedFields"):
+        await apply(bench.writer, body)
+
+
+async def test_h44_status_and_main_are_different_owners(bench):
+    await bench.other.apply(widget(bench, size=1), field_manager="me")
+    body = WIDGET("w", bench.namespace, status={"phase": "x"})
+    await bench.other.apply(body, field_manager="me", subresource="status")
+    after = await bench.other.apply(widget(bench, size=2), field_manager="me")
+    assert after.status == {"phase": "x"}
+    assert {e.get("subresource") for e in after.metadata["managedFields"]} == {None, "status"}
+
+
+async def test_h45_a_write_to_scale_owns_replicas_of_its_parent(bench):
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await bench.other.apply(Deployment("d", bench.namespace, spec=spec), field_manager="deployer")
+    scale = {"spec": {"replicas": 3}}
+    await bench.other.patch(
+        Deployment, "d", bench.namespace, scale, type=PatchType.MERGE, subresource="scale", field_manager="hpa"
+    )
+    after = await bench.other.get(Deployment, "d", bench.namespace)
+    assert fields(after, "hpa", "Update")["f:spec"] == {"f:replicas": {}}
+    assert "f:replicas" not in fields(after, "deployer")["f:spec"]
+
+
+async def test_h29_carrying_a_read_value_forward_reverts_the_newer_one(bench):
+    """The hostname of the first incident: applied by force from a stale copy."""
+    made = await bench.other.apply(widget(bench, listeners=[{"name": "a"}]), field_manager="naive")
+    await bench.merge(made, {"spec": {"listeners": [{"name": "a", "hostname": "old"}]}})
+    await bench.merge(made, {"spec": {"listeners": [{"name": "a", "hostname": "new"}]}})
+    naive = await bench.other.apply(widget(bench, listeners=[{"name": "a", "hostname": "old"}]), field_manager="naive")
+    assert naive.spec["listeners"][0]["hostname"] == "old"
+    # ours names only what it owns, and what others put beside it stays
+    await bench.other.delete(WIDGET, "w", bench.namespace)
+    made = await apply(bench.writer, widget(bench, listeners=[{"name": "a"}]))
+    await bench.merge(made, {"spec": {"listeners": [{"name": "a", "hostname": "new"}]}})
+    after = await apply(bench.writer, widget(bench, listeners=[{"name": "a", "port": 1}]))
+    assert after.spec["listeners"] == [{"name": "a", "hostname": "new", "port": 1, "mode": "plain"}]
+
+
+async def test_h43_the_name_kubectl_is_special_and_refused_by_ours(bench):
+    """A server may let it override what last-applied lists, and rewrites that annotation."""
+    with pytest.raises(ValueError, match="kubectl"):
+        bench.writer.named("kubectl")
+
+
+async def test_h33_an_unforced_invalid_value_is_not_a_conflict(bench):
+    with pytest.raises((Invalid, ApiError)):
+        await bench.other.apply(widget(bench, size="text"), field_manager="naive", force=False)

@@ -1,0 +1,123 @@
+"""Hazards E: lists, schema, status and metadata. What the naive write does, and what ours does instead."""
+
+import pytest
+from workbench import WIDGET
+
+from fairlead.api.builtin import ConfigMap, Pod, RoleBinding, Service
+from fairlead.api.errors import ApiError, Invalid
+from fairlead.client.client import PatchType
+from fairlead.writes import Deleting, Immutable, apply, decide, finalizers
+
+
+def service(bench, *ports):
+    return Service("s", bench.namespace, spec={"ports": list(ports)})
+
+
+def pod(bench, *ports):
+    return Pod("p", bench.namespace, spec={"containers": [{"name": "c", "image": "i", "ports": list(ports)}]})
+
+
+async def test_h54_a_key_left_out_takes_its_default(bench):
+    first = await bench.other.apply(service(bench, {"port": 80}), field_manager="a")
+    again = await bench.other.apply(service(bench, {"port": 80, "protocol": "TCP"}), field_manager="a")
+    assert len(again.spec["ports"]) == 1
+    assert again.resource_version != first.resource_version, "the same item, one field more is owned"
+    # ours: both spellings settle
+    for payload in (service(bench, {"port": 80}), service(bench, {"port": 80, "protocol": "TCP"})):
+        await apply(bench.cached, payload, adopt=True)
+        bench.wire.forget()
+        await apply(bench.cached, payload)
+        assert bench.wire.sent == []
+
+
+async def test_h55_duplicate_keys_in_an_apply_are_a_bare_500_and_not_tried_again(bench):
+    with pytest.raises(ApiError, match="duplicate entries for key") as refused:
+        await apply(bench.writer, pod(bench, {"containerPort": 80}, {"containerPort": 80, "name": "x"}))
+    assert (refused.value.code, refused.value.reason) == (500, "")
+    assert bench.wire.writes == ["PATCH"]
+
+
+async def test_h56_an_unmarked_list_is_one_value(bench):
+    made = await bench.other.apply(WIDGET("w", bench.namespace, spec={"lines": ["a"]}), field_manager="a")
+    await bench.merge(made, {"spec": {"lines": ["a", "theirs"]}})
+    after = await bench.other.apply(WIDGET("w", bench.namespace, spec={"lines": ["a"]}), field_manager="a")
+    assert after.spec["lines"] == ["a"]
+    # ours, where others add lines: a decision
+
+    def add(draft):
+        if "mine" not in draft.spec["lines"]:
+            draft.spec["lines"].append("mine")
+
+    stale = after
+    await bench.merge(made, {"spec": {"lines": ["a", "theirs"]}})
+    assert (await decide(bench.writer, WIDGET, stale, add)).object.spec["lines"] == ["a", "theirs", "mine"]
+
+
+async def test_h57_an_unknown_field_in_an_apply_is_a_bare_500(bench):
+    with pytest.raises(ApiError, match="field not declared in schema") as refused:
+        await apply(bench.writer, WIDGET("w", bench.namespace, spec={"none": 1}))
+    assert (refused.value.code, refused.value.reason) == (500, "")
+    assert bench.wire.writes == ["PATCH"]
+
+
+async def test_h58_status_at_the_main_endpoint_is_dropped_and_ours_goes_to_its_own(bench):
+    widget = await bench.widget()
+    assert "status" not in await bench.merge(widget, {"status": {"phase": "x"}})
+    decided = await decide(bench.writer, WIDGET, widget, lambda draft: draft.status.update(phase="x"))
+    assert decided.object.status == {"phase": "x"}
+    naive = await bench.merge(widget, {"spec": {"size": 9}}, subresource="status")
+    assert naive.spec == {}
+
+
+async def test_h59_a_finalizer_on_a_deleting_object_is_refused_and_ours_does_not_ask(bench):
+    widget = await bench.merge(await bench.widget(), {"metadata": {"finalizers": ["a.b/held"]}})
+    deleting = await bench.other.delete(WIDGET, "w", bench.namespace)
+    with pytest.raises(Invalid, match="no new finalizers can be added"):
+        await bench.merge(widget, {"metadata": {"finalizers": ["a.b/held", "a.b/new"]}})
+    bench.wire.forget()
+    with pytest.raises(Deleting):
+        await finalizers.add(bench.writer, WIDGET, deleting, "a.b/new")
+    assert bench.wire.sent == []
+
+
+async def test_h60_an_immutable_field_is_refused_for_ever_and_ours_says_so_or_makes_anew(bench):
+    def binding(role):
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+        return RoleBinding("rb", bench.namespace, roleRef=ref)
+
+    old = await apply(bench.writer, binding("view"))
+    with pytest.raises(Invalid, match="cannot change roleRef"):
+        await bench.other.apply(binding("edit"), field_manager="naive")
+    with pytest.raises(Immutable):
+        await apply(bench.writer, binding("edit"))
+    assert (await apply(bench.writer, binding("edit"), recreate=True)).uid != old.uid
+
+
+async def test_h61_two_controllers_are_refused_and_duplicates_are_stored_once(bench):
+    def ref(uid, **more):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": uid, **more}
+
+    body = ConfigMap("c", bench.namespace)
+    body["metadata"]["ownerReferences"] = [ref("1", controller=True), ref("2", controller=True)]
+    with pytest.raises(Invalid, match="Only one reference can have Controller set to true"):
+        await bench.other.create(body)
+    body["metadata"]["ownerReferences"] = [ref("1"), ref("1")]
+    assert len((await bench.other.create(body)).metadata["ownerReferences"]) == 1
+
+
+async def test_h62_a_test_of_text_spelled_otherwise_than_go_does_fails_for_ever(bench):
+    made = await bench.config_map("c", data={"u": "x?a=1&b=2"})
+    path = f"/api/v1/namespaces/{bench.namespace}/configmaps/c"
+    headers = {"Content-Type": PatchType.JSON}
+    plain = b'[{"op":"test","path":"/data/u","value":"x?a=1&b=2"}]'
+    assert (await bench.transport.request("PATCH", path, headers=headers, body=plain)).status == 422
+    spelled = plain.replace(b"&", rb"\u0026")
+    assert (await bench.transport.request("PATCH", path, headers=headers, body=spelled)).status == 200
+    # ours
+
+    def read(draft):
+        draft.annotations["seen"] = draft["data"]["u"]
+
+    decided = await decide(bench.writer, ConfigMap, made, read)
+    assert decided.object.annotations == {"seen": "x?a=1&b=2"}
+    assert bench.wire.writes == ["PATCH"]

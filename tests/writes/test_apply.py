@@ -1,0 +1,361 @@
+"""Children: never a stranger's object, never a deleted one, never what was only read, nothing when nothing changes."""
+
+import asyncio
+import dataclasses
+
+import pytest
+from workbench import WIDGET
+
+from fairlead.api.builtin import ClusterRole, ConfigMap, Deployment, RoleBinding, Secret, Service
+from fairlead.api.errors import ApiError, NotFound
+from fairlead.writes import (
+    Foreign,
+    Gone,
+    Immutable,
+    OnlyRead,
+    Replaced,
+    Writer,
+    apply,
+    apply_all,
+    decide,
+)
+
+
+@pytest.fixture
+async def owner(bench):
+    return await bench.widget("owner", spec={"size": 1})
+
+
+def cm(text="hello", name="child", **fields):
+    return ConfigMap(name, data={"text": text}, **fields)
+
+
+async def test_a_first_apply_is_one_request_and_names_its_owner(bench, owner):
+    child = await apply(bench.writer, cm(), owner=owner)
+    assert child["data"] == {"text": "hello"}
+    assert child.namespace == owner.namespace
+    assert child.metadata["ownerReferences"][0]["uid"] == owner.uid
+    assert bench.wire.writes == ["PATCH"]
+    assert bench.wire.reads == []
+
+
+async def test_a_stranger_of_that_name_is_not_touched(bench, owner):
+    """Guard: create-or-refuse. A forced apply without it adopts silently."""
+    theirs = await bench.config_map("child", data={"text": "theirs"})
+    with pytest.raises(Foreign, match=r"has no controller.*adopt"):
+        await apply(bench.writer, cm(), owner=owner)
+    assert await bench.live(theirs) == theirs
+
+
+async def test_another_owners_child_is_not_touched_even_with_adopt(bench, owner):
+    other = await bench.widget("other")
+    theirs = await apply(Writer(bench.other, bench.world, "theirs"), cm("theirs"), owner=other)
+    with pytest.raises(Foreign, match="controlled by Widget other"):
+        await apply(bench.writer, cm(), owner=owner, adopt=True)
+    assert await bench.live(theirs) == theirs
+
+
+async def test_an_object_that_nobody_controls_can_be_adopted(bench, owner):
+    theirs = await bench.config_map("child", data={"text": "theirs", "more": "x"})
+    child = await apply(bench.writer, cm(), owner=owner, adopt=True)
+    assert child.uid == theirs.uid
+    assert child["data"] == {"text": "hello", "more": "x"}
+
+
+async def test_a_cached_stranger_is_looked_at_live_first(bench, owner):
+    """A view may still show the stranger that is gone."""
+    theirs = bench.view.put(ConfigMap, await bench.config_map("child"))
+    await bench.other.delete(ConfigMap, theirs.name, theirs.namespace)
+    assert (await apply(bench.cached, cm(), owner=owner))["data"] == {"text": "hello"}
+
+
+async def test_a_deleted_child_is_not_revived_by_who_saw_it(bench, owner):
+    """Guard: uid. The change was meant for the object that was there."""
+    child = await apply(bench.cached, cm(), owner=owner)
+    await bench.other.delete(ConfigMap, child.name, child.namespace)
+    with pytest.raises(Gone):
+        await apply(bench.cached, cm("changed"), owner=owner)
+    with pytest.raises(NotFound):
+        await bench.live(child)
+    assert (await apply(bench.cached, cm("changed"), owner=owner)).uid != child.uid
+
+
+async def test_a_child_made_anew_by_someone_is_not_taken_over(bench, owner):
+    """Guard: uid."""
+    child = await apply(bench.cached, cm(), owner=owner)
+    new = await bench.make_anew(child)
+    with pytest.raises(Replaced):
+        await apply(bench.cached, cm("changed"), owner=owner)
+    assert await bench.live(new) == new
+    with pytest.raises(Foreign):
+        await apply(bench.cached, cm("changed"), owner=owner)
+
+
+async def test_the_uid_is_remembered_without_a_view(bench, owner):
+    child = await apply(bench.writer, cm(), owner=owner)
+    bench.wire.forget()
+    await apply(bench.writer, cm("more"), owner=owner)
+    assert bench.wire.writes == ["PATCH"]
+    await bench.other.delete(ConfigMap, child.name, child.namespace)
+    with pytest.raises(Gone):
+        await apply(bench.writer, cm("most"), owner=owner)
+
+
+async def test_a_lost_answer_of_a_create_is_looked_up(bench, owner):
+    bench.wire.lost = 1
+    child = await apply(bench.writer, cm(), owner=owner)
+    assert child["data"] == {"text": "hello"}
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET"]
+
+
+async def test_a_lost_answer_of_a_change_is_looked_up(bench, owner):
+    await apply(bench.cached, cm(), owner=owner)
+    bench.wire.forget()
+    bench.wire.lost = 1
+    assert (await apply(bench.cached, cm("changed"), owner=owner))["data"] == {"text": "changed"}
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET"]
+
+
+async def test_fields_of_others_stay_and_fields_left_out_go(bench, owner):
+    child = await apply(bench.cached, cm(labels={"ours": "1"}), owner=owner)
+    foreign = {"metadata": {"labels": {"theirs": "1"}, "finalizers": ["a.b/c"]}, "data": {"theirs": "x"}}
+    bench.view.put(ConfigMap, await bench.merge(child, foreign))
+    child = await apply(bench.cached, cm("two"), owner=owner)
+    assert child["data"] == {"text": "two", "theirs": "x"}
+    assert child.labels == {"theirs": "1"}
+    assert child.finalizers == ["a.b/c"]
+
+
+async def test_a_field_that_another_took_is_taken_back(bench, owner):
+    child = await apply(bench.cached, cm(), owner=owner)
+    bench.view.put(ConfigMap, await bench.merge(child, {"data": {"text": "theirs"}}))
+    assert (await apply(bench.cached, cm(), owner=owner))["data"] == {"text": "hello"}
+
+
+async def test_cluster_scoped_children_of_a_namespaced_owner_are_known_by_their_entry(bench, owner):
+    role = ClusterRole(f"{bench.namespace}-role", rules=[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}])
+    made = await apply(bench.writer, role, owner=owner)
+    assert "ownerReferences" not in made.metadata
+    again = Writer(bench.client, bench.world, bench.writer.manager)
+    assert (await apply(again, role, owner=owner)).uid == made.uid
+    with pytest.raises(Foreign):
+        await apply(Writer(bench.client, bench.world, "someone"), role, owner=owner)
+    await bench.other.delete(ClusterRole, made.name)
+
+
+async def test_writes_to_one_object_go_one_after_another(bench, owner):
+    """Guard: turns. Unordered, the ten would meet each other's create and look."""
+    await asyncio.gather(*(apply(bench.cached, cm(str(n)), owner=owner) for n in range(10)))
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 10
+
+
+async def test_a_batch_is_tried_whole_and_says_what_failed(bench, owner):
+    await bench.config_map("b")
+    with pytest.raises(Foreign, match=r"ConfigMap .*/b"):
+        await apply_all(bench.writer, [cm(name="a"), cm(name="b"), cm(name="c")], owner=owner)
+    for name in "ac":
+        assert (await bench.other.get(ConfigMap, name, bench.namespace))["data"] == {"text": "hello"}
+
+
+async def test_what_a_server_gave_cannot_be_applied(bench, owner):
+    child = await apply(bench.writer, cm(), owner=owner)
+    for wrong in (
+        child,
+        {**cm(), "data": {"copy": child}},
+        {**cm(), "metadata": {"name": "child", "resourceVersion": "5"}},
+    ):
+        with pytest.raises(OnlyRead, match="from scratch"):
+            await apply(bench.writer, wrong, owner=owner)
+
+
+async def test_a_view_of_a_decision_cannot_be_applied(bench, owner):
+    kept = []
+
+    def keep(draft):
+        kept[:] = [draft.spec]
+
+    with pytest.raises(Exception, match="kept"):
+        await decide(bench.writer, WIDGET, owner, keep)
+    with pytest.raises(OnlyRead, match=r"data\.spec"):
+        await apply(bench.writer, {**cm(), "data": {"spec": kept[0]}}, owner=owner)
+
+
+async def test_an_unknown_field_is_an_error_and_sent_once(bench, owner):
+    with pytest.raises(ApiError, match="not declared in schema"):
+        await apply(bench.writer, {**cm(), "spec": {"no": "such"}}, owner=owner)
+    assert bench.wire.writes == ["PATCH"]
+
+
+# Immutable fields
+
+
+def binding(role):
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    return RoleBinding("rb", roleRef=ref, subjects=[{"kind": "ServiceAccount", "name": "a"}])
+
+
+async def test_an_immutable_field_is_an_error_that_names_the_remedy(bench, owner):
+    await apply(bench.writer, binding("view"), owner=owner)
+    with pytest.raises(Immutable, match=r"roleRef.*recreate=True"):
+        await apply(bench.writer, binding("edit"), owner=owner)
+
+
+async def test_an_immutable_field_is_changed_by_making_the_child_anew_where_allowed(bench, owner):
+    old = await apply(bench.writer, binding("view"), owner=owner)
+    new = await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
+    assert new["roleRef"]["name"] == "edit"
+    assert new.uid != old.uid
+
+
+async def test_immutable_by_a_rule_of_the_kind(bench, owner):
+    await apply(bench.writer, WIDGET("child", spec={"fixed": "a"}), owner=owner)
+    with pytest.raises(Immutable, match=r"spec\.fixed"):
+        await apply(bench.writer, WIDGET("child", spec={"fixed": "b"}), owner=owner)
+
+
+async def test_making_anew_waits_until_the_old_one_is_gone(bench, owner):
+    old = await apply(bench.writer, binding("view"), owner=owner)
+    await bench.merge(old, {"metadata": {"finalizers": ["a.b/c"]}})
+
+    async def let_go():  # goes after the refused change, the delete, and one look that finds it still there
+        live = await bench.live(old)
+        assert live.deleting
+        await bench.merge(old, {"metadata": {"finalizers": None}})
+
+    bench.wire.after_reads(3, let_go)
+    new = await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
+    assert new.uid != old.uid
+
+
+# Nothing is sent when nothing would change
+
+CONTAINER = {
+    "name": "c",
+    "image": "i",
+    "ports": [{"containerPort": 80}, {"containerPort": 81, "protocol": "UDP"}],
+    "env": [{"name": "B", "value": "1"}, {"name": "A", "value": "2"}],
+    "resources": {"requests": {"cpu": "1000m", "memory": "1024Mi"}},
+    "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+}
+POD = {"containers": [CONTAINER], "volumes": [{"name": "v", "emptyDir": {}}], "securityContext": {}}
+
+
+def deployment(**container):
+    pod = {**POD, "containers": [{**CONTAINER, **container}]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
+    return Deployment("d", spec={"selector": {"matchLabels": {"a": "b"}}, "template": template, "replicas": 2})
+
+
+PAYLOADS = {
+    "a config map": cm(labels={"x": "y"}),
+    "an empty map": ConfigMap("child", data={}),
+    "empty labels": cm(labels={}),
+    "nulls": ConfigMap("child", data={"text": "x", "none": None}, labels=None),
+    "text with marks": cm("a&b<c>\u2028ü"),
+    "a secret with stringData": Secret("child", stringData={"a": "b"}, data={"c": "ZA=="}),
+    "a deployment with quantities, defaulted keys and empty maps": deployment(),
+    "a service with defaulted protocol": Service("child", spec={"ports": [{"port": 80}, {"name": "b", "port": 81}]}),
+    "a widget with lists": WIDGET(
+        "child",
+        spec={
+            "listeners": [{"name": "b", "port": 1}, {"name": "a"}],
+            "tags": ["z", "y"],
+            "lines": ["2", "1"],
+            "free": {"a": [{"b": 1.5}], "e": {}},
+            "options": {"x": "y"},
+        },
+    ),
+    "a widget with empty lists": WIDGET("child", spec={"listeners": [], "tags": [], "lines": [], "size": 0}),
+}
+PAYLOADS["a service with defaulted protocol"]["spec"]["ports"][0]["name"] = "a"
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
+async def test_a_repeated_apply_sends_nothing_also_after_foreign_writes(bench, owner, payload):
+    child = await apply(bench.cached, payload, owner=owner)
+    bench.wire.forget()
+    await apply(bench.cached, payload, owner=owner)
+    kind = bench.kind_of(child)
+    bench.view.put(kind, await bench.merge(child, {"metadata": {"labels": {"theirs": "x"}}}))
+    await apply(bench.cached, payload, owner=owner)
+    await apply(bench.cached, payload, owner=owner)
+    assert bench.wire.sent == []
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
+async def test_after_a_restart_a_repeated_apply_costs_one_request_at_most(bench, owner, payload):
+    await apply(bench.cached, payload, owner=owner)
+    bench.wire.forget()
+    restarted = dataclasses.replace(bench.cached, memos={})
+    for _ in range(3):
+        await apply(restarted, payload, owner=owner)
+    normalised = {"a deployment with quantities, defaulted keys and empty maps"}
+    name = next(key for key, value in PAYLOADS.items() if value is payload)
+    assert len(bench.wire.sent) == (1 if name in normalised else 0)
+
+
+CHANGES = {
+    "a value": (cm("a"), cm("b")),
+    "a field more": (cm(), cm(labels={"x": "y"})),
+    "a field less": (cm(labels={"x": "y"}), cm()),
+    "an item more": (
+        WIDGET("child", spec={"listeners": [{"name": "a"}]}),
+        WIDGET("child", spec={"listeners": [{"name": "a"}, {"name": "b"}]}),
+    ),
+    "an item less": (
+        WIDGET("child", spec={"listeners": [{"name": "a"}, {"name": "b"}]}),
+        WIDGET("child", spec={"listeners": [{"name": "a"}]}),
+    ),
+    "the order of keyed items": (
+        WIDGET("child", spec={"listeners": [{"name": "a"}, {"name": "b"}]}),
+        WIDGET("child", spec={"listeners": [{"name": "b"}, {"name": "a"}]}),
+    ),
+    "the order of a set": (WIDGET("child", spec={"tags": ["a", "b"]}), WIDGET("child", spec={"tags": ["b", "a"]})),
+    "the order of a plain list": (
+        WIDGET("child", spec={"lines": ["a", "b"]}),
+        WIDGET("child", spec={"lines": ["b", "a"]}),
+    ),
+    "a field of an item less": (
+        WIDGET("child", spec={"listeners": [{"name": "a", "port": 1}]}),
+        WIDGET("child", spec={"listeners": [{"name": "a"}]}),
+    ),
+    "an empty list more": (WIDGET("child", spec={"size": 1}), WIDGET("child", spec={"size": 1, "listeners": []})),
+    "an empty map more": (WIDGET("child", spec={"size": 1}), WIDGET("child", spec={"size": 1, "options": {}})),
+    "an empty map less": (WIDGET("child", spec={"size": 1, "options": {}}), WIDGET("child", spec={"size": 1})),
+    "a quantity": (deployment(), deployment(resources={"requests": {"cpu": "2"}})),
+    "an explicit default": (
+        WIDGET("child", spec={"listeners": [{"name": "a"}]}),
+        WIDGET("child", spec={"listeners": [{"name": "a", "mode": "plain"}]}),
+    ),
+    "a key of a secret less": (
+        Secret("child", stringData={"a": "b", "c": "d"}),
+        Secret("child", stringData={"a": "b"}),
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("restart", [False, True], ids=["", "restarted"])
+async def test_a_changed_payload_is_sent_and_takes_effect(bench, owner, before, after, restart):
+    child = await apply(bench.cached, before, owner=owner)
+    bench.wire.forget()
+    writer = dataclasses.replace(bench.cached, memos={}) if restart else bench.cached
+    changed = await apply(writer, after, owner=owner)
+    assert bench.wire.writes == ["PATCH"]
+    assert changed.resource_version != child.resource_version
+    # what a fresh apply of the same payload gives is what the change gave
+    await bench.other.delete(bench.kind_of(child), child.name, child.namespace)
+    fresh = await apply(Writer(bench.other, bench.world, "ours"), after, owner=owner)
+    body = {key: value for key, value in fresh.items() if key not in ("metadata", "status")}
+    assert {key: changed[key] for key in body} == body
+
+
+async def test_a_steady_state_of_twenty_children_sends_nothing_and_one_change_sends_one(bench, owner):
+    children = [cm(str(n), name=f"child-{n}") for n in range(20)]
+    await apply_all(bench.cached, children, owner=owner)
+    bench.wire.forget()
+    await apply_all(bench.cached, children, owner=owner)
+    assert bench.wire.sent == []
+    children[7] = cm("changed", name="child-7")
+    await apply_all(bench.cached, children, owner=owner)
+    assert bench.wire.writes == ["PATCH"]
