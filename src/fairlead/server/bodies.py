@@ -133,26 +133,29 @@ def claim(value: Object, resource: Resource, body: bytes) -> Object:
             raise unrecognized(
                 resource, body, "Object 'apiVersion' is missing in '" + body.decode("utf-8", "replace") + "'"
             )
-    if api_version and api_version != resource.api_version:
-        version = api_version.rpartition("/")[2]
-        raise bad_request(mismatch(resource, api_version, version, kind or resource.kind))
-    if kind and kind != resource.kind and not resource.custom:
-        problem = (
-            f"converting (v1.{kind}) to ({resource.group.split('.')[0] or 'core'}.{resource.kind}): unknown conversion"
+        if api_version != resource.api_version:
+            raise bad_request(
+                f"the API version in the data ({api_version}) does not match the expected API version "
+                f"({resource.api_version})"
+            )
+        return value
+    if wrong := foreign(value, resource):
+        version = (api_version or resource.api_version).rpartition("/")[2]
+        raise bad_request(
+            f'{kind or resource.kind} in version "{version}" cannot be handled as a {resource.kind}: {wrong}'
         )
-        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {problem}')
     if api_version and kind:
         return value
     return {"apiVersion": resource.api_version, "kind": resource.kind, **value}
 
 
-def mismatch(resource: Resource, api_version: str, version: str, kind: str) -> str:
-    if resource.custom:
-        return (
-            f"the API version in the data ({api_version}) does not match the expected API version "
-            f"({resource.api_version})"
-        )
-    problem = (
-        f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
-    )
-    return f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {problem}'
+def foreign(value: Object, resource: Resource) -> str:
+    """Why an object that says what it is cannot be of this built-in kind; empty where it can."""
+    api_version, kind = value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind
+    if api_version != resource.api_version:
+        where = "pkg/api/legacyscheme/scheme.go:30"
+        return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
+    if kind != resource.kind:
+        internal = resource.group.split(".")[0] or "core"
+        return f"converting ({resource.version}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
+    return ""

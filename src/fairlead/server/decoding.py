@@ -29,8 +29,12 @@ def read(request: Request, resource: Resource, validation: str) -> Object:
 
 def patched(request: Request, resource: Resource, value: Any, validation: str, duplicates: list[str]) -> Object:
     """A patched document as an object of the kind. Refuses with 422 on the field `patch` what is not one."""
+    if not isinstance(value, dict):
+        raise _invalid_patch(value, "couldn't get version/kind; json parse error")
+    if not resource.custom and (wrong := bodies.foreign(value, resource)):
+        raise _invalid_patch(value, wrong)
     try:
-        obj, unknown = decoded(resource, value if isinstance(value, dict) else {})
+        obj, unknown = decoded(resource, value)
     except codec.DecodeError as error:
         raise _invalid_patch(value, error.message) from None
     problems = [*duplicates, *_problems(unknown, [])]

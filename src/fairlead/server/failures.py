@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead.server.causes import Cause
-from fairlead.server.registry.resource import Resource
+from fairlead.server.registry.resource import Object, Resource
 
 OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -119,7 +119,8 @@ def invalid_named(group: str, kind: str, name: str, causes: Sequence[Cause]) -> 
         details["name"] = name
     if group:
         details["group"] = group
-    details["kind"] = kind
+    if kind:
+        details["kind"] = kind
     if causes:
         details["causes"] = [as_cause(c) for c in causes]
     called = f"{kind}.{group}" if group else kind
@@ -129,8 +130,10 @@ def invalid_named(group: str, kind: str, name: str, causes: Sequence[Cause]) -> 
     return failure(422, "Invalid", text, details)
 
 
-def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> Failure:
-    return invalid_named(resource.group, resource.kind, name, causes)
+def invalid(resource: Resource, obj: Object, causes: Sequence[Cause]) -> Failure:
+    """The object is refused for these fields. It is called what it calls itself."""
+    group, _, _ = (obj.get("apiVersion") or resource.api_version).rpartition("/")
+    return invalid_named(group, obj.get("kind") or resource.kind, obj["metadata"].get("name") or "", causes)
 
 
 def rejected_patch(resource: Resource, name: str) -> Failure:

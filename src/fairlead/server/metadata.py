@@ -54,7 +54,7 @@ def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -
     found += _owner_references(metadata)
     found += _finalizers(metadata)
     if not generic and not resource.custom:
-        found += _standard_finalizers(metadata)
+        found += standard_finalizers(metadata)
     return found
 
 
@@ -75,7 +75,7 @@ def validate_update(new: Metadata, old: Metadata) -> list[Cause]:
         found.append(causes.invalid("metadata.resourceVersion", "", "must be specified for an update"))
     for key in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         value = new.get(key)
-        if (value or None) != (old.get(key) or None):
+        if value != old.get(key) and not (value in ("", None) and old.get(key) in ("", None)):
             found.append(causes.invalid(f"metadata.{key}", _empty(key) if value is None else value, IMMUTABLE))
     found += _labels(new)
     found += _annotations(new)
@@ -165,7 +165,8 @@ def _finalizers(metadata: Metadata) -> list[Cause]:
     return found
 
 
-def _standard_finalizers(metadata: Metadata) -> list[Cause]:
+def standard_finalizers(metadata: Metadata) -> list[Cause]:
+    """Finalizers of built-in kinds are qualified names, or one of the few that Kubernetes itself knows."""
     found: list[Cause] = []
     for index, finalizer in enumerate(metadata.get("finalizers") or []):
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
@@ -177,6 +178,17 @@ def _standard_finalizers(metadata: Metadata) -> list[Cause]:
                 )
             )
     return found
+
+
+_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+
+
+def wiped(obj: Object) -> Object:
+    """An object to be created without the metadata that only the server sets."""
+    given = obj.get("metadata") or {}
+    if not any(key in given for key in _SYSTEM):
+        return obj
+    return {**obj, "metadata": {k: v for k, v in given.items() if k not in _SYSTEM}}
 
 
 def for_create(obj: Object, *, namespace: str, uid: str, now: str) -> Object:

@@ -73,7 +73,7 @@ Updated = Callable[[Stored | None], Object]  # the object wanted, given the live
 
 def create(write: Write, obj: Object) -> Stored:
     """Store a new object. The answer of a dry run has no version and is not stored."""
-    obj = expect_namespace(obj, write)
+    obj = expect_namespace(metadata.wiped(obj), write)
     obj = dedup_owners(obj, write, DUPLICATE_OWNERS)
     _admit_create(write, obj)
     return _commit_create(write, _initialised(write.server.tracking.created(write, obj), write))
@@ -109,9 +109,9 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         resource.prepare_create(obj)
     name = given.get("name") or ""
     if found := server.rules.on_create(resource, obj):
-        raise invalid(resource, name, found)
+        raise invalid(resource, obj, found)
     if found := metadata.validate(given, resource, generic=True):
-        raise invalid(resource, name, found)
+        raise invalid(resource, obj, found)
     for text in server.rules.warnings(resource, obj, None):
         write.request.warn(text)
     if given.get("resourceVersion") not in (None, "", "0"):
@@ -177,7 +177,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     found += metadata.validate_update(obj["metadata"], old["metadata"])
     found += server.rules.on_update(resource, write.subresource, obj, old)
     if found:
-        raise invalid(resource, obj["metadata"].get("name") or "", found)
+        raise invalid(resource, obj, found)
     for text in server.rules.warnings(resource, obj, old):
         write.request.warn(text)
     obj = server.tracking.times_kept(write, obj, live)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.server import metadata
+from fairlead.server import causes, metadata
 from fairlead.server.causes import Cause
 from fairlead.server.encoding import exactly_equal
 from fairlead.server.failures import forbidden
@@ -21,10 +21,22 @@ def _at(obj: Object, path: str) -> Any:
     return value
 
 
+def _type_meta(resource: Resource, obj: Object) -> list[Cause]:
+    """A custom resource's kind and apiVersion are checked like any other field."""
+    wanted = {"kind": resource.kind, "apiVersion": resource.api_version}
+    return [
+        causes.invalid(key, obj.get(key) or "", f"must be {value}")
+        for key, value in wanted.items()
+        if obj.get(key) != value
+    ]
+
+
 class Rules:
     """Answers for every kind from its Resource; nothing here is per request."""
 
     def on_create(self, resource: Resource, obj: Object) -> list[Cause]:
+        if resource.custom and (wrong := _type_meta(resource, obj)):
+            return wrong
         found = metadata.validate(obj["metadata"], resource)
         if resource.custom:
             found += validation.validate(resource.schema, obj)
@@ -32,9 +44,12 @@ class Rules:
 
     def on_update(self, resource: Resource, subresource: str, obj: Object, old: Object) -> list[Cause]:
         """A kind's own validation, which looks at the metadata too: its errors are therefore reported twice."""
+        if resource.custom and (wrong := _type_meta(resource, obj)):
+            return wrong
         found = metadata.validate_update(obj["metadata"], old["metadata"])
         if resource.custom:
             return found + validation.validate(resource.schema, obj, old)
+        found += metadata.standard_finalizers(obj["metadata"])
         found += metadata.validate(obj["metadata"], resource)
         return found + (resource.validate(obj, old) if resource.validate and not subresource else [])
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _STATUS = FieldSet.of(path("status"))
 _SPEC = FieldSet.of(path("spec"))
+_ALL_BUT_STATUS = FieldSet.of(path("metadata"), path("spec"))
 
 
 class KindSchemas:
@@ -75,6 +76,8 @@ def with_managed(obj: Object, managed: ownership.Managed) -> Object:
 
 def reset_fields(resource: Resource, subresource: str) -> FieldSet | None:
     """What a write on this path never changes and so never owns."""
+    if subresource == "status" and resource.custom:
+        return _ALL_BUT_STATUS
     if subresource == "status":
         keeps = [path("metadata", key) for key in resource.status_keeps]
         return FieldSet.of(path("spec"), *keeps) if keeps else _SPEC

@@ -41,11 +41,12 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
     if kind == APPLY:
         stored, created = _applied(write)
     else:
-        evaluate, problems = EVALUATORS[kind](write)
+        evaluator = EVALUATORS[kind]
 
         def wanted(live: Stored | None) -> Object:
             if live is None:
                 raise not_found(resource, write.name)
+            evaluate, problems = evaluator(write)  # a malformed patch of a missing object is a 404
             return _checked(write, evaluate(live.object), problems)
 
         stored, created = pipeline.update(write, wanted)
