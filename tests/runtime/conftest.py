@@ -1,12 +1,17 @@
-"""The smallest server that a lease or an Event needs: named objects with versions, and a way to make it fail."""
+"""Where the runtime is tried: a lease or Event without a server, and an embedded server in virtual time."""
 
 import asyncio
 import itertools
 
 import pytest
 
+import fairlead as fl
 from fairlead.api.errors import ApiError
 from fairlead.api.objects import Object
+from fairlead.client.client import Client, PatchType
+from fairlead.runtime.definitions import install_missing
+from fairlead.server.app import Server
+from fairlead.testing import virtual
 
 
 def refusal(reason, code):
@@ -65,3 +70,45 @@ class OneObject:
 @pytest.fixture
 def server():
     return OneObject()
+
+
+class Bed:
+    """An embedded server in virtual time, with a kind of its own, and a client that plays everybody else."""
+
+    def __init__(self):
+        self.world = virtual.world()
+        self.server = Server(self.world)
+        self.client = Client(self.server.transport(), self.world, user_agent="somebody-else")
+
+    async def start(self):
+        await install_missing(self.client, [Thing, Other])
+        return self
+
+    async def make(self, name, kind=None, **fields):
+        return await self.client.create((kind or Thing)(name, "default", **({"spec": {}} | fields)))
+
+    async def thing(self, name):
+        return await self.client.get(Thing, name, "default")
+
+    async def edit(self, name, **fields):
+        return await self.client.patch(Thing, name, "default", fields, type=PatchType.MERGE)
+
+    def running(self, op, **options):
+        return op.running(self.server.transport(), self.world, **options)
+
+
+Thing = fl.kind("test.example.com/v1", "Thing")
+Other = fl.kind("test.example.com/v1", "Other")
+
+
+@pytest.fixture
+def virtually():
+    """Run a coroutine function, given a Bed, in virtual time."""
+
+    def run(test):
+        async def main():
+            return await test(await Bed().start())
+
+        return virtual.run(main())
+
+    return run

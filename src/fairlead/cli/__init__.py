@@ -6,6 +6,7 @@ from fairlead import __version__
 from fairlead.cli.shell import LazyGroup
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("fairlead.cli.run:run", "run an operator, on a cluster or with none"),
     "serve": ("fairlead.cli.serve:serve", "serve the Kubernetes API from memory"),
 }
 """Subcommand -> (where it is, its line in the help). In the order of the help."""

@@ -1,9 +1,9 @@
 """What all subcommands share: they load when they run, and what goes wrong is one line that names the remedy."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -41,18 +41,24 @@ class LazyGroup(click.Group):
                 formatter.write_dl(rows)
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **kwargs: Any) -> Any:
-        """Run, and leave with 0, with 2 and one line for what the user can put right, or with 130 after Ctrl-C."""
-        try:
-            code = super().main(args, prog_name="fairlead", standalone_mode=False, **kwargs)
-        except click.ClickException as error:
-            _complain(error)
-            code = error.exit_code
-        except UserError as error:
-            click.echo(f"fairlead: {printable(str(error))}", err=True)
-            code = 2
-        except (KeyboardInterrupt, click.Abort):
-            code = INTERRUPTED
-        sys.exit(code if isinstance(code, int) else 0)
+        """Run, and leave the process; see `leave_with`."""
+        run = super().main
+        leave_with(lambda: run(args, prog_name="fairlead", standalone_mode=False, **kwargs))
+
+
+def leave_with(run: Callable[[], Any]) -> NoReturn:
+    """Run a command and leave: with 0, with 2 and one line for what the user can put right, with 130 after Ctrl-C."""
+    try:
+        code = run()
+    except click.ClickException as error:
+        _complain(error)
+        code = error.exit_code
+    except UserError as error:
+        click.echo(f"fairlead: {printable(str(error))}", err=True)
+        code = 2
+    except (KeyboardInterrupt, click.Abort):
+        code = INTERRUPTED
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _complain(error: click.ClickException) -> None:

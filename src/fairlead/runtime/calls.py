@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import inspect
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
@@ -20,10 +21,10 @@ class Blocking:
     raises TimeoutError: a thread cannot be stopped, but it can be told.
     """
 
-    def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop, expired: threading.Event) -> None:
         self._inner = inner
         self._loop = loop
-        self._expired = False
+        self._expired = expired
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
@@ -31,19 +32,15 @@ class Blocking:
             return lambda *args, **named: self._wait(value(*args, **named))
         if callable(value):
             return lambda *args, **named: self._wait(_called(value, args, named))
-        # what has verbs of its own (ctx.live) is wrapped in turn; plain data is handed out as it is
-        module = type(value).__module__
-        return Blocking(value, self._loop) if module.startswith("fairlead.client") else value
+        # what has verbs of its own (ctx.live, ctx.unguarded) is wrapped in turn; plain data is handed out as it is
+        has_verbs = type(value).__module__.startswith(("fairlead.client", "fairlead.runtime"))
+        return Blocking(value, self._loop, self._expired) if has_verbs else value
 
     def _wait(self, coroutine: Any) -> Any:
-        if self._expired:
+        if self._expired.is_set():
             coroutine.close()
             raise TimeoutError("this call came after the function's time limit")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    def expire(self) -> None:
-        """From now on every call fails."""
-        self._expired = True
 
 
 async def _called(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -64,14 +61,15 @@ async def call(function: Callable[..., Any], *args: Any, timeout: float | None, 
             raise _timed_out(function, timeout) if limit.expired() else error from error
     loop = asyncio.get_running_loop()
     *others, context = args
-    blocking = Blocking(context, loop)
+    expired = threading.Event()
+    blocking = Blocking(context, loop, expired)
     work = loop.run_in_executor(threads, partial(contextvars.copy_context().run, function, *others, blocking))
     try:
         async with asyncio.timeout(timeout) as limit:
             return await asyncio.shield(work)
     except (TimeoutError, asyncio.CancelledError) as error:
         if not work.done():
-            blocking.expire()
+            expired.set()
             await asyncio.wait([work])
             work.exception()  # it was told; what it said then is not news
         raise _timed_out(function, timeout) if limit.expired() else error from error

@@ -1,6 +1,9 @@
 """Metrics under the names that controller-runtime's dashboards know, plus what only we can count."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.registry import Collector
 
 # controller-runtime's own buckets, so that quantiles compare
 _SECONDS = (
@@ -10,11 +13,13 @@ _SECONDS = (
 _QUEUE_SECONDS = tuple(10.0**power for power in range(-8, 4))
 
 
-class Metrics:
+class Metrics(Collector):
     """The metrics of one run of an operator, in a registry of its own: nothing is global."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        self._measures: list[Callable[[], None]] = []
+        registry.register(self)  # first, so that what is measured now is set before it is told
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(name, text, labels, registry=registry)
@@ -56,9 +61,19 @@ class Metrics:
             "fairlead_unchanged_writes_total", "Writes not sent: nothing would change", "controller"
         )
         self.unknown = counter("fairlead_unknown_outcomes_total", "Writes whose answer was lost", "controller")
-        self.staleness = gauge("fairlead_cache_staleness_seconds", "Seconds since a watch last heard anything", "kind")
+        self.staleness = gauge("fairlead_cache_staleness_seconds", "Seconds since a watch last heard anything", "scope")
         self.lag = gauge("fairlead_loop_lag_seconds", "How late the event loop ran its last heartbeat")
         self.blocked = counter("fairlead_loop_blocked_total", "Times that something blocked the event loop")
+
+    def measure(self, now: Callable[[], None]) -> None:
+        """Call this before each scrape: it sets what is a state and not an event."""
+        self._measures.append(now)
+
+    def collect(self) -> Iterable[Metric]:
+        """For the registry: nothing of its own."""
+        for measure in self._measures:
+            measure()
+        return ()
 
     def text(self) -> bytes:
         """All of them in Prometheus' text form."""

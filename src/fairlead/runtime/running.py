@@ -118,6 +118,7 @@ class Running:
             queue.limit(one.concurrency, one.name)
             metrics.max_workers.labels(one.name).set(one.concurrency)
         self._lag = LagWatch(world, seen=metrics.lag.set) if isinstance(world.clock, SystemClock) else None
+        metrics.measure(self._measure)
         self._sources = contextlib.AsyncExitStack()
         self._stack = contextlib.AsyncExitStack()
 
@@ -237,6 +238,18 @@ class Running:
     def unready(self) -> dict[str, str]:
         """What is missing, for a readiness probe: watches that were not fed yet, or not for too long."""
         return {**self.problems(), **self._local.problems()}
+
+    def _measure(self) -> None:
+        metrics, queue = self.metrics, self.parts.queue
+        held: dict[str, list[float]] = {name: [] for name in self._reconcilers}
+        for key, seconds in queue.out().items():
+            held[key.controller].append(seconds)
+        for name, seconds_held in held.items():
+            metrics.depth.labels(name, name, "").set(queue.depth(name))
+            metrics.unfinished.labels(name, name).set(sum(seconds_held))
+            metrics.longest.labels(name, name).set(max(seconds_held, default=0.0))
+        for scope, age in self._local.staleness().items():
+            metrics.staleness.labels(scope).set(age)
 
     # Stopping
 

@@ -1,0 +1,80 @@
+"""The embedded server beside an operator: in this process, and open to kubectl from another terminal."""
+
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairlead.api.errors import ApiError, UserError
+from fairlead.api.kinds import Kind, kind
+from fairlead.api.objects import Object
+from fairlead.api.world import World
+from fairlead.cli.serve import kubeconfig_text, write_private
+from fairlead.client.client import Client
+from fairlead.client.transport import Transport
+from fairlead.runtime.definitions import install_missing
+
+log = logging.getLogger("fairlead.embedded")
+
+# Others in a file may need these to be there.
+_FIRST = ("CustomResourceDefinition", "Namespace")
+
+
+@asynccontextmanager
+async def embedded(world: World) -> AsyncIterator[Transport]:
+    """A server with nothing in it yet. Says how to reach it, and forgets everything at the end."""
+    from fairlead.server.app import Server
+
+    token = f"{world.random.getrandbits(128):032x}"
+    server = Server(world, tokens=[token])
+    listening = await server.listen()
+    try:
+        with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+            path = Path(folder) / "kubeconfig"
+            write_private(path, kubeconfig_text(listening.url, token, listening.ca))
+            log.info("embedded server at %s; in another terminal: export KUBECONFIG=%s", listening.url, path)
+            yield server.transport(token)
+    finally:
+        await listening.close()
+
+
+async def prepare(transport: Transport, world: World, kinds: Iterable[Kind], files: Sequence[Path]) -> None:
+    """Make the server ready for an operator: the files' definitions, the kinds still missing, the files' objects."""
+    client = Client(transport, world, user_agent="fairlead-run")
+    objects = [obj for path in files for obj in read(path)]
+    for obj in [obj for obj in objects if obj.kind in _FIRST]:
+        await _apply(client, obj)
+    for missing in await install_missing(client, kinds):
+        log.info("%s was not known: defined it with a schema that allows everything", missing)
+    for obj in [obj for obj in objects if obj.kind not in _FIRST]:
+        await _apply(client, obj)
+
+
+def read(path: Path) -> list[Object]:
+    """The objects in a YAML or JSON file."""
+    try:
+        documents = [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+    objects: list[Object] = []
+    for document in documents:
+        if not isinstance(document, dict) or not document.get("apiVersion") or not document.get("kind"):
+            raise UserError(f"{path} holds something that is no object: each document needs apiVersion and kind")
+        items: Any = document.get("items") if str(document["kind"]).endswith("List") else [document]
+        objects += [Object(item) for item in items or ()]
+    return objects
+
+
+async def _apply(client: Client, obj: Object) -> None:
+    try:
+        resolved = await client.resolve(kind(obj.api_version, obj.kind))
+        if resolved.namespaced and not obj.namespace:
+            obj = Object(obj | {"metadata": {**obj.metadata, "namespace": "default"}})
+        await client.apply(obj, field_manager="fairlead-run")
+        log.info("applied %s %s", obj.kind, obj.name)
+    except ApiError as error:
+        raise UserError(f"cannot apply {obj.kind} {obj.name}: {error}") from error

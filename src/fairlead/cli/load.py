@@ -1,0 +1,96 @@
+"""Finding the operator in a file, a module or a directory."""
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from fairlead.api.errors import UserError
+from fairlead.runtime.operator import Operator
+
+
+class NoOperator(UserError):
+    """What was named holds no operator, or cannot be loaded. One line, with the remedy."""
+
+
+def load(target: str) -> Operator:
+    """The one Operator that the target defines: `greeter.py`, `package.module`, or a directory with `operator.py`."""
+    found = {id(value): value for value in vars(_module(target)).values() if isinstance(value, Operator)}
+    if not found:
+        raise NoOperator(f"{target} defines no operator: it needs a line such as op = fairlead.Operator('greeter')")
+    if len(found) > 1:
+        names = ", ".join(sorted(op.name for op in found.values()))
+        raise NoOperator(f"{target} defines several operators ({names}): give each a file of its own")
+    return next(iter(found.values()))
+
+
+def forget(target: str) -> None:
+    """Drop what was loaded from beside the target, so that it is loaded anew."""
+    home = folder(target)
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name != "__main__" and file and home is not None and Path(file).resolve().is_relative_to(home):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def folder(target: str) -> Path | None:
+    """The directory that the target's own code is in."""
+    path = Path(target)
+    if path.is_dir():
+        return path.resolve()
+    if path.is_file():
+        return path.resolve().parent
+    module = sys.modules.get(target)
+    return Path(module.__file__).resolve().parent if module is not None and module.__file__ else None
+
+
+def _module(target: str) -> ModuleType:
+    path = Path(target)
+    if path.is_dir():
+        path = path / "operator.py"
+        if not path.is_file():
+            raise NoOperator(f"{target} has no operator.py: name the file that defines the operator")
+    try:
+        if path.is_file():
+            return _from_file(path.resolve())
+        if path.suffix == ".py" or "/" in target:
+            raise NoOperator(f"there is no file {target}")
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(target)
+    except NoOperator:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name and (target == error.name or target.startswith(f"{error.name}.")):
+            raise NoOperator(f"there is no file and no module {target}") from error
+        raise NoOperator(f"{target} needs the module {error.name}: install it beside fairlead") from error
+    except Exception as error:
+        raise NoOperator(f"{target} cannot be loaded: {_where(error)}{type(error).__name__}: {error}") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    # A file in a package is loaded as a part of it, so that its relative imports work.
+    names, home = [path.stem], path.parent
+    while (home / "__init__.py").is_file():
+        names.insert(0, home.name)
+        home = home.parent
+    if str(home) not in sys.path:
+        sys.path.insert(0, str(home))
+    if len(names) > 1:
+        return importlib.import_module(".".join(names))
+    name = f"fairlead_run_{path.stem}"  # a name of its own: operator.py must not shadow Python's
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _where(error: Exception) -> str:
+    if isinstance(error, SyntaxError):
+        return ""  # says it itself
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""

@@ -1,0 +1,261 @@
+"""`fairlead run`: an operator against the current cluster, or with none at all."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairlead.api.errors import UserError
+from fairlead.api.world import World
+from fairlead.cli.load import NoOperator, folder, forget, load
+from fairlead.client.transport import Transport
+from fairlead.runtime import logs
+from fairlead.runtime.health import address
+from fairlead.runtime.leases import LeaseLost
+from fairlead.runtime.operator import Operator
+
+log = logging.getLogger("fairlead.run")
+
+# An object that still fails at its fifth look fails for a reason.
+TRIES = 5
+# How often --dev looks for changed files: at once for a person, nothing for a disk.
+LOOK = 0.3
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server to run on: how to get there, where leases go, what is meant when no namespace is named."""
+
+    transport: Transport
+    name: str
+    namespaces: tuple[str, ...]
+    lease_namespace: str | None
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    for option in reversed([
+        click.option("-n", "--namespace", "namespaces", multiple=True, help="Look here only (repeat for more). "
+                     "Default: the context's namespace; everywhere with --embedded."),
+        click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace."),
+        click.option("--kubeconfig", type=file, help="Default: $KUBECONFIG, the pod's own, ~/.kube/config."),
+        click.option("--context", "context_name", help="The kubeconfig's context to use."),
+        click.option("--embedded", is_flag=True, help="Start an API server in this process: no cluster needed."),
+        click.option("--apply", "files", multiple=True, type=file, help="With --embedded: apply these first."),
+        click.option("--dev", is_flag=True, help="Start the operator anew when its files change."),
+        click.option("--once", is_flag=True, help="Reconcile until quiet, then leave: 0, or 1 with what failed."),
+        click.option("--dry-run", is_flag=True, help="The server checks each write and stores none."),
+        click.option("--leader-elect/--no-leader-elect", "elect", default=None, help="Work only while holding the "
+                     "lease. Default: inside a cluster."),
+        click.option("--health", metavar="[HOST:]PORT", help="Serve /healthz, /readyz and /metrics; on loopback "
+                     "unless a host is named."),
+        click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
+        click.option("-v", "--verbose", is_flag=True, help="Log more."),
+    ]):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("target", metavar="FILE|MODULE|DIRECTORY")
+@_options
+def run(target: str, **options: Any) -> None:
+    """Run the operator that a file, a module or a directory (its operator.py) defines.
+
+    \b
+    fairlead run greeter.py                  on the current kube context
+    fairlead run greeter.py --embedded       with no cluster at all
+    """
+    _main(lambda: load(target), target, **options)
+
+
+def main_of(operator: Operator) -> None:
+    """`operator.main()`: the same, from the file itself."""
+    from fairlead.cli.shell import leave_with
+
+    file = getattr(sys.modules["__main__"], "__file__", None) or operator.name
+
+    @click.command(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "FAIRLEAD_RUN"})
+    @_options
+    def main(**options: Any) -> None:
+        find = (lambda: load(file)) if options["dev"] else (lambda: operator)
+        _main(find, file, **options)
+
+    main.help = f"Run the operator {operator.name}."
+    leave_with(lambda: main.main(prog_name=Path(file).name, standalone_mode=False))
+
+
+def _main(find: Callable[[], Operator], target: str, *, log_format: str, verbose: bool, **options: Any) -> None:
+    for first, second in (("all_namespaces", "namespaces"), ("embedded", "kubeconfig"), ("embedded", "context_name"),
+                          ("dev", "once")):  # fmt: skip
+        if options[first] and options[second]:
+            names = [name.removesuffix("s").removesuffix("_name").replace("_", "-") for name in (first, second)]
+            raise click.UsageError(f"--{names[0]} and --{names[1]} exclude each other")
+    if options["files"] and not options["embedded"]:
+        raise click.UsageError("--apply is for --embedded; on a cluster use: kubectl apply -f")
+    if options["health"]:
+        try:
+            address(options["health"])
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+    world = World()
+    logs.configure(world, form=log_format, level=logging.DEBUG if verbose else logging.INFO)
+    try:
+        code = asyncio.run(_until_told(_run(find, target, world, **options)))
+    except LeaseLost as error:
+        raise click.ClickException(f"{error}: start it again") from None
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+async def _until_told(work: Any) -> int:
+    """Run it; SIGTERM ends it gracefully and is no failure."""
+    task = asyncio.ensure_future(work)
+    told = asyncio.Event()
+
+    def tell() -> None:
+        told.set()
+        task.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, tell)
+    try:
+        return int(await task)
+    except asyncio.CancelledError:
+        if told.is_set():
+            return 0
+        raise
+
+
+async def _run(
+    find: Callable[[], Operator],
+    target: str,
+    world: World,
+    *,
+    embedded: bool,
+    files: tuple[Path, ...],
+    dev: bool,
+    once: bool,
+    dry_run: bool,
+    health: str | None,
+    **where: Any,
+) -> int:
+    operator = find()
+    async with _place(world, operator, embedded=embedded, **where) as place:
+        if embedded:
+            from fairlead.cli.embedded import prepare
+
+            await prepare(place.transport, world, _kinds(operator), files)
+        options: dict[str, Any] = {
+            "namespaces": place.namespaces,
+            "lease_namespace": place.lease_namespace,
+            "health": health,
+            "dry_run": dry_run,
+        }
+        try:
+            if once:
+                return await _once(operator, place, world, **options)
+            while True:
+                log.info("%s on %s, in %s", operator.name, place.name, ", ".join(place.namespaces) or "all namespaces")
+                if not dev:
+                    await operator.run(place.transport, world, **options)
+                operator = await _until_changed(operator, find, target, place, world, options)
+        except OSError as error:
+            raise UserError(f"cannot work on {place.name}: {error}") from error
+
+
+def _kinds(operator: Operator) -> list[Any]:
+    kinds = {}
+    for one in operator.controllers.values():
+        for kind in (one.kind, *one.owns, *one.watches):
+            kinds[kind.key] = kind
+    return list(kinds.values())
+
+
+@contextlib.asynccontextmanager
+async def _place(
+    world: World,
+    operator: Operator,
+    *,
+    embedded: bool,
+    namespaces: tuple[str, ...],
+    all_namespaces: bool,
+    kubeconfig: Path | None,
+    context_name: str | None,
+    elect: bool | None,
+) -> AsyncIterator[Place]:
+    if embedded:
+        from fairlead.cli.embedded import embedded as serve
+
+        async with serve(world) as transport:
+            yield Place(transport, "the embedded server", namespaces, "default" if elect else None)
+        return
+    from fairlead.client.http import HttpTransport
+    from fairlead.client.locate import locate
+
+    access = locate(world, path=kubeconfig, context=context_name)
+    leads = elect if elect is not None else access.name == "in-cluster"
+    over_http = HttpTransport(access.cluster, access.credentials)
+    try:
+        yield Place(
+            over_http,
+            access.name,
+            () if all_namespaces else namespaces or (access.namespace,),
+            access.namespace if leads else None,
+        )
+    finally:
+        await over_http.close()
+
+
+async def _once(operator: Operator, place: Place, world: World, **options: Any) -> int:
+    async with operator.running(place.transport, world, tries=TRIES, **options) as running:
+        await running.quiet()
+        failures = running.failures
+    for key, error in failures.items():
+        log.error("%s: %s", key, error)
+    return 1 if failures else 0
+
+
+async def _until_changed(
+    operator: Operator, find: Callable[[], Operator], target: str, place: Place, world: World, options: dict[str, Any]
+) -> Operator:
+    """Run it until a file beside it changes, and answer what is there then."""
+    home = folder(target)
+    async with operator.running(place.transport, world, **options) as running:
+        waiting, changing = asyncio.ensure_future(running.wait()), asyncio.ensure_future(_changed(home))
+        try:
+            await asyncio.wait([waiting, changing], return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                waiting.result()
+        finally:
+            waiting.cancel()
+            changing.cancel()
+    while True:
+        forget(target)
+        try:
+            return find()
+        except NoOperator as error:
+            log.error("%s; waiting for the next change", error)
+            await _changed(home)
+
+
+async def _changed(home: Path | None) -> None:
+    before = now = _stamps(home)
+    while now == before:
+        await asyncio.sleep(LOOK)
+        now = _stamps(home)
+
+
+def _stamps(home: Path | None) -> dict[Path, int]:
+    """When each Python file there was last changed."""
+    stamps = {}
+    for path in home.rglob("*.py") if home is not None else ():
+        with contextlib.suppress(OSError):
+            stamps[path] = path.stat().st_mtime_ns
+    return stamps

@@ -1,0 +1,338 @@
+"""How an operator starts, runs and stops."""
+
+import asyncio
+import threading
+
+import pytest
+
+import fairlead as fl
+from fairlead.api.errors import ApiError
+
+Thing = fl.kind("test.example.com/v1", "Thing")
+
+
+def operator(function=None, name="tester", **options):
+    op = fl.Operator(name)
+    if function is not None:
+        op.reconcile(Thing, **options)(function)
+    return op
+
+
+def test_leaving_waits_for_what_is_under_way_and_starts_nothing_new(virtually):
+    async def test(bed):
+        started, ended = [], []
+
+        async def reconcile(obj, ctx):
+            started.append(obj.name)
+            await asyncio.sleep(10)
+            ctx.status(phase="Done")
+            ended.append(obj.name)
+
+        for name in "abc":
+            await bed.make(name)
+        async with bed.running(operator(reconcile, concurrency=1)) as running:
+            await asyncio.sleep(5)
+            del running
+        assert (len(started), len(ended)) == (1, 1)
+        assert (await bed.thing(ended[0])).status["phase"] == "Done"  # it could still write
+
+    virtually(test)
+
+
+def test_leaving_does_not_wait_for_ever(virtually):
+    async def test(bed):
+        cancelled = []
+
+        async def reconcile(obj, ctx):
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                cancelled.append(obj.name)
+                raise
+
+        await bed.make("thing")
+        async with bed.running(operator(reconcile, timeout=7200)):
+            await asyncio.sleep(1)
+            before = bed.world.clock.monotonic()
+        assert cancelled == ["thing"]
+        assert 20 <= bed.world.clock.monotonic() - before <= 30
+
+    virtually(test)
+
+
+def test_cancelling_run_is_a_graceful_end(virtually):
+    async def test(bed):
+        ended = []
+
+        async def reconcile(obj, ctx):
+            await asyncio.sleep(3)
+            ended.append(obj.name)
+
+        await bed.make("thing")
+        op = operator(reconcile)
+        run = asyncio.create_task(op.run(bed.server.transport(), bed.world))
+        await asyncio.sleep(1)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert ended == ["thing"]
+        assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+    virtually(test)
+
+
+def test_hooks_bracket_the_run_and_carry_resources(virtually):
+    async def test(bed):
+        log = []
+
+        async def reconcile(obj, ctx):
+            log.append(("reconcile", ctx.resources["admin"]))
+
+        op = operator(reconcile)
+
+        @op.startup
+        async def connect(resources):
+            log.append(("startup", dict(resources)))
+            resources["admin"] = "a client"
+
+        @op.shutdown
+        def leave(resources):
+            log.append(("shutdown", resources["admin"]))
+
+        await bed.make("thing")
+        async with bed.running(op, resources={"url": "http://x"}) as running:
+            await running.quiet()
+        assert log[0] == ("startup", {"url": "http://x"})
+        assert ("reconcile", "a client") in log
+        assert log[-1] == ("shutdown", "a client")
+
+    virtually(test)
+
+
+def test_a_start_up_that_fails_is_raised_after_the_shutdown_hooks(virtually):
+    async def test(bed):
+        log = []
+        op = operator()
+        op.startup(lambda resources: 1 / 0)
+        op.shutdown(lambda resources: log.append("shutdown"))
+        with pytest.raises(ZeroDivisionError):
+            async with bed.running(op):
+                pass
+        assert log == ["shutdown"]
+
+    virtually(test)
+
+
+def test_timers_tick_and_survive_their_failures(virtually, caplog):
+    async def test(bed):
+        ticks = []
+        op = operator()
+
+        @op.timer(60)
+        async def sweep(view):
+            ticks.append(bed.world.clock.monotonic())
+            if len(ticks) == 1:
+                raise ValueError("not yet")
+
+        async with bed.running(op):
+            await asyncio.sleep(601)
+        assert len(ticks) == 10
+
+    virtually(test)
+    assert "timer sweep failed" in caplog.text
+
+
+def test_a_sync_function_runs_in_a_thread_and_uses_the_same_context(virtually):
+    async def test(bed):
+        threads = []
+
+        def reconcile(obj, ctx):
+            threads.append(threading.current_thread() is threading.main_thread())
+            assert ctx.get(Thing, obj.name).uid == obj.uid
+            assert ctx.live.get(Thing, obj.name).uid == obj.uid
+            ctx.decide(lambda draft: draft.spec.__setitem__("seen", True))
+            ctx.status(phase="Done")
+
+        await bed.make("thing")
+        async with bed.running(operator(reconcile)) as running:
+            await running.quiet()
+        assert threads[0] is False
+        thing = await bed.thing("thing")
+        assert (thing.spec["seen"], thing.status["phase"], thing.is_true("Ready")) == (True, "Done", True)
+
+    virtually(test)
+
+
+async def test_a_sync_function_that_is_too_slow_holds_its_key_until_it_ends():
+    from fairlead.runtime.calls import TimedOut, call
+
+    release, ended = threading.Event(), []
+
+    def slow(obj, ctx):
+        release.wait(10)
+        with pytest.raises(TimeoutError):
+            ctx.get("anything")
+        ended.append(obj)
+
+    class Ctx:
+        def get(self, what): ...
+
+    asyncio.get_running_loop().call_later(0.1, release.set)
+    with pytest.raises(TimedOut, match="timeout="):
+        await call(slow, "thing", Ctx(), timeout=0.01, threads=None)
+    assert ended == ["thing"]
+
+
+def test_a_pass_that_takes_too_long_is_cancelled_and_told(virtually):
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            await asyncio.sleep(3600)
+
+        await bed.make("thing")
+        async with bed.running(operator(reconcile, timeout=30)) as running:
+            await asyncio.sleep(31)
+            ready = (await bed.thing("thing")).condition("Ready")
+            assert ready["reason"] == "TimedOut"
+            value = running.metrics.registry.get_sample_value
+            assert value("controller_runtime_reconcile_timeouts_total", {"controller": "reconcile"}) == 1
+
+    virtually(test)
+
+
+def test_dry_run_stores_nothing(virtually):
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            ctx.status(phase="Done")
+            await ctx.decide(lambda draft: draft.spec.__setitem__("seen", True))
+
+        op = operator(reconcile)
+        op.cleanup(Thing)(reconcile)
+        await bed.make("thing")
+        before = (await bed.thing("thing")).resource_version
+        async with bed.running(op, dry_run=True) as running:
+            await running.quiet()
+            assert running.failures == {}
+        assert (await bed.thing("thing")).resource_version == before
+
+    virtually(test)
+
+
+def test_with_tries_a_run_gets_quiet_and_tells_what_failed(virtually):
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            if obj.name == "bad":
+                raise ValueError("no such colour")
+
+        await bed.make("bad")
+        await bed.make("good")
+        async with bed.running(operator(reconcile), tries=5) as running:
+            await running.quiet()
+            assert {str(key): text for key, text in running.failures.items()} == {
+                "reconcile default/bad": "no such colour"
+            }
+
+    virtually(test)
+
+
+def test_only_the_named_namespaces_are_looked_at(virtually):
+    async def test(bed):
+        seen = []
+
+        async def reconcile(obj, ctx):
+            seen.append(obj.namespace)
+
+        await bed.client.create(fl.Namespace("other"))
+        await bed.make("here")
+        await bed.client.create(Thing("there", "other", spec={}))
+        async with bed.running(operator(reconcile), namespaces=["other"]) as running:
+            await running.quiet()
+        assert set(seen) == {"other"}
+
+    virtually(test)
+
+
+def test_it_is_ready_once_every_watch_has_been_fed_and_tells_what_is_missing(virtually):
+    async def test(bed):
+        unserved = fl.kind("test.example.com/v1", "Unserved")
+
+        async def reconcile(obj, ctx): ...
+
+        async with bed.running(operator(reconcile, watches={unserved: None})) as running:
+            await asyncio.sleep(5)
+            assert list(running.unready()) == ["Unserved.v1.test.example.com"]
+            assert "CustomResourceDefinition" in running.unready()["Unserved.v1.test.example.com"]
+            assert running.problems() == {}  # nothing that a restart would help
+            from fairlead.runtime.definitions import install_missing
+
+            await install_missing(bed.client, [unserved])
+            await asyncio.sleep(31)
+            assert running.unready() == {}
+
+    virtually(test)
+
+
+def test_metrics_have_the_names_that_dashboards_know(virtually):
+    async def test(bed):
+        async def reconcile(obj, ctx): ...
+
+        await bed.make("thing")
+        async with bed.running(operator(reconcile)) as running:
+            await running.quiet()
+            text = running.metrics.text().decode()
+        for line in (
+            'controller_runtime_reconcile_total{controller="reconcile",result="success"} 2.0',
+            'controller_runtime_max_concurrent_reconciles{controller="reconcile"} 32.0',
+            'workqueue_depth{controller="reconcile",name="reconcile",priority=""} 0.0',
+            'workqueue_adds_total{controller="reconcile",name="reconcile"} 2.0',
+            'rest_client_requests_total{code="200",host="",method="PATCH"} 1.0',
+            'fairlead_cache_staleness_seconds{scope="Thing.v1.test.example.com"}',
+        ):
+            assert line in text
+
+    virtually(test)
+
+
+def test_a_429_lowers_how_many_run_at_once_and_time_raises_it_again():
+    from fairlead.runtime.pace import Pace
+    from fairlead.testing import virtual
+
+    async def test():
+        limits = []
+        pace = Pace(32, virtual.world(), limits.append)
+        for _ in range(100):
+            pace.observe("429")  # one burst
+        await asyncio.sleep(1)
+        pace.observe("429")
+        assert limits == [16, 8]
+        for _ in range(30):
+            await asyncio.sleep(1)
+            pace.observe("200")
+        assert limits[-1] == pace.allowed == 32
+
+    virtual.run(test())
+
+
+def test_an_operators_name_is_checked_where_it_is_given():
+    with pytest.raises(ValueError, match="lower-case"):
+        fl.Operator("My Operator")
+
+
+def test_a_kind_is_reconciled_once():
+    op = operator(lambda obj, ctx: None)
+    with pytest.raises(ValueError, match="already"):
+        op.reconcile(Thing)(lambda obj, ctx: None)
+
+
+def test_an_api_error_is_told_by_its_reason(virtually, caplog):
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            raise ApiError.of({"reason": "Forbidden", "code": 403, "message": "may not create pods"})
+
+        await bed.make("thing")
+        async with bed.running(operator(reconcile)):
+            await asyncio.sleep(1)
+        ready = (await bed.thing("thing")).condition("Ready")
+        assert (ready["reason"], ready["message"]) == ("Forbidden", "may not create pods")
+
+    virtually(test)
+    assert "Traceback" not in caplog.text
