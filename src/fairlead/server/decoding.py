@@ -47,9 +47,12 @@ def patched(request: Request, resource: Resource, value: Any, validation: str, d
 
 
 def applied(resource: Resource, value: Object) -> Object:
-    """An applied object as the kind's type holds it; what does not fit was refused by the merge already."""
+    """An applied object as the kind's type holds it; what does not fit was refused by the merge already.
+
+    Nulls that a merge leaves in a custom resource stay, for validation to refuse.
+    """
     try:
-        obj, _ = decoded(resource, value)
+        obj = pruning.typed_metadata(value) if resource.custom else decoded(resource, value)[0]
     except codec.DecodeError as error:
         raise bad_request(error.message) from None
     return filled(resource, obj)

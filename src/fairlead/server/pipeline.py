@@ -58,6 +58,7 @@ class Write:
     subresource: str
     options: WriteOptions
     managed: Managed | None = None  # the owners of what is to be stored, once they are known
+    restless: bool = False  # stored anew even where nothing changes
 
     @property
     def table(self) -> Table:
@@ -186,7 +187,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
             gone = server.store.delete(write.table, live)
             server.changed(resource, live, gone, deleted=True)
         return Stored(obj, live.version)
-    if exactly_equal(obj, old):
+    if exactly_equal(obj, old) and not write.restless:
         return live
     if write.options.dry_run:
         return Stored(obj, live.version)

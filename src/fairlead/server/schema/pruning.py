@@ -31,6 +31,11 @@ def prune(node: Node, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return made, unknown + sorted(pruned) + sorted(embedded)
 
 
+def typed_metadata(obj: dict[str, Any]) -> dict[str, Any]:
+    """The object with its metadata as the Go type holds it, all else as it is."""
+    return {**obj, "metadata": _metadata(obj.get("metadata"), "metadata")[0]}
+
+
 def _value(node: Node | None, value: Any, path: str, unknown: list[str]) -> Any:
     if type(value) is dict:
         return _object(node, value, path, unknown)

@@ -84,7 +84,10 @@ def _applied(write: pipeline.Write) -> tuple[Stored, bool]:
         if live is None and given.get("uid"):
             raise uid_of_missing(write, given["uid"])
         write.managed = managed
-        return with_managed(_same_thing(write, decoding.applied(write.resource, obj)), managed)
+        made = decoding.applied(write.resource, obj)
+        # A real server compares a custom resource as merged, `labels: {}` and all, with what it stored without it.
+        write.restless = write.resource.custom and not write.subresource and made["metadata"] != given
+        return with_managed(_same_thing(write, made), managed)
 
     return pipeline.update(write, wanted, may_create=not write.subresource, owned=True)
 
