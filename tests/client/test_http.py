@@ -89,7 +89,7 @@ async def test_cookies_are_not_kept(wire, transport):
             writer.write(OK.replace(b"Content-Length", b"Set-Cookie: a=b\r\nContent-Length"))
 
     await wire.start(cookie)
-    server = transport(wire.url)
+    server = transport(wire.url.replace("127.0.0.1", "localhost"))  # cookies are for names only
     await server.request("GET", "/")
     await server.request("GET", "/")
     assert "cookie" not in dict(wire.requests[1][1])
@@ -265,6 +265,38 @@ async def test_impersonation_goes_along_with_every_group(wire, transport):
     await transport(wire.url, Impersonating(Static(), headers)).request("GET", "/")
     sent = wire.requests[0][1]
     assert [pair for pair in sent if pair[0].startswith("impersonate")] == [(k.lower(), v) for k, v in headers]
+
+
+async def test_a_request_given_up_in_the_middle_of_its_answer_does_not_disturb_the_next(wire, transport):
+    async def handle(wire, reader, writer):
+        while True:
+            line, _, _ = await wire.request(reader)
+            if "slow" in line:
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
+            else:
+                writer.write(OK)
+
+    await wire.start(handle)
+    server = transport(wire.url)
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await server.request("GET", "/slow", timeout=0.02)
+        assert (await server.request("GET", "/")).body == b"{}"
+
+
+async def test_a_closed_watch_lets_go_of_its_connection(wire, transport):
+    gone = asyncio.Event()
+
+    async def handle(wire, reader, writer):
+        await wire.request(reader)
+        writer.write(STREAM)
+        assert not await reader.read()
+        gone.set()
+
+    await wire.start(handle)
+    stream = await transport(wire.url).stream("/")
+    await stream.close()
+    await asyncio.wait_for(gone.wait(), 5)
 
 
 async def test_the_clusters_proxy_is_used_and_sees_no_credentials_of_the_server(wire, transport):

@@ -49,7 +49,11 @@ class HttpStream:
             raise ConnectionResetError(f"the stream broke: {error}") from error
 
     async def close(self) -> None:
-        self._response.close()  # not release(): the rest of a watch never ends
+        # The rest of a watch never ends, so there is nothing to wait for: a TLS farewell could outlive the loop.
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._response.close()
 
 
 class HttpTransport:
