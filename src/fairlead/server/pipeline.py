@@ -58,7 +58,7 @@ class Write:
     subresource: str
     options: WriteOptions
     managed: Managed | None = None  # the owners of what is to be stored, once they are known
-    restless: bool = False  # stored anew even where nothing changes
+    respelled: bool = False  # what is stored differs, by empty metadata, from how it is read: no write is a no-op
 
     @property
     def table(self) -> Table:
@@ -187,7 +187,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
             gone = server.store.delete(write.table, live)
             server.changed(resource, live, gone, deleted=True)
         return Stored(obj, live.version)
-    if exactly_equal(obj, old) and not write.restless:
+    if exactly_equal(obj, old) and not write.respelled and "respelled" not in live.derived:
         return live
     if write.options.dry_run:
         return Stored(obj, live.version)
@@ -198,6 +198,8 @@ def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
     stored = write.server.store.put(write.table, obj)
     if write.managed is not None:
         stored.derived["managed"] = write.managed
+    if write.respelled:
+        stored.derived["respelled"] = True
     write.server.changed(write.resource, live, stored)
     return stored
 

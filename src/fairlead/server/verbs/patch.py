@@ -85,8 +85,10 @@ def _applied(write: pipeline.Write) -> tuple[Stored, bool]:
             raise uid_of_missing(write, given["uid"])
         write.managed = managed
         made = decoding.applied(write.resource, obj)
-        # A real server compares a custom resource as merged, `labels: {}` and all, with what it stored without it.
-        write.restless = write.resource.custom and not write.subresource and made["metadata"] != given
+        # A real server stores a custom resource as merged, `labels: {}` and all, but reads it back without.
+        write.respelled = (
+            write.resource.custom and not write.subresource and not given.keys() <= made["metadata"].keys()
+        )
         return with_managed(_same_thing(write, made), managed)
 
     return pipeline.update(write, wanted, may_create=not write.subresource, owned=True)
