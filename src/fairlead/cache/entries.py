@@ -63,7 +63,7 @@ class Entries:
         self._type = {"apiVersion": kind.api_version, "kind": kind.kind}
         # As Go writes it for built-in kinds, and as it writes a map for custom ones.
         api_version, name = gojson.dumps(kind.api_version), gojson.dumps(kind.kind)
-        self._heads = (
+        self._heads = (  # as long as each other
             b'{"kind":' + name + b',"apiVersion":' + api_version + b",",
             b'{"apiVersion":' + api_version + b',"kind":' + name + b",",
         )
@@ -77,13 +77,11 @@ class Entries:
         Raises msgspec.DecodeError when it is not an object with a name.
         """
         meta = _decode_head(raw).metadata
+        start = len(self._heads[0]) if raw.startswith(self._heads) else 1
         if meta.managed_fields is not _NOTHING:
-            raw = self._cut_managed(raw, bytes(meta.managed_fields))
-        first, second = self._heads
-        if raw.startswith(first):
-            raw = b"{" + raw[len(first) :]
-        elif raw.startswith(second):
-            raw = b"{" + raw[len(second) :]
+            raw = self._without_managed(raw, start, bytes(meta.managed_fields))
+        elif start > 1:
+            raw = b"{" + raw[start:]
         if self._transform is not None:
             raw = msgspec.json.encode(self._transform(self._decoded(raw)))
         version = meta.resource_version
@@ -99,22 +97,24 @@ class Entries:
         decoded.update(self._type)  # where only metadata was asked for, the server calls it PartialObjectMetadata
         return decoded
 
-    def _cut_managed(self, raw: bytes, managed: bytes) -> bytes:
-        whole = _MANAGED + managed
-        start = raw.find(whole)
-        if start < 0 or raw.find(whole, start + 1) >= 0:
-            return self._cut_managed_slowly(raw)  # spaced out, or the same bytes elsewhere: not ours to guess
-        end = start + len(whole)
+    def _without_managed(self, raw: bytes, start: int, managed: bytes) -> bytes:
+        """`raw` from `start` on, without others' managedFields."""
+        cut = raw.find(_MANAGED, start)
+        end = cut + len(_MANAGED) + len(managed)
+        # Where metadata comes first, the first key of that name with that value is the one: inside metadata nothing
+        # else holds a list of objects under it, and text cannot hold an unescaped quote.
+        if not raw.startswith(b'"metadata":{', start) or not raw.startswith(managed, cut + len(_MANAGED)):
+            return self._without_managed_slowly(raw)
         own = self._own(managed)
         if own:
-            return b"".join((raw[:start], _MANAGED, b"[", b",".join(own), b"]", raw[end:]))
-        if raw[end : end + 1] == b",":
+            return b"".join((b"{", raw[start:cut], _MANAGED, b"[", b",".join(own), b"]", raw[end:]))
+        if raw.startswith(b",", end):
             end += 1
-        elif raw[start - 1 : start] == b",":
-            start -= 1
-        return raw[:start] + raw[end:]
+        elif raw.startswith(b",", cut - 1):
+            cut -= 1
+        return b"".join((b"{", raw[start:cut], raw[end:]))
 
-    def _cut_managed_slowly(self, raw: bytes) -> bytes:
+    def _without_managed_slowly(self, raw: bytes) -> bytes:
         decoded = _decode(raw)
         metadata = dict(decoded["metadata"])
         own = self._own(msgspec.json.encode(metadata.pop("managedFields")))

@@ -56,10 +56,19 @@ class _Event(msgspec.Struct, gc=False):
 
 
 _decode_event = msgspec.json.Decoder(_Event).decode
+_TYPES = {kind.encode(): kind for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")}
 
 
 def decode_frame(line: bytes) -> Frame:
-    """The frame in `line`. Raises the ApiError that an ERROR frame carries, and WatchBroken on anything else."""
+    """The frame in `line`. Raises the ApiError that an ERROR frame carries, and WatchBroken on anything else.
+
+    A frame as every server writes it is cut, not read: whoever decodes the object finds out whether it is one.
+    """
+    end = line.find(b'","object":{', 9, 32)
+    if end > 0 and line.startswith(b'{"type":"') and line.endswith(b"}}"):
+        kind = _TYPES.get(line[9:end])
+        if kind is not None:
+            return Frame(kind, line[end + 11 : -1])
     try:
         event = _decode_event(line)
         if event.type != "ERROR":

@@ -1,4 +1,4 @@
-"""What one turn of the queue costs: `python bench/queue.py`."""
+"""What one turn of the queue costs: `python bench/workqueue.py`."""
 
 import asyncio
 import statistics
