@@ -147,6 +147,11 @@ class Wire:
         self.requests.append((line, headers, body))
         return line, dict(headers), body
 
+    async def quiet(self):
+        """Return when every connection is closed."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
     async def stop(self):
         if self._server is not None:
             self._server.close()

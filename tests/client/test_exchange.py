@@ -289,7 +289,7 @@ def test_every_request_is_observed(scripted, answer, refusal):
         ("GET", "200"),
         ("POST", "429"),
         ("POST", "<error>"),
-        ("WATCH", "200"),
+        ("GET", "200"),
     ]
     assert seen[1][2] == 2
 

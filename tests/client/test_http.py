@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -297,6 +298,30 @@ async def test_a_closed_watch_lets_go_of_its_connection(wire, transport):
     stream = await transport(wire.url).stream("/")
     await stream.close()
     await asyncio.wait_for(gone.wait(), 5)
+
+
+def descriptors():
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+async def test_many_watches_and_lost_requests_leave_no_descriptor_behind(wire, transport):
+    async def handle(wire, reader, writer):
+        line, _, _ = await wire.request(reader)
+        if "watch" in line:
+            writer.write(STREAM)
+            await reader.read()
+
+    await wire.start(handle)
+    server = transport(wire.url)
+    counts = []
+    for _ in range(3):
+        for _ in range(20):
+            await (await server.stream("/watch")).close()
+            with pytest.raises(ConnectionResetError):
+                await server.request("PUT", "/cut", body=b"{}")
+        await asyncio.wait_for(wire.quiet(), 5)
+        counts.append(descriptors())
+    assert counts[1] == counts[2]
 
 
 async def test_the_clusters_proxy_is_used_and_sees_no_credentials_of_the_server(wire, transport):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from fairlead.api.builtin import ConfigMap, Lease
-from fairlead.api.errors import AlreadyExists, Conflict, Invalid, NotFound, Unauthorized, UnsupportedMediaType
+from fairlead.api.errors import AlreadyExists, Conflict, Invalid, NotFound, Unauthorized
 from fairlead.api.kinds import kind
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
@@ -32,16 +32,6 @@ async def on(api):
     )
     await sockets.close()
     await wrong.close()
-
-
-@pytest.fixture
-async def applying(on):
-    """The same, where apply is served."""
-    try:
-        await on.client.apply(ConfigMap("probe", on.namespace), field_manager="me", dry_run=True)
-    except UnsupportedMediaType:
-        pytest.skip("the embedded server does not serve apply yet")
-    return on
 
 
 async def test_an_object_goes_through_its_life(on):
@@ -77,8 +67,8 @@ async def test_a_delete_that_waits_for_a_finalizer_answers_the_object(on):
         await client.get(ConfigMap, "a", namespace)
 
 
-async def test_hard_text_survives_every_way_of_writing_and_passes_its_test(applying):
-    client, namespace = applying.client, applying.namespace
+async def test_hard_text_survives_every_way_of_writing_and_passes_its_test(on):
+    client, namespace = on.client, on.namespace
     await client.create(ConfigMap("created", namespace, data={"k": HARD}))
     applied = await client.apply(ConfigMap("applied", namespace, data={"k": HARD}), field_manager="me")
     assert applied["data"] == {"k": HARD}
@@ -102,8 +92,8 @@ async def test_a_failed_test_is_invalid_without_causes(on):
     assert not raised.value.causes
 
 
-async def test_apply_owns_under_its_manager_and_conflicts_unless_forced(applying):
-    client, namespace = applying.client, applying.namespace
+async def test_apply_owns_under_its_manager_and_conflicts_unless_forced(on):
+    client, namespace = on.client, on.namespace
     await client.apply(ConfigMap("a", namespace, data={"k": "1"}), field_manager="one")
     with pytest.raises(Conflict) as raised:
         await client.apply(ConfigMap("a", namespace, data={"k": "2"}), field_manager="two", force=False)
@@ -113,8 +103,8 @@ async def test_apply_owns_under_its_manager_and_conflicts_unless_forced(applying
     assert "two" in {entry["manager"] for entry in forced.metadata["managedFields"]}
 
 
-async def test_a_dry_run_changes_nothing(applying):
-    client, namespace = applying.client, applying.namespace
+async def test_a_dry_run_changes_nothing(on):
+    client, namespace = on.client, on.namespace
     await client.create(ConfigMap("a", namespace), dry_run=True)
     await client.apply(ConfigMap("b", namespace), field_manager="me", dry_run=True)
     kept = await client.create(ConfigMap("c", namespace))
@@ -279,8 +269,5 @@ async def test_what_would_address_something_else_is_refused_before_it_is_sent(on
 
 async def test_a_lease_keeps_its_microseconds(on):
     lease = Lease("l", on.namespace, spec={"holderIdentity": "me", "renewTime": "2026-01-01T00:00:00.123456Z"})
-    try:
-        made = await on.client.create(lease)
-    except NotServed:
-        pytest.skip("leases are not served yet")
+    made = await on.client.create(lease)
     assert made.spec["renewTime"] == "2026-01-01T00:00:00.123456Z"

@@ -30,7 +30,7 @@ def dumps(value: Any) -> bytes:
     word for: NaN, infinities, lone surrogates, keys that are not strings.
     """
     try:
-        encoded = msgspec.json.encode(_in_go_form(value), order="deterministic")
+        encoded = msgspec.json.encode(value if _is_plain(value) else _in_go_form(value), order="deterministic")
     except (TypeError, UnicodeEncodeError) as error:
         raise ValueError(f"not JSON: {error}") from error
     for plain, escaped in _ESCAPED:
@@ -72,6 +72,26 @@ def _shortest(value: float) -> tuple[str, str, int]:
     digits = (whole + fraction).lstrip("0")
     point = len(digits) - len(fraction) + int(exponent or 0)
     return sign, digits.rstrip("0"), point
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether msgspec and Go write `value` alike, escapes aside: no float, nothing that is not JSON yet.
+
+    Nearly everything is, and this is several times faster than looking at each leaf with a call.
+    """
+    if not isinstance(value, dict | list):
+        return False
+    containers: list[Any] = [value]
+    for container in containers:
+        for item in container.values() if isinstance(container, dict) else container:
+            cls = type(item)
+            if cls is str:
+                continue
+            if cls is dict or cls is list:
+                containers.append(item)
+            elif cls not in _PLAIN:
+                return False
+    return True
 
 
 def _in_go_form(value: Any) -> Any:

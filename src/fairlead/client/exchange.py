@@ -122,7 +122,7 @@ class Exchange:
             )
             code = str(stream.status)
         finally:
-            self._observed("WATCH", code, started)
+            self._observed(request.method, code, started)
         if stream.status == 200:
             return stream
         try:
