@@ -4,8 +4,9 @@ import hmac
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from fairlead.api.times import rfc3339
 from fairlead.api.world import World
-from fairlead.server import discovery, encoding, lists, routing, watch
+from fairlead.server import discovery, encoding, lists, representations, routing, watch
 from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.definitions import Definitions
 from fairlead.server.exchange import Answer, Request, Response
@@ -21,8 +22,10 @@ from fairlead.server.tracking import Tracking
 from fairlead.server.verbs.create import create
 from fairlead.server.verbs.delete import delete, delete_collection
 from fairlead.server.verbs.patch import patch
+from fairlead.server.verbs.pods import bind, evict
 from fairlead.server.verbs.read import get
 from fairlead.server.verbs.replace import replace
+from fairlead.server.verbs.scale import get_scale, patch_scale, put_scale
 
 if TYPE_CHECKING:
     from fairlead.server.doors.http import Listening
@@ -38,6 +41,12 @@ VERBS: dict[str, Handler] = {
     "patch": patch,
     "delete": delete,
     "deletecollection": delete_collection,
+}
+POD_VERBS: dict[str, Handler] = {"binding": bind, "eviction": evict}
+SUBRESOURCE_VERBS: dict[str, dict[str, Handler]] = {
+    "scale": {"get": get_scale, "update": put_scale, "patch": patch_scale},
+    "binding": POD_VERBS,
+    "eviction": POD_VERBS,
 }
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -65,6 +74,11 @@ class Server:
             self.respond(Request("POST", "/api/v1/namespaces", {}, {"user-agent": "fairlead"}, body), trusted=True)
 
     @property
+    def now(self) -> str:
+        """The time by this world's clock, as objects carry it."""
+        return rfc3339(self.world.clock.now())
+
+    @property
     def asks_for_tokens(self) -> bool:
         return bool(self._tokens)
 
@@ -87,7 +101,7 @@ class Server:
                 self._authenticate(request)
             return self._dispatch(request)
         except Failure as failure:
-            return Response(failure.code, encoding.encode(failure.status), warnings=request.warnings)
+            return representations.failed(request, failure)
 
     def changed(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
         """Called after each committed write, in its order: what the server itself must do about it."""
@@ -108,14 +122,21 @@ class Server:
         if target is None or not self.registry.serves(target.group, target.version):
             return self._nonresource(request)
         route = self._route(request, target)
-        return VERBS[route.verb](self, request, route)
+        if route.resource.deprecation:
+            request.warn(route.resource.deprecation)
+        verbs = SUBRESOURCE_VERBS.get(route.subresource, VERBS)
+        return verbs[route.verb](self, request, route)
 
     def _route(self, request: Request, target: Target) -> Route:
         resource = self.registry.find(target.group, target.version, target.plural)
         if resource is None or (target.namespace and not resource.namespaced):
             raise unknown_path()
-        if target.subresource == "status" and resource.status:
+        if (target.subresource == "status" and resource.status) or (target.subresource == "scale" and resource.scale):
             verb = {"GET": "get", "PUT": "update", "PATCH": "patch"}.get(request.method, "")
+        elif target.subresource == "finalize" and resource.plural == "namespaces" and not resource.group:
+            verb = {"PUT": "update"}.get(request.method, "")
+        elif target.subresource in POD_VERBS and resource.plural == "pods" and not resource.group:
+            verb = target.subresource if request.method == "POST" else ""
         elif target.subresource:
             raise unknown_path()
         elif target.name:
@@ -130,7 +151,7 @@ class Server:
                 verb = "watch"
             if verb in ("create", "deletecollection") and resource.namespaced and not target.namespace:
                 verb = ""
-        if not verb:
+        if not verb or (not target.subresource and verb not in resource.verbs):
             raise method_not_allowed()
         return Route(resource, verb, target.namespace, target.name, target.subresource)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.api import selectors
-from fairlead.server import causes, names, representations
+from fairlead.server import causes, fieldselectors, names, representations
 from fairlead.server.causes import quoted
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, bare, expired, failure
@@ -43,18 +43,7 @@ class Selection:
     def matches(self, obj: Object) -> bool:
         if self.labels and not self.labels.matches(obj["metadata"].get("labels")):
             return False
-        return not self.fields or self.fields.matches(lambda path: field_value(obj, path))
-
-
-def field_value(obj: Object, path: str) -> str:
-    value: object = obj
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+        return not self.fields or self.fields.matches(lambda path: fieldselectors.value(self.resource, obj, path))
 
 
 def selection(server: "Server", request: Request, route: Route) -> Selection:
@@ -67,10 +56,10 @@ def selection(server: "Server", request: Request, route: Route) -> Selection:
         fields = selectors.parse_fields(request.first("fieldSelector"))
     except selectors.SelectorError as error:
         raise bad_request(str(error)) from None
-    allowed = server.rules.selectable(route.resource)
+    allowed = fieldselectors.selectable(route.resource)
     for condition in fields.conditions:
         if condition.path not in allowed:
-            raise bad_request(server.rules.not_selectable(route.resource, condition.path))
+            raise bad_request(fieldselectors.refusal(route.resource, condition.path))
     if route.name:  # an object's own path
         fields = selectors.Fields((*fields.conditions, selectors.Field("metadata.name", route.name)))
     return Selection(route.resource, labels, fields)

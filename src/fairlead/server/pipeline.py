@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.api.times import rfc3339
 from fairlead.server import metadata, namespaces
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.encoding import exactly_equal
@@ -66,7 +65,7 @@ class Write:
 
     @property
     def now(self) -> str:
-        return rfc3339(self.server.world.clock.now())
+        return self.server.now
 
 
 Updated = Callable[[Stored | None], Object]  # the object wanted, given the live one (None: there is none)

@@ -2,10 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+import yaml
+
 from fairlead.server import encoding
 from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import failure
+from fairlead.server.failures import Failure, failure
 from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import codec
 from fairlead.server.store import Stored
 
 if TYPE_CHECKING:
@@ -19,9 +22,9 @@ class Representation:
 
     name = "object"
 
-    def __init__(self, resource: Resource, yaml: bool = False) -> None:
+    def __init__(self, resource: Resource, as_yaml: bool = False) -> None:
         self.resource = resource
-        self.yaml = yaml
+        self.yaml = as_yaml
 
     def encode(self, stored: Stored) -> bytes:
         """One object as JSON, encoded at most once."""
@@ -64,19 +67,13 @@ class Representation:
     def bookmark(self, version: int, annotations: dict[str, str]) -> Object:
         """An object that says only how far a watch has come."""
         metadata: Object = {"resourceVersion": str(version)}
-        if not self.resource.custom:
-            metadata["creationTimestamp"] = None
         if annotations:
             metadata["annotations"] = annotations
-        return self.shown({"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": metadata})
+        obj = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": metadata}
+        return self.shown(obj if self.resource.custom else codec.decode(self.resource.schema, obj).object)
 
     def _response(self, status: int, body: bytes, warnings: list[str]) -> Response:
-        if self.yaml:
-            import yaml
-
-            value = encoding.decode(body)[0]
-            return Response(status, yaml.safe_dump(value).encode(), "application/yaml", warnings)
-        return Response(status, body, warnings=warnings)
+        return _response(status, body, warnings, self.yaml)
 
 
 class MetadataOnly(Representation):
@@ -92,12 +89,27 @@ class MetadataOnly(Representation):
 
     def list_header(self, page: "Page") -> Object:
         header = super().list_header(page)
+        if not page.continue_:
+            header["metadata"].pop("continue", None)
         return header | {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
 
     def answer_list(self, status: int, page: "Page", warnings: list[str]) -> Response:
         if page.items:
             return super().answer_list(status, page, warnings)
         return self._response(status, encoding.encode({**self.list_header(page), "items": None}), warnings)
+
+
+def _response(status: int, body: bytes, warnings: list[str], as_yaml: bool) -> Response:
+    if as_yaml:
+        text = yaml.safe_dump(encoding.decode(body)[0], allow_unicode=True, default_flow_style=False, width=2**31)
+        return Response(status, text.encode(), "application/yaml", warnings)
+    return Response(status, body, warnings=warnings)
+
+
+def failed(request: Request, failure: Failure) -> Response:
+    """A refusal in the format that was asked for."""
+    as_yaml = request.headers.get("accept", "").startswith("application/yaml")
+    return _response(failure.code, encoding.encode(failure.status), request.warnings, as_yaml)
 
 
 def _type_meta(resource: Resource) -> bytes:
@@ -114,13 +126,13 @@ def negotiate(request: Request, resource: Resource, *, listing: bool) -> Represe
         media, parameters = clause
         if media not in ("application/json", "application/yaml", "*/*", "application/*"):
             continue
-        yaml = media == "application/yaml"
+        as_yaml = media == "application/yaml"
         wanted = parameters.get("as")
         if not wanted:
-            return Representation(resource, yaml)
+            return Representation(resource, as_yaml)
         known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
         if known and wanted == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
-            return MetadataOnly(resource, yaml)
+            return MetadataOnly(resource, as_yaml)
         refused_as = True
     if refused_as:
         raise failure(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")

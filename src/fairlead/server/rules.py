@@ -10,9 +10,6 @@ from fairlead.server.namespaces import IMMORTAL
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import validation
 
-CLUSTER_FIELDS = frozenset(("metadata.name",))
-NAMESPACED_FIELDS = CLUSTER_FIELDS | {"metadata.namespace"}
-
 
 def _at(obj: Object, path: str) -> Any:
     value: Any = obj
@@ -31,6 +28,16 @@ def _type_meta(resource: Resource, obj: Object) -> list[Cause]:
     ]
 
 
+def _replicas(resource: Resource, obj: Object) -> list[Cause]:
+    """The replicas behind a custom resource's /scale are not negative."""
+    found: list[Cause] = []
+    for key in ("specReplicasPath", "statusReplicasPath") if resource.scale else ():
+        value = _at(obj, resource.scale[key].strip("."))
+        if isinstance(value, int) and not isinstance(value, bool) and value < 0:
+            found.append(causes.invalid(resource.scale[key], value, "should be a non-negative integer"))
+    return found
+
+
 class Rules:
     """Answers for every kind from its Resource; nothing here is per request."""
 
@@ -39,7 +46,7 @@ class Rules:
             return wrong
         found = metadata.validate(obj["metadata"], resource)
         if resource.custom:
-            found += validation.validate(resource.schema, obj)
+            found += validation.validate(resource.schema, obj) + _replicas(resource, obj)
         return found + (resource.validate(obj, None) if resource.validate else [])
 
     def on_update(self, resource: Resource, subresource: str, obj: Object, old: Object) -> list[Cause]:
@@ -48,7 +55,7 @@ class Rules:
             return wrong
         found = metadata.validate_update(obj["metadata"], old["metadata"])
         if resource.custom:
-            return found + validation.validate(resource.schema, obj, old)
+            return found + validation.validate(resource.schema, obj, old) + _replicas(resource, obj)
         found += metadata.standard_finalizers(obj["metadata"])
         found += metadata.validate(obj["metadata"], resource)
         return found + (resource.validate(obj, old) if resource.validate and not subresource else [])
@@ -82,17 +89,14 @@ class Rules:
 
     def grace(self, resource: Resource, obj: Object, asked: int | None) -> int | None:
         """Seconds of grace of a kind that is deleted gracefully (Pods), None for every other."""
-        return None
+        if resource.kind != "Pod" or resource.group:
+            return None
+        spec, status = obj["spec"], obj.get("status") or {}
+        grace = asked if asked is not None else spec.get("terminationGracePeriodSeconds") or 0
+        if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+            return 0
+        return 1 if grace < 0 else int(grace)
 
     def orphans_by_default(self, resource: Resource) -> bool:
         """Jobs leave their Pods behind unless told otherwise."""
         return resource.kind == "Job" and resource.group == "batch"
-
-    def selectable(self, resource: Resource) -> frozenset[str]:
-        """The fields that a field selector may name."""
-        return NAMESPACED_FIELDS if resource.namespaced or resource.custom else CLUSTER_FIELDS
-
-    def not_selectable(self, resource: Resource, path: str) -> str:
-        if resource.custom:
-            return f"field label not supported: {path}"
-        return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'

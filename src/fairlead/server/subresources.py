@@ -10,6 +10,8 @@ def narrow(resource: Resource, subresource: str, obj: Object, old: Object) -> Ob
     """The wanted object with everything that this path may not change taken from the live one."""
     if subresource == "status":
         return _only_status(resource, obj, old)
+    if resource.kind == "Namespace" and not resource.group and not subresource:
+        obj = _with(obj, "spec", old)  # its finalizers have a path of their own
     if resource.status:
         return _with(obj, "status", old)
     return obj

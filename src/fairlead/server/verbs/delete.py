@@ -121,6 +121,10 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         marked = server.store.put(table, changed)
         server.changed(resource, stored, marked)
         return marked, False
+    if resource.plural == "namespaces" and not resource.group:
+        begun = _terminate(server, resource, stored, options)
+        if begun is not None:
+            return begun, False
     metadata = dict(stored.object["metadata"])
     graceful = pending = False
     grace = server.rules.grace(resource, stored.object, options.grace)
@@ -154,6 +158,24 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         server.changed(resource, stored, gone, deleted=True)
         return gone, True
     return stored, True
+
+
+def _terminate(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> Stored | None:
+    """The steps of a Namespace on its way out: marked first, kept while its spec has finalizers. None: go on."""
+    obj = stored.object
+    if "deletionTimestamp" in obj["metadata"]:
+        return stored if (obj.get("spec") or {}).get("finalizers") else None
+    metadata = {**obj["metadata"], "deletionTimestamp": server.now}
+    present = metadata.get("finalizers") or []
+    finalizers = _finalizers(server, resource, present, options)
+    if finalizers != present:
+        metadata["finalizers"] = finalizers
+    changed = {**obj, "metadata": metadata, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
+    if options.dry_run:
+        return Stored(changed, stored.version)
+    marked = server.store.put(server.store.table("", "namespaces"), changed)
+    server.changed(resource, stored, marked)
+    return marked
 
 
 def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:

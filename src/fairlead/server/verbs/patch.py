@@ -30,27 +30,37 @@ Evaluate = Callable[[Object], Any]  # from the live object to the patched docume
 
 def patch(server: "Server", request: Request, route: Route) -> Response:
     resource = route.resource
-    kind = request.headers.get("content-type", "").partition(";")[0]
-    supported = (JSON_PATCH, MERGE_PATCH, APPLY) if resource.custom else (JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY)
-    if kind not in supported:
-        raise failure(415, "UnsupportedMediaType", _unsupported(resource, supported), {})
+    kind = patch_type(request, resource)
     representation = representations.negotiate(request, resource, listing=False)
     bodies.check_size(request.body)
     options = write_options(request, "PatchOptions", apply=kind == APPLY)
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     if kind == APPLY:
-        stored, created = _applied(write)
+        config = configuration(write)
+        stored, created = pipeline.update(
+            write, lambda live: applied(write, live, config), may_create=not write.subresource, owned=True
+        )
     else:
-        evaluator = EVALUATORS[kind]
-
-        def wanted(live: Stored | None) -> Object:
-            if live is None:
-                raise not_found(resource, write.name)
-            evaluate, problems = evaluator(write)  # a malformed patch of a missing object is a 404
-            return _checked(write, evaluate(live.object), problems)
-
-        stored, created = pipeline.update(write, wanted)
+        stored, created = pipeline.update(write, lambda live: evaluated(write, kind, live))
     return representation.answer(201 if created else 200, stored, request.warnings)
+
+
+def patch_type(request: Request, resource: Resource) -> str:
+    """The kind of patch that the content type names, among those that the resource takes."""
+    kind = request.headers.get("content-type", "").partition(";")[0]
+    supported = (JSON_PATCH, MERGE_PATCH, APPLY) if resource.custom else (JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY)
+    if kind not in supported:
+        raise failure(415, "UnsupportedMediaType", _unsupported(resource, supported), {})
+    return kind
+
+
+def evaluated(write: pipeline.Write, kind: str, live: Stored | None) -> Object:
+    """The object that a patch (not an apply) makes of the live one."""
+    if live is None:
+        raise not_found(write.resource, write.name)
+    evaluate, problems = EVALUATORS[kind](write)  # a malformed patch of a missing object is a 404
+    obj = decoding.patched(write.request, write.resource, evaluate(live.object), write.options.validation, problems)
+    return _same_thing(write, obj)
 
 
 def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
@@ -59,42 +69,28 @@ def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
     return f"the body of the request was in an unknown format - accepted media types include: {', '.join(supported)}"
 
 
-def _checked(write: pipeline.Write, patched: Any, problems: list[str]) -> Object:
-    """A patched document as an object of the kind, still about the same thing."""
-    obj = decoding.patched(write.request, write.resource, patched, write.options.validation, problems)
-    return _same_thing(write, obj)
-
-
 def _same_thing(write: pipeline.Write, obj: Object) -> Object:
     obj = pipeline.expect_namespace(obj, write)
     obj = expect_name(obj, write.name)
     return pipeline.dedup_owners(obj, write, pipeline.DUPLICATE_OWNERS_PATCHED)
 
 
-def _applied(write: pipeline.Write) -> tuple[Stored, bool]:
-    """Server-side apply. It creates what is missing, on the main path."""
-    tracking = write.server.tracking
-    config = _configuration(write)
-
-    def wanted(live: Stored | None) -> Object:
-        obj, managed = tracking.applied(write, live, config)
-        if live is not None and obj is bare_of(live) and same_but_times(managed, managed_of(live)):
-            return live.object
-        given = obj.get("metadata") or {}
-        if live is None and given.get("uid"):
-            raise uid_of_missing(write, given["uid"])
-        write.managed = managed
-        made = decoding.applied(write.resource, obj)
-        # A real server stores a custom resource as merged, `labels: {}` and all, but reads it back without.
-        write.respelled = (
-            write.resource.custom and not write.subresource and not given.keys() <= made["metadata"].keys()
-        )
-        return with_managed(_same_thing(write, made), managed)
-
-    return pipeline.update(write, wanted, may_create=not write.subresource, owned=True)
+def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Object:
+    """The object that an apply makes of the live one: the very live one when nothing changes."""
+    obj, managed = write.server.tracking.applied(write, live, config)
+    if live is not None and obj is bare_of(live) and same_but_times(managed, managed_of(live)):
+        return live.object
+    given = obj.get("metadata") or {}
+    if live is None and given.get("uid"):
+        raise uid_of_missing(write, given["uid"])
+    write.managed = managed
+    made = decoding.applied(write.resource, obj)
+    # A real server stores a custom resource as merged, `labels: {}` and all, but reads it back without.
+    write.respelled = write.resource.custom and not write.subresource and not given.keys() <= made["metadata"].keys()
+    return with_managed(_same_thing(write, made), managed)
 
 
-def _configuration(write: pipeline.Write) -> Object:
+def configuration(write: pipeline.Write) -> Object:
     """The applied configuration, whose kind and version must be the path's."""
     resource = write.resource
     try:

@@ -1,0 +1,99 @@
+"""The subresources of Pods that are writes: binding and eviction."""
+
+from typing import TYPE_CHECKING
+
+from fairlead.server import bodies, causes, encoding
+from fairlead.server.exchange import Request, Response
+from fairlead.server.failures import bad_request, failure, invalid_named, not_found
+from fairlead.server.options import write_options
+from fairlead.server.registry.resource import Object
+from fairlead.server.routing import Route
+from fairlead.server.store import Stored
+from fairlead.server.verbs.delete import DeleteOptions, delete_object
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def bind(server: "Server", request: Request, route: Route) -> Response:
+    """Assign a Pod to a node, once."""
+    options = write_options(request, "CreateOptions")
+    binding = _body(request)
+    target = binding.get("target") or {}
+    if not target.get("name"):
+        raise invalid_named("", "Binding", route.name, [causes.required("target.name")])
+    live = _pod(server, route)
+    node = live.object["spec"].get("nodeName")
+    if node:
+        taken = f'pod {route.name} is already assigned to node "{node}"'
+        message = f'Operation cannot be fulfilled on pods/binding "{route.name}": {taken}'
+        raise failure(409, "Conflict", message, {"name": route.name, "kind": "pods/binding"})
+    if options.dry_run:
+        return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
+    status = live.object.get("status") or {}
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": server.now}
+    conditions = [c for c in status.get("conditions") or () if c["type"] != "PodScheduled"]
+    obj = {
+        **live.object,
+        "spec": {**live.object["spec"], "nodeName": target["name"]},
+        "status": {**status, "conditions": [*conditions, scheduled]},
+    }
+    stored = server.store.put(server.store.table("", "pods"), obj)
+    server.changed(route.resource, live, stored)
+    return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
+
+
+def evict(server: "Server", request: Request, route: Route) -> Response:
+    """Delete a Pod unless a disruption budget forbids it."""
+    write_options(request, "CreateOptions")
+    eviction = _body(request)
+    live = _pod(server, route)
+    _budget(server, live.object)
+    options = eviction.get("deleteOptions") or {}
+    preconditions = options.get("preconditions") or {}
+    delete_object(
+        server,
+        route.resource,
+        live,
+        DeleteOptions(
+            grace=options.get("gracePeriodSeconds"),
+            uid=preconditions.get("uid"),
+            version=preconditions.get("resourceVersion"),
+            dry_run=bool(request.query.get("dryRun") or options.get("dryRun")),
+        ),
+    )
+    return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
+
+
+def _pod(server: "Server", route: Route) -> Stored:
+    live = server.store.table("", "pods").get(route.namespace, route.name)
+    if live is None:
+        raise not_found(route.resource, route.name)
+    return live
+
+
+def _body(request: Request) -> Object:
+    try:
+        value, _ = bodies.read_value(request)
+    except encoding.BadJSON as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    return value if isinstance(value, dict) else {}
+
+
+def _budget(server: "Server", pod: Object) -> None:
+    """A budget without disruptions left refuses with 429, as clients that drain nodes expect."""
+    labels = pod["metadata"].get("labels") or {}
+    namespace = pod["metadata"]["namespace"]
+    for _, stored in server.store.table("policy", "poddisruptionbudgets").scan(namespace):
+        wanted = ((stored.object.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+        if not wanted or any(labels.get(k) != v for k, v in wanted.items()):
+            continue
+        if (stored.object.get("status") or {}).get("disruptionsAllowed", 0) < 1:
+            message = "Cannot evict pod as it would violate the pod's disruption budget."
+            name = stored.object["metadata"]["name"]
+            detail = f"The disruption budget {name} does not allow evicting pods currently"
+            raise failure(
+                429, "TooManyRequests", message, {"causes": [{"reason": "DisruptionBudget", "message": detail}]}
+            )

@@ -1,0 +1,225 @@
+"""scale: the replicas of an object as an autoscaling/v1 Scale, whoever owns them.
+
+Ownership is settled on the Scale and mapped back: a writer of /scale owns the replicas field of the object itself.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from fairlead.api.fields import FieldSet, Path, path
+from fairlead.server import bodies, causes, decoding, encoding, pipeline, representations
+from fairlead.server.exchange import Request, Response
+from fairlead.server.failures import Failure, bad_request, failure, invalid_named, not_found
+from fairlead.server.options import write_options
+from fairlead.server.ownership import Entry, Managed
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.routing import Route
+from fairlead.server.schema import builtin
+from fairlead.server.store import Stored
+from fairlead.server.tracking import managed_of, with_managed
+from fairlead.server.verbs.patch import APPLY, applied, configuration, evaluated, patch_type
+from fairlead.server.verbs.replace import expect_name
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+API_VERSION = "autoscaling/v1"
+REPLICAS = path("spec", "replicas")
+
+
+@cache
+def scale_resource() -> Resource:
+    return Resource("autoscaling", "v1", "Scale", "scales", "scale", True, builtin.node("autoscaling", "v1", "Scale"))
+
+
+def get_scale(server: "Server", request: Request, route: Route) -> Response:
+    representations.negotiate(request, scale_resource(), listing=False)
+    stored = _live(server, route)
+    if stored is None:
+        raise not_found(route.resource, route.name)
+    if route.resource.custom and _at(stored.object, route.resource.scale["specReplicasPath"]) is None:
+        raise _missing_replicas(route.resource)
+    return _answer(route.resource, stored, request)
+
+
+def put_scale(server: "Server", request: Request, route: Route) -> Response:
+    options = write_options(request, "UpdateOptions")
+    write, inner = _writes(server, request, route, options)
+    if route.resource.custom and _kind(request) not in ("", "Scale"):
+        where = "pkg/apiserver/customresource_handler.go:781"
+        raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{where}"')
+    wanted = decoding.read(request, scale_resource(), options.validation)
+    wanted = expect_name(pipeline.expect_namespace(wanted, write), route.name)
+
+    def changed(live: Stored | None) -> Object:
+        if live is None:
+            raise not_found(route.resource, route.name)
+        scale = _scale(route.resource, live)
+        return _scaled(write, live, server.tracking.updated(inner, scale, wanted), inner.managed)
+
+    return _update(write, changed, request, uid=wanted["metadata"].get("uid") or "")
+
+
+def patch_scale(server: "Server", request: Request, route: Route) -> Response:
+    kind = patch_type(request, route.resource)
+    bodies.check_size(request.body)
+    options = write_options(request, "PatchOptions", apply=kind == APPLY)
+    write, inner = _writes(server, request, route, options)
+
+    def changed(live: Stored | None) -> Object:
+        if live is None:
+            raise not_found(route.resource, route.name)
+        scale = _scale(route.resource, live)
+        if kind == APPLY:
+            wanted = applied(inner, scale, configuration(inner))
+            if wanted is scale.object:
+                return live.object
+        else:
+            wanted = server.tracking.updated(inner, scale, evaluated(inner, kind, scale))
+        return _scaled(write, live, wanted, inner.managed)
+
+    return _update(write, changed, request)
+
+
+def _writes(server: "Server", request: Request, route: Route, options: Any) -> tuple[pipeline.Write, pipeline.Write]:
+    """The write of the object itself, and the one of its Scale."""
+    outer = pipeline.Write(server, request, route.resource, route.namespace, route.name, "scale", options)
+    inner = pipeline.Write(server, request, scale_resource(), route.namespace, route.name, "scale", options)
+    return outer, inner
+
+
+def _update(write: pipeline.Write, changed: pipeline.Updated, request: Request, uid: str = "") -> Response:
+    stored, _ = pipeline.update(write, changed, uid=uid, owned=True)
+    return _answer(write.resource, stored, request)
+
+
+def _live(server: "Server", route: Route) -> Stored | None:
+    space = route.namespace if route.resource.namespaced else ""
+    return server.store.table(route.resource.group, route.resource.plural).get(space, route.name)
+
+
+def _kind(request: Request) -> str:
+    try:
+        value, _ = bodies.read_value(request)
+    except encoding.BadJSON:
+        return ""
+    return str(value.get("kind") or "") if isinstance(value, dict) else ""
+
+
+def _answer(resource: Resource, stored: Stored, request: Request) -> Response:
+    return Response(200, encoding.encode(scale_object(resource, stored.object)), warnings=request.warnings)
+
+
+def scale_object(resource: Resource, obj: Object) -> Object:
+    """The Scale of an object."""
+    paths = resource.scale
+    metadata = {
+        key: obj["metadata"][key]
+        for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if key in obj["metadata"]
+    }
+    replicas = _at(obj, paths["specReplicasPath"]) or 0
+    status: Object = {"replicas": _at(obj, paths["statusReplicasPath"]) or 0}
+    selector = _selector(resource, obj)
+    if selector:
+        status["selector"] = selector
+    spec = {"replicas": replicas} if replicas else {}
+    return {"kind": "Scale", "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _selector(resource: Resource, obj: Object) -> str:
+    if resource.custom:
+        given = resource.scale.get("labelSelectorPath")
+        return str(_at(obj, given) or "") if given else ""
+    selector = obj["spec"].get("selector") or {}
+    if not resource.group:  # a ReplicationController's is a plain map
+        selector = {"matchLabels": selector}
+    terms = {key: f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()}
+    parts = list(terms.items())
+    for expression in selector.get("matchExpressions") or ():
+        key, operator = expression["key"], expression["operator"]
+        values = ",".join(sorted(expression.get("values") or ()))
+        shown = {
+            "In": f"{key} in ({values})",
+            "NotIn": f"{key} notin ({values})",
+            "Exists": key,
+            "DoesNotExist": f"!{key}",
+        }
+        parts.append((key, shown[operator]))
+    return ",".join(text for _, text in sorted(parts))
+
+
+def _scale(resource: Resource, live: Stored) -> Stored:
+    """The Scale of a stored object as if it were stored itself, with those who own its replicas."""
+    at = _fields_path(resource)
+    managed = tuple(
+        Entry(
+            entry.manager,
+            entry.operation,
+            API_VERSION,
+            FieldSet.of(REPLICAS),
+            subresource=entry.subresource,
+            time=entry.time,
+        )
+        for entry in managed_of(live)
+        if at in entry.fields
+    )
+    scale = Stored(with_managed(scale_object(resource, live.object), managed), live.version)
+    scale.derived["managed"] = managed
+    return scale
+
+
+def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed | None) -> Object:
+    """The object with the replicas of a Scale, owned as that is."""
+    resource = write.resource
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if replicas < 0 and not resource.custom:
+        cause = causes.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid_named("autoscaling", "Scale", write.name, [cause])
+    write.managed = _owners(resource, managed_of(live), managed or ())
+    version = scale["metadata"].get("resourceVersion") or str(live.version)
+    obj = _put(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
+    obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
+    return with_managed(obj, write.managed)
+
+
+def _owners(resource: Resource, owners: Managed, scaled: Managed) -> Managed:
+    """Who owns what of the object, once the Scale's owners are known: replicas go to them, without a time."""
+    at = _fields_path(resource)
+    by = {entry.identity: entry for entry in scaled}
+    found: list[Entry] = []
+    for entry in owners:
+        if at not in entry.fields or by.pop(entry.identity, None) is not None:
+            found.append(entry)
+            continue
+        rest = entry.fields - FieldSet.of(at)
+        if rest:
+            found.append(entry.owning(rest))
+    for entry in by.values():
+        if REPLICAS in entry.fields:
+            fields = FieldSet.of(at)
+            found.append(
+                Entry(entry.manager, entry.operation, resource.api_version, fields, subresource=entry.subresource)
+            )
+    return tuple(found)
+
+
+def _fields_path(resource: Resource) -> Path:
+    return path(*resource.scale["specReplicasPath"].strip(".").split("."))
+
+
+def _at(obj: Object, dotted: str) -> Any:
+    value: Any = obj
+    for part in dotted.strip(".").split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _put(obj: Object, parts: list[str], value: Any) -> Object:
+    first, *rest = parts
+    return {**obj, first: _put(obj.get(first) or {}, rest, value) if rest else value}
+
+
+def _missing_replicas(resource: Resource) -> Failure:
+    message = f'the spec replicas field "{resource.scale["specReplicasPath"]}" does not exist'
+    return failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
