@@ -143,9 +143,9 @@ async def test_one_that_is_given_up_ends_with_its_children(plugin, tmp_path):
     held = tmp_path / "held"
     os.mkfifo(held)
     login = asyncio.create_task(
-        plugin(f"held = open({str(held)!r}, 'w')\nos.fork()\nimport time\ntime.sleep(60)").identity()
+        plugin(f"if not os.fork(): held = open({str(held)!r}, 'w')\nimport time\ntime.sleep(20)").identity()
     )
-    with await asyncio.to_thread(held.open) as reading:  # opens once the plugin has opened it
+    with await asyncio.to_thread(held.open) as reading:  # opens once the plugin's child has opened it
         login.cancel()
         with pytest.raises(asyncio.CancelledError):
             await login
