@@ -1,0 +1,66 @@
+"""Many writers on one object, half of them foreign PUT loops: every write of ours lands, at about one request each."""
+
+import asyncio
+import contextlib
+
+import pytest
+from workbench import WIDGET, Wire
+
+from fairlead.api.errors import Conflict
+from fairlead.client.client import Client
+from fairlead.writes import Report, Writer, decide, status
+
+
+async def put_loop(bench, name, subresource):
+    """Someone who gets, changes what is his and puts, for ever; conflicts are his own affair."""
+    count = 0
+    while True:
+        count += 1
+        obj = await bench.other.get(WIDGET, "w", bench.namespace)
+        if subresource:
+            obj["status"]["counts"][name] = count
+        else:
+            obj["metadata"].setdefault("labels", {})[name] = str(count)
+            obj["spec"] = {**obj.spec, "note": f"{name}-{count}"}
+        with contextlib.suppress(Conflict):
+            await bench.other.replace(obj, subresource=subresource)
+
+
+async def count_up(writer, widget, mine, times):
+    for _ in range(times):
+
+        def increment(draft):
+            draft.status["counts"][mine] = (draft.status["counts"].get(mine) or 0) + 1
+
+        widget = (await decide(writer, WIDGET, widget, increment)).object
+
+
+@pytest.mark.parametrize(("writers", "times"), [(2, 40), (8, 10), (32, 3)])
+async def test_decisions_land_among_put_loops_at_about_one_request_each(bench, writers, times):
+    half = writers // 2
+    widget = await bench.widget(spec={"size": 1}, status={"counts": {"seed": 0}})
+    wires = [Wire(bench.transport) for _ in range(half)]  # as many processes: nothing is shared between them
+    ours = [Writer(Client(wire, bench.world), bench.world, f"ours-{n}") for n, wire in enumerate(wires)]
+    foreign = [asyncio.create_task(put_loop(bench, f"f{n}", "status" if n % 2 else None)) for n in range(half)]
+    try:
+        await asyncio.gather(*(count_up(writer, widget, f"o{n}", times) for n, writer in enumerate(ours)))
+    finally:
+        for task in foreign:
+            task.cancel()
+        await asyncio.gather(*foreign, return_exceptions=True)
+    counts = (await bench.live(widget)).status["counts"]
+    assert [counts[f"o{n}"] for n in range(half)] == [times] * half
+    requests = sum(len(wire.sent) for wire in wires)
+    assert requests <= 1.1 * times * half
+
+
+async def test_a_foreign_label_never_refuses_a_status_report(bench):
+    """Two hundred objects, each labelled by someone between the look and the report: no conflict, one request each."""
+    for n in range(200):
+        widget = await bench.widget(f"w{n}")
+        await bench.merge(widget, {"metadata": {"labels": {"theirs": "x"}}})
+        report = Report(1)
+        report.condition("Ready", True, "Because")
+        await status.flush(bench.writer, WIDGET, widget, report)
+        assert bench.wire.writes == ["PATCH"]
+        assert bench.wire.reads == []
