@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test conformance check format bench docs real lock schemas clean
+.PHONY: help demo test hazards mutate conformance check format bench docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,12 @@ test: $(STAMP) ## run the tests
 
 conformance: $(STAMP) ## replay what a real API server answered against the embedded one
 	@$(BIN)/python tests/conformance/replay.py
+
+hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each server
+	@$(BIN)/python -m pytest tests/hazards
+
+mutate: $(STAMP) ## remove each guard of the writes singly and see a test fail
+	@$(BIN)/python tools/mutate.py --table docs/design/guards.md
 
 check: $(STAMP) ## format, lint, types, layers
 	@echo "ruff format" && $(BIN)/ruff format --check --quiet .

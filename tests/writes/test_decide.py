@@ -111,8 +111,21 @@ async def test_a_replaced_value_is_guarded_though_it_was_not_read(bench):
 
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"phase": "Theirs"}}, "status")]
     await decide(bench.writer, WIDGET, widget, blind)
-    seen = [body for method, _, body in bench.wire.sent if method == "PATCH"]
-    assert [patch[1]["value"] for patch in seen] == ["Old", "Theirs"]
+    patches = [body for method, _, body in bench.wire.sent if method == "PATCH"]
+    tested = [op["value"] for patch in patches for op in patch if (op["op"], op["path"]) == ("test", "/status/phase")]
+    assert tested == ["Old", "Theirs"]
+
+
+async def test_a_removed_value_is_guarded_though_it_was_not_read(bench):
+    """Guard: the test of a value that is removed. It must be known what goes."""
+    widget = await bench.widget(spec={"options": {"a": "1"}})
+
+    def blind(draft):
+        del draft["spec"]["options"]
+
+    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": {"b": "2"}}})]
+    await decide(bench.writer, WIDGET, widget, blind)
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET", "PATCH"]
 
 
 async def test_unrelated_writers_do_not_disturb(bench):

@@ -21,6 +21,7 @@ from fairlead.writes.errors import (
     Untestable,
     WriteError,
 )
+from fairlead.writes.migrate import Migrated, migrate
 from fairlead.writes.prune import prune
 from fairlead.writes.seen import Seen
 from fairlead.writes.shared import create_only
@@ -37,6 +38,7 @@ __all__ = [
     "Gone",
     "Immutable",
     "Impure",
+    "Migrated",
     "NotNamed",
     "OnlyRead",
     "Replaced",
@@ -52,5 +54,6 @@ __all__ = [
     "create_only",
     "decide",
     "delete",
+    "migrate",
     "prune",
 ]

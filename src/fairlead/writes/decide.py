@@ -13,7 +13,7 @@ from fairlead.api.objects import Object
 from fairlead.client.client import PatchType
 from fairlead.writes import purity
 from fairlead.writes.errors import NotNamed, Undecided, Untestable, WriteError
-from fairlead.writes.jsonpatch import Op, Path, parse, pointer, tests_hold
+from fairlead.writes.jsonpatch import Op, Path, named, parse, pointer, tests_hold
 from fairlead.writes.view import Draft, Ledger
 from fairlead.writes.writer import Writer, told
 
@@ -51,7 +51,7 @@ async def decide(
     Undecided, Impure, and what the function raises.
     """
     what = told(kind, obj.name, obj.namespace)
-    allowed = None if only is None else [_named(field) for field in only]
+    allowed = None if only is None else [named(field) for field in only]
     async with writer.turn(kind, obj.name, obj.namespace):
         base, live = writer.newest(kind, obj), False
         for _ in range(RUNS):
@@ -87,10 +87,6 @@ async def decide(
 def failed_test(error: Invalid) -> bool:
     """A JSON patch whose test failed is a 422 with nothing in its details; every other 422 has causes."""
     return not error.causes
-
-
-def _named(field: str) -> Path:
-    return parse(field) if field.startswith("/") else tuple(field.split("."))
 
 
 def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:

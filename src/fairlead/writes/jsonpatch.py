@@ -28,6 +28,11 @@ def parse(text: str) -> Path:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:])
 
 
+def named(field: str) -> Path:
+    """A field as people name it: `spec.replicas`, or a pointer where a key has dots in it."""
+    return parse(field) if field.startswith("/") else tuple(field.removeprefix(".").split("."))
+
+
 def at(value: Any, path: Iterable[str | int]) -> Any:
     """The value at that path, or MISSING."""
     for part in path:

@@ -1,0 +1,99 @@
+"""From Update to Apply: take over the ownership of fields that this controller once wrote in the old way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
+from fairlead.api.fields import FieldSet, field, human, union
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.api.times import rfc3339
+from fairlead.client.client import PatchType
+from fairlead.writes.decide import failed_test
+from fairlead.writes.errors import Undecided
+from fairlead.writes.jsonpatch import MISSING, named
+from fairlead.writes.jsonpatch import Path as Pointer
+from fairlead.writes.writer import Writer, told
+
+# Each look that loses means that another's write won; ownership is moved once, so patience costs nothing.
+LOOKS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What was moved, as readable paths, and the object after it. Nothing moved means nothing was sent."""
+
+    moved: tuple[str, ...]
+    object: Object
+
+
+async def migrate(
+    writer: Writer, kind: Kind, obj: Object, *, fields: Sequence[str], managers: Sequence[str], dry_run: bool = False
+) -> Migrated:
+    """Move the named fields, and what is below them, from the Update entries of `managers` into our Apply entry.
+
+    Without this, a field that was written by Update stays for ever: leaving it out of an apply does not remove it. Only
+    declared fields move: two controllers of one process share one User-Agent, so an entry may be another's too, and the
+    next apply would delete what it does not name. Values do not change. Guard: uid and resourceVersion; whoever wrote
+    meanwhile makes it look again. Entries of subresources are left alone.
+    """
+    paths = [named(name) for name in fields]
+    async with writer.turn(kind, obj.name, obj.namespace):
+        for _ in range(LOOKS):
+            live = await writer.live(kind, obj)
+            entries, moved = _moved(live, writer, paths, managers)
+            said = tuple(human(path) for path in moved.leaves())
+            if not moved or dry_run:
+                return Migrated(said, live)
+            patch = [
+                {"op": "test", "path": "/metadata/uid", "value": live.uid},
+                {"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},
+                {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+            ]
+            try:
+                answer = await writer.client.patch(
+                    kind, obj.name, obj.namespace, patch, type=PatchType.JSON, field_manager=writer.manager
+                )
+            except Invalid as error:
+                if not failed_test(error):
+                    raise
+            except (Conflict, NotFound, Unknown):
+                pass
+            else:
+                return Migrated(said, writer.wrote(kind, answer))
+    raise Undecided(told(kind, obj.name, obj.namespace), LOOKS)
+
+
+def _moved(
+    obj: Object, writer: Writer, paths: Sequence[Pointer], managers: Sequence[str]
+) -> tuple[list[dict[str, Any]], FieldSet]:
+    """managedFields with the paths moved, and what was moved."""
+    entries: list[dict[str, Any]] = []
+    taken: dict[str, FieldSet] = {}  # by apiVersion: a path means something only in its version
+    for entry in obj.metadata.get("managedFields") or ():
+        old = entry.get("operation") == "Update" and entry.get("manager") in managers
+        if not old or entry.get("subresource"):
+            entries.append(entry)
+            continue
+        owned = FieldSet.decode(entry.get("fieldsV1"))
+        wanted = union(owned.within(tuple(field(str(part)) for part in path)) for path in paths)
+        version = str(entry.get("apiVersion"))
+        taken[version] = taken.get(version, FieldSet()) | wanted
+        if owned - wanted:
+            entries.append({**entry, "fieldsV1": (owned - wanted).encode()} if wanted else entry)
+    for version, wanted in taken.items():
+        if wanted:
+            _give(entries, writer, version, wanted)
+    return entries, union(taken.values())
+
+
+def _give(entries: list[dict[str, Any]], writer: Writer, version: str, wanted: FieldSet) -> None:
+    ours = {"manager": writer.manager, "operation": "Apply", "apiVersion": version}
+    for place, entry in enumerate(entries):
+        if not entry.get("subresource") and all(entry.get(key, MISSING) == value for key, value in ours.items()):
+            both = FieldSet.decode(entry.get("fieldsV1")) | wanted
+            entries[place] = {**entry, "fieldsV1": both.encode()}
+            return
+    now = rfc3339(writer.world.clock.now())
+    entries.insert(0, {**ours, "time": now, "fieldsType": "FieldsV1", "fieldsV1": wanted.encode()})

@@ -1,0 +1,108 @@
+"""Update to Apply: only what is declared moves, values stay, and a later apply can then let go of it."""
+
+import pytest
+from workbench import MANAGER, WIDGET
+
+from fairlead.writes import Gone, apply, migrate
+
+OLD = "old-agent"
+
+
+async def once_written(bench, **fields):
+    """A widget that this controller made in the old way, by create and update."""
+    made = WIDGET("w", bench.namespace, **fields)
+    return await bench.other.create(made, field_manager=OLD)
+
+
+def entries(obj):
+    return {(entry["manager"], entry["operation"]): entry["fieldsV1"] for entry in obj.metadata["managedFields"]}
+
+
+LISTENERS = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
+
+
+async def test_without_it_a_field_once_written_by_update_stays_for_ever(bench):
+    await once_written(bench, spec={"listeners": LISTENERS, "note": "x"})
+    after = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"listeners": LISTENERS[:1]}), adopt=True)
+    assert [item["name"] for item in after.spec["listeners"]] == ["a", "b"]
+
+
+async def test_after_it_an_apply_lets_go_of_what_it_leaves_out(bench):
+    old = await once_written(bench, spec={"listeners": LISTENERS, "note": "x"})
+    moved = await migrate(bench.writer, WIDGET, old, fields=["spec.listeners", "spec.note"], managers=[OLD])
+    assert {".spec.note", '.spec.listeners[name="a"].port'} <= set(moved.moved)
+    assert moved.object.spec == old.spec
+    after = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"listeners": LISTENERS[:1]}))
+    assert [item["name"] for item in after.spec["listeners"]] == ["a"]
+    assert "note" not in after.spec
+
+
+async def test_what_is_not_declared_stays_with_the_old_entry(bench):
+    """Guard: declared paths only. The entry is also that of another controller of the same process."""
+    old = await once_written(bench, spec={"note": "ours", "options": {"theirs": "x"}})
+    moved = await migrate(bench.writer, WIDGET, old, fields=["spec.note"], managers=[OLD])
+    owners = entries(moved.object)
+    assert owners[MANAGER, "Apply"] == {"f:spec": {"f:note": {}}}
+    assert "f:options" in owners[OLD, "Update"]["f:spec"]
+    after = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}))
+    assert after.spec == {"size": 1, "options": {"theirs": "x"}}
+
+
+async def test_entries_of_other_managers_stay(bench):
+    """Guard: named managers only."""
+    old = await once_written(bench, spec={"size": 1})
+    live = await bench.merge(old, {"spec": {"note": "theirs"}}, manager="someone")
+    moved = await migrate(bench.writer, WIDGET, live, fields=["spec"], managers=[OLD])
+    assert entries(moved.object)["someone", "Update"] == {"f:spec": {"f:note": {}}}
+    after = await apply(bench.writer, WIDGET("w", bench.namespace))
+    assert after.spec == {"note": "theirs"}
+
+
+async def test_a_write_between_the_look_and_the_move_is_not_lost(bench):
+    """Guard: resourceVersion. Its entry would be overwritten with the list as it was."""
+    old = await once_written(bench, spec={"size": 1, "note": "x"})
+    bench.wire.first = [lambda: bench.merge(old, {"spec": {"note": "theirs"}}, manager="someone")]
+    moved = await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])
+    assert ("someone", "Update") in entries(moved.object)
+    assert ".spec.note" not in moved.moved
+
+
+async def test_a_second_time_sends_nothing(bench):
+    old = await once_written(bench, spec={"size": 1})
+    await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])
+    bench.wire.forget()
+    again = await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])
+    assert again.moved == ()
+    assert bench.wire.writes == []
+
+
+async def test_a_dry_run_says_what_would_move(bench):
+    old = await once_written(bench, spec={"size": 1})
+    planned = await migrate(bench.writer, WIDGET, old, fields=["spec.size"], managers=[OLD], dry_run=True)
+    assert planned.moved == (".spec.size",)
+    assert bench.wire.writes == []
+
+
+async def test_a_key_with_dots_is_named_by_a_pointer(bench):
+    old = await once_written(bench, annotations={"a.b/c": "x", "d": "y"})
+    moved = await migrate(bench.writer, WIDGET, old, fields=["/metadata/annotations/a.b~1c"], managers=[OLD])
+    assert moved.moved == (".metadata.annotations.a.b/c",)
+
+
+async def test_before_first_apply_is_an_entry_like_any_other(bench):
+    await once_written(bench, spec={"note": "x"})
+    await bench.raw(
+        "PATCH", WIDGET.path(bench.namespace, "w"), {"metadata": {"managedFields": [{}]}}, "merge-patch"
+    )  # fmt: skip
+    live = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}), adopt=True)
+    assert ("before-first-apply", "Update") in entries(live)
+    await migrate(bench.writer, WIDGET, live, fields=["spec"], managers=["before-first-apply"])
+    after = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 2}))
+    assert after.spec == {"size": 2}
+
+
+async def test_what_is_gone_is_gone(bench):
+    old = await once_written(bench)
+    await bench.other.delete(WIDGET, "w", bench.namespace)
+    with pytest.raises(Gone):
+        await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])
