@@ -58,7 +58,7 @@ class Rules:
             return found + validation.validate(resource.schema, obj, old) + _replicas(resource, obj)
         found += metadata.standard_finalizers(obj["metadata"])
         found += metadata.validate(obj["metadata"], resource)
-        return found + (resource.validate(obj, old) if resource.validate and not subresource else [])
+        return found + (resource.validate(obj, old) if resource.validate else [])
 
     def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:
         return resource.warn(obj, old) if resource.warn else []

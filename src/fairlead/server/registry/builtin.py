@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fairlead.server.causes import Cause
 from fairlead.server.registry import defaults, preparing
-from fairlead.server.registry.checks import config, networking, others, pods, rbac, workloads
+from fairlead.server.registry.checks import config, definitions, networking, others, pods, rbac, workloads
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
@@ -28,6 +28,7 @@ class Entry:
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
+    warn: Callable[[Object, Object | None], list[str]] | None = None
 
 
 _SPEC: Final = ("spec",)
@@ -41,7 +42,13 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "ConfigMap"): Entry(validate=config.config_map),
     ("", "Secret"): Entry(validate=config.secret),
     ("", "Namespace"): Entry(delete_answers_object=True, prepare_create=preparing.namespace, validate=others.namespace),
-    ("", "Pod"): Entry(generation=_SPEC, delete_answers_object=True, prepare_create=preparing.pod, validate=pods.pod),
+    ("", "Pod"): Entry(
+        generation=_SPEC,
+        delete_answers_object=True,
+        prepare_create=preparing.pod,
+        prepare_update=preparing.pod_update,
+        validate=pods.pod,
+    ),
     ("", "Service"): Entry(
         create_on_update=True,
         delete_answers_object=True,
@@ -51,7 +58,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("", "ServiceAccount"): _ANSWERED,
     ("", "PersistentVolumeClaim"): Entry(
-        delete_answers_object=True, prepare_create=preparing.pending, validate=others.claim
+        delete_answers_object=True, prepare_create=preparing.claim, validate=others.claim
     ),
     ("", "PersistentVolume"): Entry(delete_answers_object=True, prepare_create=preparing.pending),
     ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True),
@@ -91,9 +98,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("policy", "PodDisruptionBudget"): Entry(
         generation=_SPEC, unconditional_update=False, validate=workloads.disruption_budget
     ),
-    ("scheduling.k8s.io", "PriorityClass"): Entry(
-        generation=("value", "globalDefault", "description", "preemptionPolicy"), validate=others.priority_class
-    ),
+    ("scheduling.k8s.io", "PriorityClass"): Entry(generation=("value",), validate=others.priority_class),
     ("storage.k8s.io", "StorageClass"): Entry(delete_answers_object=True, validate=others.storage_class),
     ("storage.k8s.io", "CSIDriver"): Entry(generation=_SPEC, unconditional_update=False, delete_answers_object=True),
     ("storage.k8s.io", "CSINode"): Entry(unconditional_update=False, delete_answers_object=True),
@@ -114,7 +119,12 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("resource.k8s.io", "ResourceClaimTemplate"): _ANSWERED,
     ("resource.k8s.io", "ResourceSlice"): Entry(generation=_SPEC, delete_answers_object=True),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Entry(
-        generation=_SPEC, unconditional_update=False, prepare_create=preparing.definition
+        generation=_SPEC,
+        unconditional_update=False,
+        prepare_create=preparing.definition,
+        prepare_update=preparing.stored_versions,
+        validate=definitions.definition,
+        warn=definitions.warnings,
     ),
 }
 
@@ -164,6 +174,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         prepare_create=_created(entry, schema, status),
         prepare_update=entry.prepare_update,
         validate=entry.validate,
+        warn=entry.warn,
     )
 
 

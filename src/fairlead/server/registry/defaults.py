@@ -12,6 +12,7 @@ from fairlead.server.schema import quantity
 from fairlead.server.schema.nodes import MISSING, Node
 
 Value = dict[str, Any]
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 RBAC: Final = "rbac.authorization.k8s.io"
 _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _MODE: Final = 0o644
@@ -225,6 +226,7 @@ def _job(job: Value) -> Value:
     made.setdefault("backoffLimit", 2**31 - 1 if "backoffLimitPerIndex" in spec else 6)
     made.setdefault("completionMode", "NonIndexed")
     made.setdefault("suspend", False)
+    made.setdefault("manualSelector", False)
     failing = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
     made.setdefault("podReplacementPolicy", failing)
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
@@ -232,6 +234,18 @@ def _job(job: Value) -> Value:
     if labels and not metadata.get("labels"):
         metadata = {**metadata, "labels": labels}
     return {**job, "metadata": metadata, "spec": made}
+
+
+def _template_generation(daemon_set: Value) -> Value:
+    metadata = daemon_set.get("metadata") or {}
+    annotations = {TEMPLATE_GENERATION: "0", **(metadata.get("annotations") or {})}
+    return {**daemon_set, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _pod_ips(status: Value) -> Value:
+    """The first of the addresses and the list of them agree."""
+    first = status.get("podIP")
+    return {**status, "podIPs": [{"ip": first}]} if first and not status.get("podIPs") else status
 
 
 def _replication_controller(controller: Value) -> Value:
@@ -428,6 +442,8 @@ WHOLES: Final[dict[str, tuple[Callable[[Value], Value], ...]]] = {
     "apps.v1.DaemonSetUpdateStrategy": (_rolling({"maxUnavailable": 1, "maxSurge": 0}),),
     "apps.v1.StatefulSetUpdateStrategy": (_stateful_rolling,),
     "apps.v1.StatefulSetSpec": (_claim_templates,),
+    "apps.v1.DaemonSet": (_template_generation,),
+    "core.v1.PodStatus": (_pod_ips,),
     "batch.v1.Job": (_job,),
     "autoscaling.v2.HorizontalPodAutoscalerSpec": (_scaling,),
     "apiextensions.v1.CustomResourceDefinitionSpec": (_crd_names,),

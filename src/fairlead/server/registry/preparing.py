@@ -6,6 +6,7 @@ Each function replaces top-level values of the dict it is given; what is inside 
 from collections.abc import Callable
 from typing import Any, Final
 
+from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.schema import codec, quantity
 from fairlead.server.schema.nodes import Node
 
@@ -14,7 +15,7 @@ _NOT_READY: Final = tuple(
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for what in ("not-ready", "unreachable")
 )
-TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+PROTECTION: Final = "kubernetes.io/pvc-protection"
 _COMPUTE: Final = ("cpu", "memory")
 
 
@@ -43,15 +44,29 @@ def pending(obj: Object) -> None:
     obj["status"] = {"phase": "Pending"}
 
 
+def claim(obj: Object) -> None:
+    pending(obj)
+    finalizers = obj["metadata"].get("finalizers") or []
+    if PROTECTION not in finalizers:
+        obj["metadata"] = {**obj["metadata"], "finalizers": [*finalizers, PROTECTION]}
+
+
 def pod(obj: Object) -> None:
     """Priority and the tolerations that every Pod gets; phase and quality of service."""
-    spec = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **obj["spec"]}
-    given = spec.get("tolerations") or []
-    missing = [one for one in _NOT_READY if not any(_tolerates(toleration, one) for toleration in given)]
-    if missing:
-        spec["tolerations"] = [*given, *missing]
+    spec = _tolerating({"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **obj["spec"]})
     obj["spec"] = spec
     obj["status"] = {"phase": "Pending", "qosClass": quality(spec)}
+
+
+def pod_update(obj: Object, old: Object) -> None:
+    kept = {key: old["spec"][key] for key in ("priority", "preemptionPolicy") if key in old["spec"]}
+    obj["spec"] = _tolerating({**kept, **obj["spec"]})
+
+
+def _tolerating(spec: Object) -> Object:
+    given = spec.get("tolerations") or []
+    missing = [one for one in _NOT_READY if not any(_tolerates(toleration, one) for toleration in given)]
+    return {**spec, "tolerations": [*given, *missing]} if missing else spec
 
 
 def _tolerates(toleration: Object, wanted: Object) -> bool:
@@ -129,8 +144,7 @@ def kept_addresses(obj: Object, old: Object) -> None:
 def job(obj: Object) -> None:
     """Unless the selector is given by hand, a Job selects its Pods by its own uid."""
     spec = dict(obj["spec"])
-    spec.setdefault("manualSelector", False)
-    if not spec["manualSelector"]:
+    if not spec.get("manualSelector"):
         metadata = obj["metadata"]
         uid, name = metadata["uid"], metadata.get("name") or ""
         own = {
@@ -173,3 +187,13 @@ def definition(obj: Object) -> None:
     stored = [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
     names = {"kind": "", "plural": ""}
     obj["status"] = {"acceptedNames": names, "conditions": None, "storedVersions": stored or None}
+
+
+def stored_versions(obj: Object, old: Object) -> None:
+    """A new storage version is one that objects may be stored in from now on."""
+    status = dict(old.get("status") or {})
+    stored = list(status.get("storedVersions") or [])
+    for version in obj["spec"].get("versions") or ():
+        if version.get("storage") and version["name"] not in stored:
+            stored.append(version["name"])
+    obj["status"] = {**status, "storedVersions": stored}

@@ -36,6 +36,13 @@ def typed_metadata(obj: dict[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": _metadata(obj.get("metadata"), "metadata")[0]}
 
 
+def unknown(node: Node, value: Any) -> list[str]:
+    """The paths of what pruning would drop from a value that is part of an object."""
+    found: list[str] = []
+    _value(node, value, "", found)
+    return found
+
+
 def _value(node: Node | None, value: Any, path: str, unknown: list[str]) -> Any:
     if type(value) is dict:
         return _object(node, value, path, unknown)

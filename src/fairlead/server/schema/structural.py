@@ -99,6 +99,11 @@ def compile(schema: dict[str, Any]) -> Node:  # noqa: A001 - it does
     return made
 
 
+def part(schema: dict[str, Any]) -> Node:
+    """A node for a piece of a schema, not kept."""
+    return _node(schema)
+
+
 def _node(schema: dict[str, Any]) -> Node:
     properties = {key: _node(one) for key, one in (schema.get("properties") or {}).items()}
     additional = schema.get("additionalProperties")

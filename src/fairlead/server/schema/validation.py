@@ -171,7 +171,7 @@ def _string(rules: Declared, value: str, path: str, errors: list[_Found]) -> Non
         errors.append(_Found(text, *_named(causes.too_long("", rules.max_length), path)))
     elif rules.min_length is not None and len(value) < rules.min_length:
         errors.append(_invalid(path, value, f"should be at least {rules.min_length} chars long"))
-    elif rules.pattern and not _pattern(rules.pattern).search(value):
+    elif rules.pattern and not compiled(rules.pattern).search(value):
         errors.append(_invalid(path, value, f"should match '{rules.pattern}'"))
 
 
@@ -323,8 +323,11 @@ def _number_text(value: float) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _pattern(pattern: str) -> Any:
-    return re2.compile(pattern)
+def compiled(pattern: str) -> Any:
+    """A pattern as RE2 reads it. Raises re2.error."""
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)
 
 
 _KINDS: dict[type, tuple[str, str]] = {

@@ -1,0 +1,219 @@
+"""Custom resource definitions: names, versions, schemas, and what may not change."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fairlead.server import causes, names
+from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.vocabulary import Object, at, unchanged
+from fairlead.server.schema import formats
+from fairlead.server.schema.structurality import schema_problems
+
+_APPROVED: Final = "api-approved.kubernetes.io"
+_SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
+_MIXED: Final = "may have mixed case, but should otherwise match: "
+_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_STORED: Final = (
+    "missing from spec.versions; {0} was previously a storage version, and must remain in spec.versions until a "
+    "storage migration ensures no data remains persisted in {0} and removes {0} from status.storedVersions"
+)
+_LABEL_1035: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def definition(new: Object, old: Object | None) -> list[Cause]:
+    spec = new.get("spec") or {}
+    versions: list[Object] = spec.get("versions") or []
+    found: list[Cause] = []
+    name, called = new["metadata"].get("name") or "", spec.get("names") or {}
+    if name != f"{called.get('plural', '')}.{spec.get('group', '')}":
+        found.append(causes.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    found += _group(spec.get("group") or "")
+    scope = spec.get("scope") or ""
+    if not scope:
+        found.append(causes.required("spec.scope"))
+    elif scope not in ("Cluster", "Namespaced"):
+        found.append(causes.not_supported("spec.scope", scope, ("Cluster", "Namespaced")))
+    found += _versions(versions)
+    found += _names(called)
+    found += _schemas(versions)
+    if spec.get("preserveUnknownFields"):
+        told = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        found.append(causes.invalid("spec.preserveUnknownFields", True, told))
+    if old is not None:
+        established = [c for c in at(old, "status.conditions") or () if c["type"] == "Established"]
+        fixed = ("spec.scope", "spec.names.kind") if established and established[0]["status"] == "True" else ()
+        changed = unchanged(new, old, *fixed, "spec.group", "spec.names.plural")
+        if changed:  # the name follows from these and is not told twice
+            found = [cause for cause in found if cause.field != "metadata.name"]
+        found += changed
+    found += _stored(at(new, "status.storedVersions") or [], versions)
+    return found + _approval(new, spec.get("group") or "", old)
+
+
+def warnings(new: Object, old: Object | None) -> list[str]:
+    """Formats that the server does not know are passed over, with a warning."""
+    told: dict[str, None] = {}
+    for version in at(new, "spec.versions") or ():
+        for schema in _walk(at(version, "schema.openAPIV3Schema") or {}):
+            name, kind = schema.get("format"), schema.get("type")
+            if name and not formats.supported((kind,) if kind else (), name):
+                told[f"unrecognized format {causes.quoted(name)}"] = None
+    return list(told)
+
+
+def _walk(schema: Any) -> Iterator[Object]:
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for key in ("items", "additionalProperties", "not"):
+        yield from _walk(schema.get(key))
+    for inner in (schema.get("properties") or {}).values():
+        yield from _walk(inner)
+    for key in ("allOf", "anyOf", "oneOf"):
+        for inner in schema.get(key) or ():
+            yield from _walk(inner)
+
+
+def _label(text: str) -> str:
+    told = ["must be no more than 63 bytes"] if len(text) > 63 else []
+    if not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", text):
+        told.append(_LABEL_1035)
+    return ",".join(told)
+
+
+def _group(group: str) -> list[Cause]:
+    if not group:
+        return [causes.required("spec.group")]
+    if told := names.subdomain(group):
+        return [causes.invalid("spec.group", group, ",".join(told))]
+    return [] if "." in group else [causes.invalid("spec.group", group, "should be a domain with at least one dot")]
+
+
+def _names(given: Object) -> list[Cause]:
+    keys = ("plural", "singular", "kind", "listKind")
+    found = [causes.required(f"spec.names.{key}") for key in keys if not given.get(key)]
+    for key in keys:
+        text: str = given.get(key) or ""
+        mixed = key in ("kind", "listKind")
+        if text and (told := _label(text.lower() if mixed else text)):
+            found.append(causes.invalid(f"spec.names.{key}", text, f"{_MIXED}{told}" if mixed else told))
+    for key in ("shortNames", "categories"):
+        for index, text in enumerate(given.get(key) or ()):
+            if told := _label(text):
+                found.append(causes.invalid(f"spec.names.{key}[{index}]", text, told))
+    if given.get("kind") and given["kind"] == given.get("listKind"):
+        told = "kind and listKind may not be the same"
+        found.append(causes.invalid("spec.names.listKind", given["listKind"], told))
+    return found
+
+
+def _versions(versions: list[Object]) -> list[Cause]:
+    found: list[Cause] = []
+    for index, version in enumerate(versions):
+        here, name = f"spec.versions[{index}]", version.get("name") or ""
+        if at(version, "schema.openAPIV3Schema") is None:
+            found.append(causes.required(f"{here}.schema.openAPIV3Schema"))
+        if told := _label(name):
+            found.append(causes.invalid(f"{here}.name", name, told))
+        if version.get("deprecationWarning") and not version.get("deprecated"):
+            told = "can only be set for deprecated versions"
+            found.append(causes.invalid(f"{here}.deprecationWarning", version["deprecationWarning"], told))
+    shown = versions or None
+    listed = [version.get("name") for version in versions]
+    if len(set(listed)) != len(listed):
+        found.append(causes.invalid("spec.versions", shown, "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        told = "must have exactly one version marked as storage version"
+        found.append(causes.invalid("spec.versions", shown, told))
+    return found
+
+
+def _schemas(versions: list[Object]) -> list[Cause]:
+    """Schemas, subresources and columns. What all versions share is told of the definition as a whole."""
+    found: list[Cause] = []
+    schemas = [at(version, "schema.openAPIV3Schema") for version in versions]
+    alike = len(schemas) > 0 and all(schema == schemas[0] for schema in schemas)
+    for index, schema in enumerate(schemas[:1] if alike else schemas):
+        path = "spec.validation" if alike else f"spec.versions[{index}].schema"
+        if schema is not None:
+            found += schema_problems(schema, f"{path}.openAPIV3Schema")
+    for key, check in (("subresources", _subresources), ("additionalPrinterColumns", _columns)):
+        given = [version.get(key) for version in versions]
+        alike = len(given) > 0 and all(one == given[0] for one in given)
+        for index, one in enumerate(given[:1] if alike else given):
+            found += check(one, f"spec.{key}" if alike else f"spec.versions[{index}].{key}")
+    return found
+
+
+def _subresources(given: Any, path: str) -> list[Cause]:
+    scale = (given or {}).get("scale")
+    if scale is None:
+        return []
+    found: list[Cause] = []
+    for key, under in (("specReplicasPath", (".spec.",)), ("statusReplicasPath", (".status.",))):
+        found += _json_path(scale.get(key) or "", f"{path}.scale.{key}", under)
+    if scale.get("labelSelectorPath"):
+        found += _json_path(scale["labelSelectorPath"], f"{path}.scale.labelSelectorPath", (".spec.", ".status."))
+    return found
+
+
+def _json_path(text: str, field: str, under: tuple[str, ...]) -> list[Cause]:
+    if not text:
+        return [causes.required(field)]
+    if not text.startswith("."):
+        return [causes.invalid(field, text, "must be a simple json path starting with .")]
+    if under and not text.startswith(under):
+        places = " or ".join(place.rstrip(".") for place in under)
+        return [
+            causes.invalid(field, text, f"should be a json path under {'either ' if len(under) > 1 else ''}{places}")
+        ]
+    return []
+
+
+def _columns(given: Any, path: str) -> list[Cause]:
+    found: list[Cause] = []
+    for index, column in enumerate(given or ()):
+        here, kind = f"{path}[{index}]", column.get("type") or ""
+        if not column.get("name"):
+            found.append(causes.required(f"{here}.name"))
+        told = f"must be one of {','.join(_COLUMN_TYPES)}"
+        if not kind:
+            found.append(causes.required(f"{here}.type", told))
+        elif kind not in _COLUMN_TYPES:
+            found.append(causes.invalid(f"{here}.type", kind, told))
+        found += _json_path(column.get("jsonPath") or "", f"{here}.JSONPath", ())
+    return found
+
+
+def _stored(stored: list[str], versions: list[Object]) -> list[Cause]:
+    if not stored:
+        return [causes.invalid("status.storedVersions", None, "must have at least one stored version")]
+    found: list[Cause] = []
+    for version in versions:
+        if version.get("storage") and version.get("name") not in stored:
+            told = f"must have the storage version {version.get('name')}"
+            found.append(causes.invalid("status.storedVersions", stored, told))
+    known = {version.get("name") for version in versions}
+    gone = [(index, name) for index, name in enumerate(stored) if name not in known]
+    return found + [causes.invalid(f"status.storedVersions[{i}]", name, _STORED.format(name)) for i, name in gone]
+
+
+def _approval(new: Object, group: str, old: Object | None) -> list[Cause]:
+    """Groups of the Kubernetes community need an approval noted on the definition."""
+    if not (group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))):
+        return []
+    field = f"metadata.annotations[{_APPROVED}]"
+    given = (new["metadata"].get("annotations") or {}).get(_APPROVED) or ""
+    if old is not None and given == ((old["metadata"].get("annotations") or {}).get(_APPROVED) or ""):
+        return []
+    told = f'protected groups must have approval annotation "{_APPROVED}"'
+    if not given:
+        return [causes.required(field, f"{told}, {_SEE}")]
+    if given.startswith("unapproved") or re.match(r"[a-z][a-z0-9+.-]*://[^\s/]+", given):
+        return []
+    return [causes.invalid(field, given, f'{told} with either a URL or a reason starting with "unapproved", {_SEE}')]
