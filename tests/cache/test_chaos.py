@@ -59,13 +59,13 @@ class History:
                 self.send(arguments[1], server.put(arguments[0], server.version))
             case "own delete":
                 if obj := server.delete(arguments[0]):
-                    self.send(arguments[1], None, obj["metadata"]["uid"])
+                    self.send(arguments[1], None, (arguments[0], obj["metadata"]["uid"]))
             case "own last finalizer":
                 if ("n", arguments[0]) in server.objects:
                     before = server.put(arguments[0], deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x"])
                     metadata = {key: value for key, value in before["metadata"].items() if key != "finalizers"}
                     server.delete(arguments[0])
-                    self.send(arguments[1], {**before, "metadata": metadata}, metadata["uid"])
+                    self.send(arguments[1], {**before, "metadata": metadata}, (arguments[0], metadata["uid"]))
             case "break":
                 server.break_watches(arguments[0])
             case "cut":
@@ -100,8 +100,9 @@ class History:
 
     def answered(self, answer, gone, own, writing):
         if gone:
-            self.gone.add(gone)
-            own.wrote(answer) if answer else own.deleted(gone, None)
+            if any(obj.uid == gone[1] for obj in self.world.view.list()):
+                self.gone.add(gone[1])
+            own.wrote(answer) if answer else own.deleted(*gone, None)
         else:
             own.wrote(answer)
             shown = self.world.view.look(answer["metadata"]["name"], "n")

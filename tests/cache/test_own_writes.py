@@ -40,8 +40,8 @@ class View:
     def wrote(self, answer, flight=None):
         self.informer.wrote(flight or self.departs(), answer)
 
-    def deleted(self, uid, answer=None, flight=None):
-        self.informer.deleted(flight or self.departs(), uid, answer)
+    def deleted(self, uid, answer=None, flight=None, name="a"):
+        self.informer.deleted(flight or self.departs(), ("n", name), uid, answer)
 
     def version(self, name="a"):
         found = self.informer.look(name, "n")
@@ -175,6 +175,21 @@ async def test_a_deleted_event_that_overtakes_the_answer_leaves_no_tombstone(vie
     assert view.settled
 
 
+async def test_a_delete_of_what_the_stream_never_told_leaves_no_tombstone(view):
+    view.deleted("u9", name="elsewhere")
+    assert view.settled
+
+
+async def test_a_delete_before_the_first_list_hides_what_that_list_still_has():
+    view = View()
+    view.deleted("u1")
+    view.deleted("u2", name="b")
+    await view.listed(10, obj(version=5))
+    assert view.version() is None
+    view.streamed("DELETED", obj(version=11))
+    assert view.settled
+
+
 async def test_an_implied_delete_that_overtakes_the_answer_leaves_no_tombstone(view):
     flight = view.departs()
     await view.listed(20)
@@ -216,7 +231,7 @@ async def test_a_relist_that_no_longer_has_it_ends_the_tombstone(view):
 
 async def test_a_relist_older_than_both_our_create_and_our_delete_shows_neither(view):
     view.wrote(obj("b", 22, "u2"))
-    view.deleted("u2", obj("b", 23, "u2"))
+    view.deleted("u2", obj("b", 23, "u2"), name="b")
     await view.listed(20, obj(version=5))
     assert view.version("b") is None
     view.streamed("ADDED", obj("b", 22, "u2"))

@@ -94,7 +94,8 @@ class View:
 class OwnWrite:
     """A write on its way: tell what it was answered with, once it was. An unknown answer is not told."""
 
-    def __init__(self, flights: Sequence[tuple[Informer, Flight]]) -> None:
+    def __init__(self, namespace: str | None, flights: Sequence[tuple[Informer, Flight]]) -> None:
+        self._namespace = namespace
         self._flights = flights
 
     def wrote(self, answer: Mapping[str, Any]) -> None:
@@ -102,10 +103,10 @@ class OwnWrite:
         for informer, flight in self._flights:
             informer.wrote(flight, answer)
 
-    def deleted(self, uid: str, answer: Mapping[str, Any] | None) -> None:
-        """The answer to a delete of that uid, which is None when there was no object in it."""
+    def deleted(self, name: str, uid: str, answer: Mapping[str, Any] | None) -> None:
+        """The answer to a delete of that name and uid, which is None when there was no object in it."""
         for informer, flight in self._flights:
-            informer.deleted(flight, uid, answer)
+            informer.deleted(flight, (self._namespace or "", name), uid, answer)
 
 
 class Cache:
@@ -162,7 +163,7 @@ class Cache:
                     flight = informer.overlay.depart()
                     stack.callback(informer.overlay.land, flight)
                     flights.append((informer, flight))
-            yield OwnWrite(flights)
+            yield OwnWrite(namespace, flights)
 
     async def synced(self) -> None:
         """Wait until every view is."""

@@ -185,17 +185,25 @@ class Informer:
         selected = self.scope.selects(answer)
         namespace, name, version, entry = self.entries.read(msgspec.json.encode(answer))
         if is_gone(answer):
-            self.overlay.gone(flight, entry.uid, entry.version)
+            self._gone(flight, (namespace, name), entry.uid, entry.version)
         elif selected is not None and as_integer(version):
             self.overlay.wrote(flight, (namespace, name), entry, self.position, selected=selected)
 
-    def deleted(self, flight: Flight, uid: str, answer: Mapping[str, Any] | None) -> None:
+    def deleted(self, flight: Flight, key: Key, uid: str, answer: Mapping[str, Any] | None) -> None:
         """A delete was answered: with the object while it stays for a while, with anything else once it is gone."""
         metadata = (answer or {}).get("metadata") or {}
         if answer and metadata.get("deletionTimestamp") and waits(answer):
             self.wrote(flight, answer)
         else:
-            self.overlay.gone(flight, uid, as_integer(metadata.get("resourceVersion") or ""))
+            self._gone(flight, key, uid, as_integer(metadata.get("resourceVersion") or ""))
+
+    def _gone(self, flight: Flight, key: Key, uid: str, version: int) -> None:
+        # A tombstone waits for the stream to tell the deletion, so it must be of something that it tells: of what is
+        # not known here, the stream may have told the end already, or may never tell anything.
+        told = self.store.get(key)
+        known = self.overlay.look(key, told)
+        if not self._filled or (told and told.uid == uid) or (known and known.uid == uid):
+            self.overlay.gone(flight, uid, version)
 
     # What the stream tells
 

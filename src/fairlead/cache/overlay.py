@@ -23,7 +23,7 @@ class Overlay:
     """Own writes over one stream's store, each until that stream has passed its version.
 
     An entry of None hides the object: our write moved it out of what this stream selects. A tombstone hides a uid
-    from the moment we know that it is gone until the stream says so (or, if it never knew it, until the next list).
+    from the moment we know that it is gone until the stream says so.
 
     Which of two versions is newer can be told only of integers: on a server with other ones, switch it `off`.
     """

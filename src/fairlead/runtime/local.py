@@ -101,7 +101,7 @@ class Local:
         # where the stream has told the deletion already, it will not tell it again
         if found is not None and found.uid == uid:
             with self.cache.writing(kind, namespace) as own:
-                own.deleted(uid, None)
+                own.deleted(name, uid, None)
 
     # How it fares
 
@@ -136,7 +136,7 @@ class Telling(Client):
         with self._cache.writing(kind, namespace) as own:
             answer = await super()._object(method, kind, namespace, *where, writes=True, **rest)
             if (answer.api_version, answer.kind) == kind.key:  # not a Scale, nor a Status
-                own.deleted(answer.uid, answer) if method == "DELETE" else own.wrote(answer)
+                own.deleted(answer.name, answer.uid, answer) if method == "DELETE" else own.wrote(answer)
             elif method == "DELETE" and (uid := (answer.get("details") or {}).get("uid")):
-                own.deleted(uid, None)
+                own.deleted(answer["details"]["name"], uid, None)
         return answer
