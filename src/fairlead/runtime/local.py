@@ -48,6 +48,10 @@ class Local:
         """Call it with each change."""
         self._views[kind.key].subscribe(handler)
 
+    async def wait_until(self, kind: Kind, resource_version: str) -> None:
+        """Wait until its watch has told everything up to that version."""
+        await self._views[kind.key].wait_until(resource_version)
+
     # Reading
 
     def get(self, kind: Kind, name: str, namespace: str | None) -> Object | None:

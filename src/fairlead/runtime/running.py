@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any
 
+from fairlead.api.kinds import kind
+from fairlead.api.objects import Object
 from fairlead.api.world import SystemClock, World
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
@@ -137,8 +139,8 @@ class Running:
             await _hook(hook, self.parts.resources)
         for reconciler in self._reconcilers.values():
             declared = reconciler.declared
-            for kind in (declared.kind, *declared.owns, *declared.watches):
-                await self._local.watch(kind)
+            for watched in (declared.kind, *declared.owns, *declared.watches):
+                await self._local.watch(watched)
             reconciler.subscribe()
         if self._health is not None:
             from fairlead.runtime.health import Health, address
@@ -220,6 +222,10 @@ class Running:
                 await self._fatal
             await asyncio.sleep(0.01)  # four parties would have to tell
 
+    async def seen(self, obj: Object) -> None:
+        """Wait until this version of an object of a watched kind has been told, and has woken whom it wakes."""
+        await self._local.wait_until(kind(obj.api_version, obj.kind), obj.resource_version)
+
     def resync(self) -> None:
         """Look at everything again."""
         for reconciler in self._reconcilers.values():
@@ -254,7 +260,7 @@ class Running:
     # Stopping
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         lost = isinstance(error, LeaseLost)
         keep = {task for task in self._background if task.get_name().endswith((" lease", " events", " lag"))}

@@ -1,0 +1,171 @@
+"""`fairlead run`: what a newcomer types first."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+def fairlead(*args, **env):
+    command = [sys.executable, "-m", "fairlead", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, env={**os.environ, **env}, cwd=ROOT)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def failing(write):
+    return write(
+        "failing.py",
+        """
+        import fairlead as fl
+        op = fl.Operator("failing")
+        Thing = fl.kind("run.example.com/v1", "Thing")
+
+        @op.reconcile(Thing)
+        async def fail(obj, ctx):
+            raise ValueError("no such colour")
+        """,
+    )
+
+
+@pytest.fixture
+def thing(write):
+    return write("thing.yaml", "{apiVersion: run.example.com/v1, kind: Thing, metadata: {name: t}, spec: {}}")
+
+
+@pytest.mark.smoke
+def test_the_greeter_runs_once_with_no_cluster():
+    done = fairlead("run", EXAMPLES / "greeter.py", "--embedded", "--once", "--apply", EXAMPLES / "greeting.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "export KUBECONFIG=" in done.stderr
+    assert "Greeting.v1.example.com was not known: defined it" in done.stderr
+    assert "applied Greeting hello" in done.stderr
+
+
+def test_a_file_is_a_program_with_the_same_flags():
+    command = [sys.executable, EXAMPLES / "greeter.py", "--embedded", "--once"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+
+
+def test_once_leaves_with_1_and_says_what_failed(failing, thing):
+    done = fairlead("run", failing, "--embedded", "--once", "--apply", thing)
+    assert done.returncode == 1
+    assert "fail default/t: no such colour" in done.stderr
+
+
+def test_json_logs_are_one_object_a_line(failing, thing):
+    done = fairlead("run", failing, "--embedded", "--once", "--apply", thing, "--log-format", "json")
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    told = next(line for line in lines if "no such colour" in line["message"])
+    assert (told["namespace"], told["name"], told["controller"]) == ("default", "t", "fail")
+    assert len(told["reconcile"]) == 8
+
+
+def test_an_option_has_a_twin_in_the_environment(failing):
+    done = fairlead("run", failing, FAIRLEAD_RUN_EMBEDDED="1", FAIRLEAD_RUN_ONCE="1")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x = 1", "defines no operator"),
+        ("import fairlead as fl\na, b = fl.Operator('a'), fl.Operator('b')", "several operators (a, b)"),
+        ("1 / 0", "broken.py, line 1: ZeroDivisionError"),
+        ("def (", "SyntaxError"),
+        ("import no_such_module", "needs the module no_such_module"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_line_with_the_remedy(write, text, told):
+    done = fairlead("run", write("broken.py", text), "--embedded")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert told in line
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["nowhere.py"], "no file nowhere.py"),
+        (["no.such.module"], "no module no.such.module"),
+        ([EXAMPLES], "operator.py"),
+        ([EXAMPLES / "greeter.py", "-A", "-n", "x"], "exclude each other"),
+        ([EXAMPLES / "greeter.py", "--apply", EXAMPLES / "greeting.yaml"], "kubectl apply"),
+        ([EXAMPLES / "greeter.py", "--health", "here", "--embedded"], "HOST:PORT"),
+    ],
+)
+def test_a_wrong_call_is_one_line_with_the_remedy(args, told):
+    done = fairlead("run", *args)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert told in line
+
+
+def test_a_cluster_that_is_not_there_is_one_line(tmp_path):
+    config = tmp_path / "config"
+    config.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
+                "users": [{"name": "u", "user": {}}],
+                "contexts": [{"name": "k", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "k",
+            }
+        )
+    )
+    done = fairlead("run", EXAMPLES / "greeter.py", "--kubeconfig", config)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "cannot work on" in done.stderr.splitlines()[-1]
+
+
+def test_a_directory_and_a_package_run_their_operator(write, failing):
+    write("pkg/__init__.py", "")
+    write("pkg/names.py", "NAME = 'packaged'")
+    home = write(
+        "pkg/operator.py",
+        """
+        import fairlead as fl
+        from .names import NAME
+        op = fl.Operator(NAME)
+        """,
+    ).parent
+    assert fairlead("run", home, "--embedded", "--once").returncode == 0
+
+
+def test_dev_starts_the_operator_anew_when_its_file_changes(failing, thing):
+    command = [sys.executable, "-m", "fairlead", "run", failing, "--embedded", "--dev", "--apply", thing]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert wait_for(process, "no such colour")
+        failing.write_text(failing.read_text().replace("no such colour", "no such shape"))
+        assert wait_for(process, "no such shape")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(process, text):
+    return any(text in line for line in process.stderr)

@@ -1,0 +1,138 @@
+"""What a reconcile does to other objects through its context, on both servers."""
+
+import pytest
+
+import fairlead as fl
+from fairlead.api.errors import NotFound
+from fairlead.client.client import Client, PatchType
+from fairlead.runtime.definitions import install_missing
+
+Parent = fl.kind("children.example.com/v1", "Parent")
+
+
+@pytest.fixture
+async def client(api):
+    client = Client(api.transport(), fl.World(), user_agent="somebody-else")
+    await install_missing(client, [Parent])
+    return client
+
+
+def operator(function, **options):
+    op = fl.Operator("parent")
+    op.reconcile(Parent, owns=[fl.ConfigMap], **options)(function)
+    return op
+
+
+async def each(obj, ctx):
+    for name in obj.spec["children"]:
+        await ctx.apply(fl.ConfigMap(name, data={"of": obj.name}))
+
+
+async def names(client, api):
+    found = (await client.list(fl.ConfigMap, api.namespace)).items
+    return sorted(obj.name for obj in found if obj.name != "kube-root-ca.crt")
+
+
+async def test_children_no_longer_applied_are_pruned_and_strangers_are_not(api, client):
+    parent = await client.create(Parent("p", api.namespace, spec={"children": ["a", "b"]}))
+    reference = {"apiVersion": parent.api_version, "kind": parent.kind, "name": parent.name, "uid": parent.uid}
+    stranger = fl.ConfigMap("stranger", api.namespace, data={"by": "hand"})
+    stranger["metadata"]["ownerReferences"] = [reference]  # ours by reference, not by our hand
+    await client.create(stranger)
+    async with operator(each).running(api.transport(), namespaces=[api.namespace]) as running:
+        await running.quiet()
+        assert await names(client, api) == ["a", "b", "stranger"]
+        change = {"spec": {"children": ["b", "c"]}}
+        await running.seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
+        await running.quiet()
+        assert await names(client, api) == ["b", "c", "stranger"]
+
+
+async def test_nothing_is_pruned_by_a_pass_that_failed(api, client):
+    async def half(obj, ctx):
+        for name in obj.spec["children"]:
+            await ctx.apply(fl.ConfigMap(name))
+        if obj.spec.get("fail"):
+            raise ValueError("half way")
+
+    await client.create(Parent("p", api.namespace, spec={"children": ["a", "b"]}))
+    async with operator(half).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
+        await running.quiet()
+        change = {"spec": {"children": ["a"], "fail": True}}
+        await running.seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
+        await running.quiet()
+        assert await names(client, api) == ["a", "b"]
+        assert list(running.failures.values()) == ["half way"]
+
+
+async def test_a_name_that_is_someone_elses_is_told_in_the_condition_and_left_alone(api, client):
+    await client.create(fl.ConfigMap("a", api.namespace, data={"by": "hand"}))
+    await client.create(Parent("p", api.namespace, spec={"children": ["a"]}))
+    async with operator(each).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
+        await running.quiet()
+    ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "Foreign")
+    assert (await client.get(fl.ConfigMap, "a", api.namespace))["data"] == {"by": "hand"}
+
+
+async def test_what_others_may_edit_is_made_once(api, client):
+    async def make(obj, ctx):
+        await ctx.create(fl.ConfigMap("settings", data={"colour": "blue"}))
+
+    await client.create(Parent("p", api.namespace, spec={}))
+    async with operator(make).running(api.transport(), namespaces=[api.namespace]) as running:
+        await running.quiet()
+        edit = {"data": {"colour": "red"}}
+        await running.seen(await client.patch(fl.ConfigMap, "settings", api.namespace, edit, type=PatchType.MERGE))
+        running.resync()
+        await running.quiet()
+        assert (await client.get(fl.ConfigMap, "settings", api.namespace))["data"] == {"colour": "red"}
+
+
+async def test_a_failure_is_an_event_that_kubectl_describe_shows(api, client):
+    async def fail(obj, ctx):
+        ctx.event("Noticed", "something of note")
+        raise fl.Terminal("BadSpec", "colour is no colour")
+
+    await client.create(Parent("p", api.namespace, spec={}))
+    async with operator(fail).running(api.transport(), namespaces=[api.namespace]) as running:
+        await running.quiet()
+    events = (await client.list(fl.Event, api.namespace)).items
+    told = {(event["type"], event["reason"], event["message"]) for event in events}
+    assert told == {("Normal", "Noticed", "something of note"), ("Warning", "BadSpec", "colour is no colour")}
+
+
+async def test_deleting_through_the_context_spares_what_was_made_anew(api, client):
+    seen = []
+
+    async def remove(obj, ctx):
+        old = await ctx.live.get(fl.ConfigMap, "victim")
+        if old is not None and not seen:
+            seen.append(old.uid)
+            await client.delete(fl.ConfigMap, "victim", api.namespace)
+            await client.create(fl.ConfigMap("victim", api.namespace))
+            await ctx.delete(old)
+
+    await client.create(fl.ConfigMap("victim", api.namespace))
+    await client.create(Parent("p", api.namespace, spec={}))
+    async with operator(remove).running(api.transport(), namespaces=[api.namespace]) as running:
+        await running.quiet()
+        assert (await client.get(fl.ConfigMap, "victim", api.namespace)).uid != seen[0]
+
+
+async def test_a_write_with_the_raw_client_is_seen_at_once_in_the_local_view(api, client):
+    seen = []
+
+    async def write(obj, ctx):
+        if not seen:
+            await ctx.unguarded.create(fl.ConfigMap("raw", api.namespace))
+            seen.append(ctx.get(fl.ConfigMap, "raw") is not None)
+            await ctx.unguarded.delete(fl.ConfigMap, "raw", api.namespace)
+            seen.append(ctx.get(fl.ConfigMap, "raw") is None)
+
+    await client.create(Parent("p", api.namespace, spec={}))
+    async with operator(write).running(api.transport(), namespaces=[api.namespace]) as running:
+        await running.quiet()
+    assert seen == [True, True]
+    with pytest.raises(NotFound):
+        await client.get(fl.ConfigMap, "raw", api.namespace)

@@ -1,0 +1,111 @@
+"""Two operators, one lease: one works, the other is warm, and what the docs promise about the change is so."""
+
+import asyncio
+
+import pytest
+
+import fairlead as fl
+from fairlead.runtime.leases import LeaseLost
+
+Thing = fl.kind("test.example.com/v1", "Thing")
+
+
+def operator(log, who, work=0.0):
+    op = fl.Operator("tester")
+
+    @op.reconcile(Thing)
+    async def reconcile(obj, ctx):
+        await asyncio.sleep(work)
+        log.append((who, obj.name))
+        ctx.status(by=who)
+
+    return op
+
+
+def test_one_works_and_the_other_takes_over_when_it_leaves(virtually):
+    async def test(bed):
+        log = []
+        await bed.make("first")
+        async with bed.running(operator(log, "b"), lease_namespace="default") as second:
+            async with bed.running(operator(log, "a"), lease_namespace="default") as first:
+                await asyncio.sleep(30)
+                leader = "b" if second.lease.left() > 0 else "a"
+                assert {who for who, _ in log} == {leader}
+                assert (first.lease.left() > 0) != (second.lease.left() > 0)
+                assert second.unready() == first.unready() == {}  # the standby is warm
+            # only the second is left, whoever led
+            log.clear()
+            await bed.make("second")
+            await asyncio.sleep(5)
+            assert ("b", "second") in log
+            assert (await bed.thing("second")).status["by"] == "b"
+        lease = await bed.client.get(fl.Lease, "tester", "default")
+        assert lease.spec["holderIdentity"] == ""
+
+    virtually(test)
+
+
+class Cut:
+    """A transport whose requests hang while it is cut, as when a network is."""
+
+    def __init__(self, inner):
+        self._inner = inner
+        self.mended = asyncio.Event()
+        self.mended.set()
+        self.writes_sent = []
+        self.clock = None
+
+    async def request(self, method, path, *, timeout=None, **rest):
+        async with asyncio.timeout(timeout):
+            await self.mended.wait()
+            if method not in ("GET", "HEAD") and "leases" not in path:
+                self.writes_sent.append(self.clock.monotonic())
+            return await self._inner.request(method, path, timeout=timeout, **rest)
+
+    async def stream(self, path, **rest):
+        return await self._inner.stream(path, **rest)
+
+    async def close(self): ...
+
+
+def test_a_leader_that_is_cut_off_stops_before_its_successor_starts(virtually):
+    async def test(bed):
+        log = []
+        wire = Cut(bed.server.transport())
+        wire.clock = bed.world.clock
+        await bed.make("thing")
+        first = asyncio.create_task(operator(log, "a", work=0.5).run(wire, bed.world, lease_namespace="default"))
+        await asyncio.sleep(5)
+        assert log
+        async with bed.running(operator(log, "b"), lease_namespace="default") as second:
+            await asyncio.sleep(5)
+            wire.mended.clear()
+            cut = bed.world.clock.monotonic()
+            await bed.edit("thing", spec={"turn": 1})
+            with pytest.raises(LeaseLost):
+                await first
+            stopped = bed.world.clock.monotonic()
+            assert stopped - cut <= 10.5
+            assert second.lease.left() <= 0
+            while second.lease.left() <= 0:  # noqa: ASYNC110 - the moment is what is asked
+                await asyncio.sleep(0.1)
+            assert bed.world.clock.monotonic() - stopped >= 4  # the margin
+            wire.mended.set()
+            await asyncio.sleep(5)
+            assert not [when for when in wire.writes_sent if when > cut]
+            assert (await bed.thing("thing")).status["by"] == "b"
+
+    virtually(test)
+
+
+def test_a_lease_taken_by_somebody_ends_the_run(virtually):
+    async def test(bed):
+        run = asyncio.create_task(operator([], "a").run(bed.server.transport(), bed.world, lease_namespace="default"))
+        await asyncio.sleep(5)
+        lease = await bed.client.get(fl.Lease, "tester", "default")
+        await bed.client.replace(fl.Object(lease | {"spec": {**lease.spec, "holderIdentity": "thief"}}))
+        with pytest.raises(LeaseLost):
+            await run
+        assert (await bed.client.get(fl.Lease, "tester", "default")).spec["holderIdentity"] == "thief"
+
+    virtually(test)
