@@ -72,6 +72,29 @@ def server():
     return OneObject()
 
 
+class Counting:
+    """A transport that notes each request (not the watches) and how it was answered."""
+
+    def __init__(self, inner):
+        self._inner = inner
+        self.requests = []
+
+    async def request(self, method, path, **rest):
+        answer = await self._inner.request(method, path, **rest)
+        self.requests.append((method, path, answer.status))
+        return answer
+
+    async def stream(self, path, **rest):
+        return await self._inner.stream(path, **rest)
+
+    async def close(self): ...
+
+
+@pytest.fixture
+def counting():
+    return Counting
+
+
 class Bed:
     """An embedded server in virtual time, with a kind of its own, and a client that plays everybody else."""
 
@@ -79,6 +102,7 @@ class Bed:
         self.world = virtual.world()
         self.server = Server(self.world)
         self.client = Client(self.server.transport(), self.world, user_agent="somebody-else")
+        self.wire = Counting(self.server.transport())
 
     async def start(self):
         await install_missing(self.client, [Thing, Other])
@@ -94,7 +118,7 @@ class Bed:
         return await self.client.patch(Thing, name, "default", fields, type=PatchType.MERGE)
 
     def running(self, op, **options):
-        return op.running(self.server.transport(), self.world, **options)
+        return op.running(self.wire, self.world, **options)
 
 
 Thing = fl.kind("test.example.com/v1", "Thing")
