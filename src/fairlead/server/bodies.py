@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import yaml
-
-from fairlead.server import encoding
+from fairlead.server import encoding, goyaml
 from fairlead.server.exchange import Request
 from fairlead.server.failures import Failure, bad_request, too_large, unsupported_media_type
 from fairlead.server.registry.resource import Resource
@@ -34,54 +32,8 @@ def read_value(request: Request) -> tuple[Any, list[str]]:
     """The body's value and its duplicate keys. Raises encoding.BadJSON."""
     check_size(request.body)
     if media_type(request) == "yaml":
-        return read_yaml(request.body), []
+        return goyaml.read(request.body)[0], []
     return encoding.decode(request.body)
-
-
-def read_yaml(body: bytes) -> Any:
-    """The first document of a YAML stream as JSON values. Raises encoding.BadJSON."""
-    try:
-        return plain(yaml.load(body, Loader=KubernetesLoader))  # noqa: S506 - a SafeLoader, with JSON's types only
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise encoding.BadJSON(f"error converting YAML to JSON: yaml: {first_line(error)}") from None
-
-
-def first_line(error: BaseException) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-    return f"line {mark.line + 1}: {problem}" if mark is not None else problem
-
-
-class KubernetesLoader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML 1.1 with JSON's types: no dates; an alias counts as what it stands for, and too many are refused."""
-
-
-KubernetesLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def plain(value: Any, budget: list[int] | None = None) -> Any:
-    """YAML values as JSON has them: keys are strings. Bounded, because an alias may be expanded again and again."""
-    if budget is None:
-        budget = [encoding.MAX_BODY]
-    budget[0] -= 1
-    if budget[0] < 0:
-        raise encoding.BadJSON("error converting YAML to JSON: yaml: document contains excessive aliasing")
-    if isinstance(value, dict):
-        return {_key(k): plain(v, budget) for k, v in value.items()}
-    if isinstance(value, list):
-        return [plain(v, budget) for v in value]
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    return value
-
-
-def _key(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return key if isinstance(key, str) else str(key)
 
 
 def summary(body: bytes) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairlead.server import bodies, decoding, encoding, pipeline, representations
+from fairlead.server import bodies, decoding, encoding, goyaml, pipeline, representations
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, bare, conflict, failure, not_found, rejected_patch, too_large
 from fairlead.server.options import write_options
@@ -94,9 +94,19 @@ def configuration(write: pipeline.Write) -> Object:
     """The applied configuration, whose kind and version must be the path's."""
     resource = write.resource
     try:
-        config = bodies.read_yaml(write.request.body)
+        config, twice = goyaml.read(write.request.body)
     except encoding.BadJSON as error:
         raise bad_request(f"error decoding YAML: {error}") from None
+    if twice and write.options.validation == "Strict":
+        problems = "".join([f"\n  {line}" for line in twice])
+        raise bad_request(
+            f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{problems}"
+        )
+    if write.options.validation == "Warn":
+        for line in twice:
+            write.request.warn(line)
+    if config is None:
+        config = {}
     if not isinstance(config, dict):
         raise bad_request(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
