@@ -10,7 +10,7 @@ from fairlead.server import discovery, encoding, lists, representations, routing
 from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.definitions import Definitions
 from fairlead.server.exchange import Answer, Request, Response
-from fairlead.server.failures import Failure, method_not_allowed, unauthorized, unknown_path
+from fairlead.server.failures import Failure, method_not_allowed, unauthorized, unknown_path, unsupported
 from fairlead.server.options import truth
 from fairlead.server.registry import builtin
 from fairlead.server.registry.lookup import Registry
@@ -48,6 +48,7 @@ SUBRESOURCE_VERBS: dict[str, dict[str, Handler]] = {
     "binding": POD_VERBS,
     "eviction": POD_VERBS,
 }
+HEALTH = frozenset(f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping"))
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -152,34 +153,35 @@ class Server:
             if verb in ("create", "deletecollection") and resource.namespaced and not target.namespace:
                 verb = ""
         if not verb or (not target.subresource and verb not in resource.verbs):
-            raise method_not_allowed()
+            raise unsupported(resource, request.method.lower()) if resource.custom else method_not_allowed()
         return Route(resource, verb, target.namespace, target.name, target.subresource)
 
     def _nonresource(self, request: Request) -> Answer:
         path = request.path.rstrip("/")
-        if path in ("/healthz", "/livez", "/readyz"):
+        if path in HEALTH:
             return Response(200, b"ok", "text/plain; charset=utf-8")
-        document = self._document(path)
-        if document is None:
+        if path == "/version":
+            found: Object | None = discovery.VERSION
+        else:
+            found = self._discovered(request, path)
+        if found is None:
+            parts = path.split("/")
+            if len(parts) > 2 and parts[1] in ("api", "apis") and self.registry.builtin_group(_group_of(parts)):
+                raise unknown_path()
             return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
-        return Response(200, encoding.encode(document))
+        return Response(200, encoding.encode(found))
 
-    def _document(self, path: str) -> Object | None:
-        parts = path.strip("/").split("/")
-        if path == "/version":
-            return discovery.VERSION
-        if path == "/api":
-            return discovery.legacy_versions()
-        if path == "/apis":
-            return discovery.groups(self.registry)
-        if parts[0] == "api" and len(parts) == 2 and self.registry.serves("", parts[1]):
-            return discovery.resources(self.registry, "", parts[1])
-        if parts[0] == "apis" and len(parts) == 3 and self.registry.serves(parts[1], parts[2]):
-            return discovery.resources(self.registry, parts[1], parts[2])
-        if parts[0] == "apis" and len(parts) == 2:
-            found = discovery.groups(self.registry)["groups"]
-            named: Object | None = next((g for g in found if g["name"] == parts[1]), None)
-            return {"kind": "APIGroup", "apiVersion": "v1", **named} if named else None
-        return None
+    def _discovered(self, request: Request, path: str) -> Object | None:
+        accept = request.headers.get("accept", "")
+        if "as=APIGroupDiscoveryList" in accept and "g=apidiscovery.k8s.io" in accept:
+            version = "v2" if "v=v2;" in f"{accept};" or "v=v2," in accept else "v2beta1"
+            found = discovery.aggregated(self.registry, path, version)
+            if found is not None:
+                return found
+        return discovery.document(self.registry, path)
+
+
+def _group_of(parts: list[str]) -> str:
+    return "" if parts[1] == "api" else parts[2]

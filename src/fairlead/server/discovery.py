@@ -1,76 +1,177 @@
-"""Discovery: which groups, versions and kinds are served."""
+"""Discovery: which groups, versions and kinds are served. Plain and aggregated (v2) answers say the same."""
 
+import base64
+import hashlib
+import re
+from functools import cache
 from typing import Any
 
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Resource
+from fairlead.server.schema import builtin
 
 CUSTOM_VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
-BUILTIN_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+SUBRESOURCE_VERBS = ["get", "patch", "update"]
+AGGREGATED = "apidiscovery.k8s.io"
 VERSION = {
     "major": "1",
     "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
     "gitVersion": "v1.36.4",
     "gitCommit": "",
-    "gitTreeState": "clean",
+    "gitTreeState": "",
     "buildDate": "1970-01-01T00:00:00Z",
     "goVersion": "",
     "compiler": "",
     "platform": "",
 }
+_KUBE_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?\Z")
+Document = dict[str, Any]
 
 
-def legacy_versions() -> dict[str, Any]:
-    return {
-        "kind": "APIVersions",
-        "versions": ["v1"],
-        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
-    }
+def priority(version: str) -> tuple[int, ...] | tuple[int, str]:
+    """Sorts versions as Kubernetes prefers them: stable, beta, alpha, each newest first; then others by name."""
+    match = _KUBE_VERSION.match(version)
+    if match is None:
+        return (3, version)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stage, -int(match[1]), -int(match[3] or 0))
 
 
-def groups(registry: Registry) -> dict[str, Any]:
-    found: dict[str, list[str]] = {}
-    for resource in registry.served():
-        versions = found.setdefault(resource.group, [])
-        if resource.version not in versions:
-            versions.append(resource.version)
-    listed = [group(name, versions) for name, versions in found.items() if name]
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+def document(registry: Registry, path: str) -> Document | None:
+    """The discovery document at a path, or None where there is none."""
+    parts = path.strip("/").split("/")
+    if path == "/api":
+        return _legacy()
+    if path == "/apis":
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(g, v) for g, v in _groups(registry)]}
+    if parts[0] == "api" and len(parts) == 2 and parts[1] == "v1":
+        return _resources(registry, "", "v1")
+    if parts[0] != "apis" or len(parts) not in (2, 3):
+        return None
+    versions = dict(_groups(registry)).get(parts[1])
+    if versions is None or (len(parts) == 3 and parts[2] not in versions):
+        return None
+    if len(parts) == 2:
+        return {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1], versions)}
+    return _resources(registry, parts[1], parts[2])
 
 
-def group(name: str, versions: list[str]) -> dict[str, Any]:
-    entries = [{"groupVersion": f"{name}/{v}", "version": v} for v in versions]
+def _legacy() -> Document:
+    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:443"}
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
+
+
+@cache
+def _builtin_groups() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple((group["name"], tuple(group["versions"])) for group in builtin.table()["groups"])
+
+
+def _groups(registry: Registry) -> list[tuple[str, list[str]]]:
+    """Every group but the core one, with its versions in order of preference."""
+    found = {name: list(versions) for name, versions in _builtin_groups()}
+    custom: dict[str, set[str]] = {}
+    for resource in registry.custom():
+        custom.setdefault(resource.group, set()).add(resource.version)
+    for name in sorted(custom):
+        found.setdefault(name, []).extend(sorted(custom[name], key=priority))
+    return list(found.items())
+
+
+def _group(name: str, versions: list[str]) -> Document:
+    entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
     return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
-def resources(registry: Registry, group_name: str, version: str) -> dict[str, Any]:
-    listed: list[dict[str, Any]] = []
-    for resource in registry.served():
-        if (resource.group, resource.version) == (group_name, version):
-            listed += entries(resource)
-    api_version = f"{group_name}/{version}" if group_name else version
-    answer: dict[str, Any] = {"kind": "APIResourceList", "groupVersion": api_version, "resources": listed}
-    return answer | {"apiVersion": "v1"} if group_name else answer
+def _resources(registry: Registry, group: str, version: str) -> Document:
+    api_version = f"{group}/{version}" if group else version
+    listed = list(builtin.table()["kinds"].get(api_version, ()))
+    for resource in registry.custom():
+        if (resource.group, resource.version) == (group, version):
+            listed += custom_entries(resource, registry)
+    document: Document = {"kind": "APIResourceList", "groupVersion": api_version, "resources": listed}
+    return {**document, "apiVersion": "v1"} if group else document
 
 
-def entries(resource: Resource) -> list[dict[str, Any]]:
-    entry: dict[str, Any] = {
+def custom_entries(resource: Resource, registry: Registry) -> list[Document]:
+    """A custom kind and its subresources, as a resource list names them."""
+    stored = registry.storage(resource.group, resource.plural) or resource
+    entry: Document = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": CUSTOM_VERBS if resource.custom else BUILTIN_VERBS,
+        "verbs": CUSTOM_VERBS,
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
+    entry["storageVersionHash"] = storage_version_hash(stored)
+    common = {"singularName": "", "namespaced": resource.namespaced, "verbs": SUBRESOURCE_VERBS}
     found = [entry]
     if resource.status:
-        found.append({"name": f"{resource.plural}/status", "singularName": "", "namespaced": resource.namespaced,
-                      "kind": resource.kind, "verbs": ["get", "patch", "update"]})  # fmt: skip
+        found.append({"name": f"{resource.plural}/status", "kind": resource.kind, **common})
     if resource.scale:
-        found.append({"name": f"{resource.plural}/scale", "singularName": "", "namespaced": resource.namespaced,
-                      "group": "autoscaling", "version": "v1", "kind": "Scale",
-                      "verbs": ["get", "patch", "update"]})  # fmt: skip
+        scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+        found.append({"name": f"{resource.plural}/scale", **scale, **common})
     return found
+
+
+def storage_version_hash(stored: Resource) -> str:
+    digest = hashlib.sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
+
+
+def aggregated(registry: Registry, path: str, version: str) -> Document | None:
+    """The whole of discovery in one document, as newer clients ask for it at /api and /apis."""
+    if path == "/api":
+        groups = [("", ["v1"])]
+    elif path == "/apis":
+        groups = _groups(registry)
+    else:
+        return None
+    items = [
+        {
+            "metadata": {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None},
+            "versions": [
+                {
+                    "version": v,
+                    "resources": _merged(_resources(registry, name, v)["resources"], name, v),
+                    "freshness": "Current",
+                }
+                for v in versions
+            ],
+        }
+        for name, versions in groups
+    ]
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": f"{AGGREGATED}/{version}", "metadata": {}, "items": items}
+
+
+def _merged(listed: list[Document], group: str, version: str) -> list[Document]:
+    """A resource list with the subresources under their resources."""
+    found: dict[str, Document] = {}
+    for entry in listed:
+        name, _, subresource = entry["name"].partition("/")
+        kind = {"group": entry.get("group", group), "version": entry.get("version", version), "kind": entry["kind"]}
+        if subresource:
+            parent = found.setdefault(name, {"resource": name, "scope": _scope(entry), "verbs": []})
+            below = {"subresource": subresource, "responseKind": kind, "verbs": entry["verbs"]}
+            parent.setdefault("subresources", []).append(below)
+            continue
+        found[name] = {
+            "resource": name,
+            "responseKind": kind,
+            "scope": _scope(entry),
+            "singularResource": entry["singularName"],
+            "verbs": entry["verbs"],
+            **{key: entry[key] for key in ("shortNames", "categories") if key in entry},
+        }
+    return list(found.values())
+
+
+def _scope(entry: Document) -> str:
+    return "Namespaced" if entry["namespaced"] else "Cluster"

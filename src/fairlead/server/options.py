@@ -51,7 +51,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
     found += dry_run_causes(request.query.get("dryRun", []))
     validation = request.first("fieldValidation")
     if validation not in ("", "Ignore", "Warn", "Strict"):
-        found.append(causes.not_supported("fieldValidation", validation, ("Ignore", "Strict", "Warn")))
+        found.append(causes.not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
     if found:
         raise option_failure(kind, found)
     return WriteOptions(

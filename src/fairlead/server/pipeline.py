@@ -105,6 +105,8 @@ def _commit_create(write: Write, obj: Object) -> Stored:
     given = obj["metadata"]
     if resource.has_generation:
         given["generation"] = 1
+    if resource.custom and resource.status:
+        obj.pop("status", None)
     if resource.prepare_create:
         resource.prepare_create(obj)
     name = given.get("name") or ""

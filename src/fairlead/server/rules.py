@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from fairlead.server import causes, metadata
+from fairlead.server import causes, metadata, namespaces
 from fairlead.server.causes import Cause
 from fairlead.server.encoding import exactly_equal
 from fairlead.server.failures import forbidden
-from fairlead.server.namespaces import IMMORTAL
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import validation
 
@@ -83,7 +82,7 @@ class Rules:
 
     def on_delete(self, resource: Resource, obj: Object) -> None:
         """Refuse deletes that must never happen."""
-        if resource.kind == "Namespace" and not resource.group and obj["metadata"]["name"] in IMMORTAL:
+        if resource.kind == "Namespace" and not resource.group and obj["metadata"]["name"] in namespaces.IMMORTAL:
             name = obj["metadata"]["name"]
             raise forbidden(resource, name, "this namespace may not be deleted")
 

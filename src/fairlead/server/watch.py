@@ -146,6 +146,8 @@ def too_old(version: int, floor: int) -> Failure:
 def watch(server: "Server", request: Request, route: Route) -> Streaming:
     """Begin a watch. A version older than the history is told in the stream, as the real server does."""
     resource = route.resource
+    if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
+        return Streaming(_only(b""))  # no event can be shown as a list
     representation = representations.negotiate(request, resource, listing=False)
     selection = lists.selection(server, request, route)
     asked = request.first("resourceVersion")
@@ -172,6 +174,8 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
         initial=initial,
         announce=announce,
     )
+    if send_initial and version > server.store.version:
+        return Streaming(_only(begun.error(lists.too_large(version, server.store.version))))
     if not initial and version < table.floor:
         return Streaming(_only(begun.error(too_old(version, table.floor))))
     return Streaming(begun.chunks())
@@ -188,4 +192,5 @@ def _check(match: str, initial_given: bool) -> None:
 
 
 async def _only(chunk: bytes) -> AsyncIterator[bytes]:
-    yield chunk
+    if chunk:
+        yield chunk

@@ -40,6 +40,9 @@ class Registry:
     def served(self) -> Iterator[Resource]:
         yield from self._served.values()
 
+    def custom(self) -> Iterator[Resource]:
+        return (resource for resource in self._served.values() if resource.custom)
+
     def install(self, group: str, plural: str, resources: Iterable[Resource], storage: Resource) -> None:
         """Serve a custom kind as these Resources, in place of what was served of it before."""
         self.remove(group, plural)
