@@ -133,6 +133,26 @@ async def test_one_that_is_not_installed_says_how_to_get_it():
         await missing.identity()
 
 
+async def test_a_run_goes_on_when_the_one_who_asked_gives_up(plugin, tmp_path):
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    login = plugin(f"open({str(go)!r}).read()\ngive(token='t')")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(login.identity(), 0.01)
+    second = asyncio.create_task(login.identity())
+    await asyncio.to_thread(go.write_text, "")
+    assert await second == Identity("Bearer t")
+    assert login.count() == 1
+
+
+async def test_a_failure_is_forgotten_so_that_the_next_request_runs_it_again(plugin, tmp_path):
+    login = plugin(f"sys.exit('log in') if not os.path.exists({str(tmp_path / 'in')!r}) else give(token='t')")
+    with pytest.raises(CredentialsError, match="log in"):
+        await login.identity()
+    (tmp_path / "in").touch()
+    assert await login.identity() == Identity("Bearer t")
+
+
 async def test_one_that_hangs_is_given_up(plugin, monkeypatch):
     monkeypatch.setattr(execplugin, "TIME_LIMIT", 0.05)
     with pytest.raises(CredentialsError, match=r"did not answer within 0\.05 s: run it by hand"):
@@ -143,7 +163,7 @@ async def test_one_that_is_given_up_ends_with_its_children(plugin, tmp_path):
     held = tmp_path / "held"
     os.mkfifo(held)
     login = asyncio.create_task(
-        plugin(f"if not os.fork(): held = open({str(held)!r}, 'w')\nimport time\ntime.sleep(20)").identity()
+        plugin(f"if not os.fork(): held = open({str(held)!r}, 'w')\nimport time\ntime.sleep(20)")._run()
     )
     with await asyncio.to_thread(held.open) as reading:  # opens once the plugin's child has opened it
         login.cancel()

@@ -368,13 +368,41 @@ def test_no_secret_is_in_any_repr():
     assert "key'" not in repr(Static(identity))
 
 
-async def test_closing_twice_and_using_again_is_fine(wire, transport):
+async def test_a_closed_transport_sends_nothing(wire, transport):
     await wire.start(always_ok)
     server = transport(wire.url)
     await server.request("GET", "/")
     await server.close()
     await server.close()
-    assert (await server.request("GET", "/")).status == 200
+    with pytest.raises(NotSent, match="closed"):
+        await server.request("GET", "/")
+    with pytest.raises(NotSent, match="closed"):
+        await server.stream("/")
+    assert len(wire.requests) == 1
+
+
+async def test_a_server_that_never_accepts_is_known_not_to_have_been_sent_to(transport):
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        address = full.getsockname()
+        crowd = [socket.socket() for _ in range(3)]
+        for sock in crowd:
+            sock.setblocking(False)
+            sock.connect_ex(address)
+        with pytest.raises(NotSent):
+            await transport(f"http://127.0.0.1:{address[1]}").request("POST", "/", body=b"{}", timeout=0.2)
+        for sock in crowd:
+            sock.close()
+
+
+async def test_credentials_that_take_too_long_mean_that_nothing_was_sent(wire, transport):
+    class Slow(Static):
+        async def identity(self):
+            await asyncio.sleep(60)
+
+    await wire.start(always_ok)
+    with pytest.raises(CredentialsError, match="took longer"):
+        await transport(wire.url, Slow()).request("POST", "/", body=b"{}", timeout=0.05)
+    assert not wire.connections
 
 
 async def test_dead_peers_are_asked_after_by_tcp(wire, transport):

@@ -54,7 +54,7 @@ class Exec:
     """Runs the plugin when there is no credential, it ends soon, or the server refused it; one run at a time.
 
     Without a shell, a terminal or input, within a time limit; what it prints is never shown, except what it writes to
-    its error output when it fails.
+    its error output when it fails. A run goes on when those who wait for it give up: the next ones need it, too.
     """
 
     def __init__(self, plugin: Plugin, world: World, env: Mapping[str, str]) -> None:
@@ -63,13 +63,24 @@ class Exec:
         self._env = env
         self._identity: Identity | None = None
         self._expires: float | None = None
-        self._running = asyncio.Lock()
+        self._running: asyncio.Task[Identity] | None = None
 
     async def identity(self) -> Identity:
-        async with self._running:
-            if self._identity is None or (self._expires is not None and self._world.clock.now() >= self._expires):
-                self._identity, self._expires = self._read(await self._run())
+        if self._identity is not None and (self._expires is None or self._world.clock.now() < self._expires):
             return self._identity
+        if self._running is None:
+            self._running = asyncio.create_task(self._refresh())
+            self._running.add_done_callback(self._ran)
+        return await asyncio.shield(self._running)
+
+    async def _refresh(self) -> Identity:
+        self._identity, self._expires = self._read(await self._run())
+        return self._identity
+
+    def _ran(self, run: asyncio.Task[Identity]) -> None:
+        self._running = None
+        if not run.cancelled():
+            run.exception()  # seen, even if nobody waits for it any more
 
     def refused(self, identity: Identity) -> None:
         mine = self._identity

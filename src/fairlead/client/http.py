@@ -81,6 +81,7 @@ class HttpTransport:
         self._context: ssl.SSLContext | None = None
         self._context_for: tuple[bytes | None, bytes | None] | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
 
     async def request(
         self,
@@ -92,9 +93,11 @@ class HttpTransport:
         body: bytes | None = None,
         timeout: float | None = None,
     ) -> HttpResponse:
+        deadline = _deadline(timeout)
+        identity = await self._identity(deadline)
         try:
-            async with asyncio.timeout(timeout):
-                response = await self._send(method, path, query, headers, body)
+            async with asyncio.timeout_at(deadline):
+                response = await self._send(identity, method, path, query, headers, body, timeout)
                 try:
                     content = await response.read()
                 finally:
@@ -111,39 +114,57 @@ class HttpTransport:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> HttpStream:
+        deadline = _deadline(timeout)
+        identity = await self._identity(deadline)
         try:
-            async with asyncio.timeout(timeout):
-                return HttpStream(await self._send("GET", path, query, headers, None))
+            async with asyncio.timeout_at(deadline):
+                return HttpStream(await self._send(identity, "GET", path, query, headers, None, timeout))
         except aiohttp.ClientError as error:
             raise _lost(error) from error
 
     async def close(self) -> None:
+        """Close every connection. What is asked for afterwards is not sent."""
+        self._closed = True
         if self._session is not None:
-            session, self._session = self._session, None
-            await session.close()
+            await self._session.close()
+
+    async def _identity(self, deadline: float | None) -> Identity:
+        """Who to be, found before anything is sent."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                identity = await self._credentials.identity()
+        except TimeoutError as error:
+            raise CredentialsError(
+                f"the credentials for {self._base} took longer than a request may: run the kubeconfig's plugin by hand"
+            ) from error
+        if identity.authorization and self._in_the_open:
+            raise CredentialsError(f"{self._base} would see the credentials in the open: use https")
+        return identity
 
     async def _send(
         self,
+        identity: Identity,
         method: str,
         path: str,
         query: Mapping[str, str] | None,
         headers: Mapping[str, str] | None,
         body: bytes | None,
+        timeout: float | None,
     ) -> aiohttp.ClientResponse:
-        identity = await self._credentials.identity()
-        if identity.authorization and self._in_the_open:
-            raise CredentialsError(f"{self._base} would see the credentials in the open: use https")
         context = self._context_of(identity)
         sent = CIMultiDict(headers or {})
         sent.extend(identity.impersonate)
         if identity.authorization:
             sent["Authorization"] = identity.authorization
         url = self._base + path + (f"?{urlencode(query)}" if query else "")
+        # Half of a short deadline, so that what could not connect is known not to have been sent.
+        connect = CONNECT if timeout is None else min(CONNECT, timeout / 2)
         response = await self._ready().request(
             method,
             URL(url, encoded=True),
             data=body,
             headers=sent,
+            timeout=aiohttp.ClientTimeout(total=None, connect=connect),
             allow_redirects=False,
             ssl=context if context is not None else True,
             server_hostname=self._cluster.tls_server_name if self._tls else None,
@@ -155,12 +176,13 @@ class HttpTransport:
         return response
 
     def _ready(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise NotSent(f"the transport to {self._base} is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # No limit of our own: watches hold connections for hours, and a full pool would lock the rest out.
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, socket_factory=_socket),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT),
                 # Unpacking is work for our one core, the cluster's network is the cheaper of the two.
                 headers={"Accept-Encoding": "identity"},
                 skip_auto_headers=("User-Agent", "Content-Type"),
@@ -209,6 +231,10 @@ def tls_context(cluster: Cluster, identity: Identity) -> ssl.SSLContext:
                     "belong together, and the key must have no password"
                 ) from error
     return context
+
+
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else asyncio.get_running_loop().time() + timeout
 
 
 def _no_password() -> str:
