@@ -19,6 +19,13 @@ ROOT = Path(__file__).parents[1]
 TESTS = ["tests/writes", "tests/hazards", "-k", "not real and not contention and not h45 and not by_a_rule"]
 
 
+HEADING = """# Guards
+
+Each guard of the write disciplines, and the first test that failed when that guard alone was taken out of the code.
+Made by `make mutate`, on the embedded server.
+"""
+
+
 class Mutant(NamedTuple):
     guard: str
     file: str
@@ -127,6 +134,14 @@ MUTANTS = [
     Mutant("status: never a generation back", "status.py", "if theirs > report.generation:", "if False:"),
     Mutant("status: time only on a transition", "status.py", 'if found.get("status") != said["status"]:', "if True:"),
     Mutant("status: the same report again", "status.py", "if memo and (memo.uid", "if False and (memo.uid"),
+    Mutant(
+        "migrate: resourceVersion",
+        "migrate.py",
+        '{"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},',
+        "",
+    ),
+    Mutant("migrate: declared fields", "migrate.py", "union(owned.within(", "owned or union(owned.within("),
+    Mutant("migrate: named managers", "migrate.py", ' and entry.get("manager") in managers', ""),
     Mutant("default: only what is missing", "view.py", "if self.unnoted(key) is None:", "if True:"),
 ]
 
@@ -157,7 +172,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path, help="write the table of guards and tests there")
     parser.add_argument("only", nargs="*", help="words of the guards to run")
     options = parser.parse_args()
-    lines, survivors = ["| guard | the test that fails without it |", "|---|---|"], []
+    lines, survivors = [HEADING, "| guard | the test that fails without it |", "|---|---|"], []
     mutants = [m for m in MUTANTS if not options.only or any(word in m.guard for word in options.only)]
     for mutant in mutants:
         test = killed_by(mutant)

@@ -149,6 +149,15 @@ async def test_an_object_made_anew_is_another_one(bench):
     assert "status" not in await bench.live(widget)
 
 
+async def test_a_view_that_knows_the_new_object_does_not_lend_it_to_the_old_one(bench):
+    """Guard: the newest copy must be of the same uid."""
+    widget = await bench.widget(spec={"size": 1})
+    bench.view.put(WIDGET, await bench.make_anew(widget))
+    with pytest.raises(Replaced):
+        await decide(bench.cached, WIDGET, widget, plan)
+    assert "status" not in await bench.live(widget)
+
+
 async def test_a_deleted_object_is_gone(bench):
     widget = await bench.widget()
     await bench.other.delete(WIDGET, widget.name, widget.namespace)

@@ -7,6 +7,8 @@ from fairlead.cli.shell import LazyGroup
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("fairlead.cli.run:run", "run an operator, on a cluster or with none"),
+    "blame": ("fairlead.cli.blame:command", "show who owns which field of an object"),
+    "migrate": ("fairlead.cli.migrate:command", "move ownership of fields from Update to Apply, for a fleet"),
     "serve": ("fairlead.cli.serve:serve", "serve the Kubernetes API from memory"),
 }
 """Subcommand -> (where it is, its line in the help). In the order of the help."""

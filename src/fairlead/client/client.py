@@ -100,6 +100,10 @@ class Client:
         """The kind with its verbs and subresources."""
         return await self._discovery.find(kind)
 
+    async def kinds(self) -> "list[Served]":
+        """Every kind that the server serves, asked anew."""
+        return await self._discovery.everything()
+
     async def get(
         self,
         kind: Kind,

@@ -35,6 +35,7 @@ class Served:
     kind: Kind
     verbs: frozenset[str]
     subresources: frozenset[str]
+    short_names: frozenset[str] = frozenset()
 
 
 class Discovery:
@@ -59,6 +60,20 @@ class Discovery:
     def forget(self, kind: Kind) -> None:
         """Ask again at the next `find`."""
         self._served.pop(kind.key, None)
+
+    async def everything(self) -> list[Served]:
+        """Every kind, asked anew; of each group the version that the server prefers comes first."""
+        found: list[Served] = []
+        for path in ("/api", "/apis"):
+            answer = await self._fetch(path, AGGREGATED)
+            if answer.get("kind") == "APIGroupDiscoveryList":
+                found += aggregated(answer)
+                continue
+            for group in answer.get("groups") or [{"versions": [{"version": v} for v in answer.get("versions") or ()]}]:
+                for version in group.get("versions") or ():
+                    of = Kind(group.get("name") or "", version["version"], "", "")
+                    found += listed(of, await self._fetch(f"{path}/{of.api_version}", "application/json"))
+        return found
 
     async def _ask(self, kind: Kind) -> Served:
         answer = await self._fetch("/apis" if kind.group else "/api", AGGREGATED)
@@ -91,7 +106,8 @@ def aggregated(answer: dict[str, Any]) -> Iterator[Served]:
                     resource.get("scope") == "Namespaced",
                 )
                 subresources = frozenset(sub["subresource"] for sub in resource.get("subresources") or ())
-                yield Served(kind, frozenset(resource.get("verbs") or ()), subresources)
+                short = frozenset(resource.get("shortNames") or ())
+                yield Served(kind, frozenset(resource.get("verbs") or ()), subresources, short)
 
 
 def listed(asked: Kind, answer: dict[str, Any]) -> Iterator[Served]:
@@ -106,4 +122,5 @@ def listed(asked: Kind, answer: dict[str, Any]) -> Iterator[Served]:
         plural = resource["name"]
         if "/" not in plural:
             kind = Kind(asked.group, asked.version, resource["kind"], plural, bool(resource.get("namespaced")))
-            yield Served(kind, frozenset(resource.get("verbs") or ()), frozenset(subresources.get(plural, ())))
+            verbs, short = frozenset(resource.get("verbs") or ()), frozenset(resource.get("shortNames") or ())
+            yield Served(kind, verbs, frozenset(subresources.get(plural, ())), short)

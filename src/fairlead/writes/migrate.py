@@ -65,6 +65,11 @@ async def migrate(
     raise Undecided(told(kind, obj.name, obj.namespace), LOOKS)
 
 
+def movable(writer: Writer, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> bool:
+    """Whether `migrate` would move anything, by the copy at hand; metadata is enough."""
+    return bool(_moved(obj, writer, [named(name) for name in fields], managers)[1])
+
+
 def _moved(
     obj: Object, writer: Writer, paths: Sequence[Pointer], managers: Sequence[str]
 ) -> tuple[list[dict[str, Any]], FieldSet]:

@@ -1,0 +1,76 @@
+"""`fairlead blame`: who owns which field of an object."""
+
+import asyncio
+import dataclasses
+import json
+from pathlib import Path
+
+import click
+
+from fairlead.api.errors import ApiError, NotFound, UserError
+from fairlead.api.objects import Object
+from fairlead.api.text import printable
+from fairlead.cli.cluster import find_kind, options, reach
+from fairlead.report.blame import Owner, blame, fights
+
+COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red")
+
+
+@click.command("blame")
+@click.argument("kind")
+@click.argument("name")
+@click.option("-n", "--namespace", help="Default: the context's namespace.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@options
+def command(
+    kind: str, name: str, namespace: str | None, output: str, kubeconfig: Path | None, context_name: str | None
+) -> None:
+    """Show an object with the owners of each field, and where field managers get in each other's way.
+
+    Values of Secrets are not shown.
+    """
+    obj = asyncio.run(_get(kind, name, namespace, kubeconfig, context_name))
+    if output == "json":
+        fields = [
+            {"path": line.path, "owners": [dataclasses.asdict(owner) for owner in line.owners]}
+            for line in blame(obj)
+            if line.path and line.owners
+        ]
+        found = [dataclasses.asdict(fight) for fight in fights(obj)]
+        click.echo(json.dumps({"fields": fields, "fights": found}, indent=2))
+    else:
+        _show(obj)
+
+
+async def _get(
+    word: str, name: str, namespace: str | None, kubeconfig: Path | None, context_name: str | None
+) -> Object:
+    async with reach(kubeconfig, context_name) as place:
+        kind = await find_kind(place.client, word)
+        try:
+            return await place.client.get(kind, name, (namespace or place.namespace) if kind.namespaced else None)
+        except NotFound:
+            where = f" in {namespace or place.namespace} (see -n)" if kind.namespaced else ""
+            raise UserError(f"there is no {kind.kind} {name}{where}") from None
+        except ApiError as error:
+            raise UserError(f"{place.name} refuses: {error}") from None
+
+
+def _show(obj: Object) -> None:
+    lines = blame(obj)
+    managers = dict.fromkeys(owner.manager for line in lines for owner in line.owners)
+    colours = {manager: COLOURS[n % len(COLOURS)] for n, manager in enumerate(managers)}
+    width = min(max(len(line.text) for line in lines), 72) + 2
+
+    def styled(owner: Owner) -> str:
+        return click.style(printable(str(owner)), fg=colours[owner.manager])
+
+    for line in lines:
+        owners = " + ".join(styled(owner) for owner in line.owners)
+        click.echo(f"{printable(line.text):{width}}# {owners}" if owners else printable(line.text))
+    for fight in fights(obj):
+        click.echo()
+        click.secho(printable(" and ".join(fight.managers)), bold=True)
+        click.echo(f"  {printable(fight.why)}")
+        for field in fight.fields:
+            click.echo(f"  {printable(field)}")

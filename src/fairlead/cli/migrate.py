@@ -1,0 +1,121 @@
+"""`fairlead migrate`: from Update to Apply, for every object of some kinds."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from fairlead.api.errors import ApiError, Unknown
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.api.text import printable
+from fairlead.cli.cluster import Reached, find_kind, options, reach
+from fairlead.writes import Gone, WriteError, Writer
+from fairlead.writes.migrate import migrate, movable
+from fairlead.writes.writer import told
+
+PAGE = 500  # objects a list request: what kubectl asks for
+AT_ONCE = 8  # a fleet is migrated beside its operators, which must not notice
+
+
+@dataclass
+class Report:
+    """What became of each object."""
+
+    moved: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    settled: int = 0
+
+
+@click.command("migrate")
+@click.argument("kinds", nargs=-1, required=True, metavar="KIND…")
+@click.option("--from-manager", "managers", multiple=True, required=True, help="Whose Update entries to take from.")
+@click.option("--to", "manager", help="The field manager that applies. Default: the name of --from-manager.")
+@click.option(
+    "--field", "fields", multiple=True, required=True,
+    help="A field that this controller once wrote (spec.listeners, /metadata/annotations/a.b~1c). Only these move.",
+)  # fmt: skip
+@click.option("-n", "--namespace", help="Default: every namespace.")
+@click.option("--dry-run", is_flag=True, help="Say what would move; change nothing.")
+@options
+def command(
+    kinds: tuple[str, ...],
+    managers: tuple[str, ...],
+    manager: str | None,
+    fields: tuple[str, ...],
+    namespace: str | None,
+    dry_run: bool,
+    kubeconfig: Path | None,
+    context_name: str | None,
+) -> None:
+    """Move the ownership of fields from Update entries to an Apply entry.
+
+    A controller that goes over to server-side apply cannot remove what it once wrote by Update until this was done.
+    Name only fields that it wrote: the entry may be another controller's too. Values do not change. Objects that are
+    done already are left alone, so a run that was broken off is simply started again.
+    """
+    if manager is None and len(managers) > 1:
+        raise click.UsageError("--to is needed: there are several --from-manager")
+    report = asyncio.run(
+        _migrate(kinds, manager or managers[0], managers, fields, namespace, dry_run, kubeconfig, context_name)
+    )
+    for what, paths in sorted(report.moved.items()):
+        click.echo(f"{printable(what)}: {printable(', '.join(paths))}")
+    for what, said in sorted(report.failed.items()):
+        click.echo(f"{printable(what)}: {printable(said)}", err=True)
+    word = "would move" if dry_run else "moved"
+    click.echo(f"{len(report.moved)} {word}, {report.settled} had nothing to move, {len(report.failed)} failed")
+    if report.failed:
+        raise click.exceptions.Exit(1)
+
+
+async def _migrate(
+    words: tuple[str, ...],
+    manager: str,
+    managers: tuple[str, ...],
+    fields: tuple[str, ...],
+    namespace: str | None,
+    dry_run: bool,
+    kubeconfig: Path | None,
+    context_name: str | None,
+) -> Report:
+    report, room = Report(), asyncio.Semaphore(AT_ONCE)
+    async with reach(kubeconfig, context_name) as place:
+        writer = Writer(place.client, place.world, manager)
+
+        async def one(kind: Kind, obj: Object) -> None:
+            what = told(kind, obj.name, obj.namespace)
+            async with room:
+                try:
+                    done = await migrate(writer, kind, obj, fields=fields, managers=managers, dry_run=dry_run)
+                except Gone:
+                    report.settled += 1
+                except (ApiError, WriteError, Unknown, OSError) as error:
+                    report.failed[what] = str(error)
+                else:
+                    report.moved[what] = done.moved
+            click.echo(f"\r{len(report.moved)} done", nl=False, err=True)
+
+        for kind in [await find_kind(place.client, word) for word in words]:
+            async with asyncio.TaskGroup() as group:
+                async for obj in _every(place, kind, namespace if kind.namespaced else None):
+                    if movable(writer, obj, fields=fields, managers=managers):
+                        group.create_task(one(kind, obj))
+                    else:
+                        report.settled += 1
+        if report.moved or report.failed:
+            click.echo(err=True)
+    return report
+
+
+async def _every(place: Reached, kind: Kind, namespace: str | None) -> AsyncIterator[Object]:
+    token: str | None = None
+    while True:
+        page = await place.client.list(kind, namespace, limit=PAGE, continue_=token, metadata_only=True)
+        for obj in page.items:
+            yield obj
+        token = page.continue_
+        if not token:
+            return

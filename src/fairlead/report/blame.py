@@ -1,0 +1,177 @@
+"""An object with each field's owners: who wrote it, how and when. Pure functions on plain data."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.api.fields import FieldSet, human, key, union, value
+
+REDACTED = "(redacted)"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+# What YAML reads as the very text it is, with nothing that it would take for another type.
+_BARE = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]+)*")
+_TYPED = re.compile(r"(?i)null|true|false|yes|no|on|off|y|n|[.+-]?(inf|nan)")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A managedFields entry, without its fields."""
+
+    manager: str
+    operation: str
+    subresource: str
+    time: str
+
+    def __str__(self) -> str:
+        where = f" of {self.subresource}" if self.subresource else ""
+        return f"{self.manager} ({self.operation}{where}{', ' + self.time if self.time else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the object as YAML. `path` and `owners` are those of the field that ends here, if one does."""
+
+    text: str
+    path: str = ""
+    owners: tuple[Owner, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fight:
+    """Field managers that get in each other's way, and what to do about it."""
+
+    managers: tuple[str, ...]
+    fields: tuple[str, ...]
+    why: str
+
+
+def blame(obj: Mapping[str, Any]) -> list[Line]:
+    """The object as lines of YAML with the owners of each field. Without managedFields; Secrets redacted."""
+    entries = [(_owner(entry), entry.get("fieldsV1") or {}) for entry in _managed(obj)]
+    return list(_map(redacted(obj), entries, "", ""))
+
+
+def fights(obj: Mapping[str, Any]) -> list[Fight]:
+    """What in the object's ownership will not go as its writers think.
+
+    Told from one state of the object, so only what the entries themselves show: not who wrote over whom before.
+    """
+    sets = [(_owner(entry), FieldSet.decode(entry.get("fieldsV1"))) for entry in _managed(obj)]
+    found = []
+    for position, (one, fields) in enumerate(sets):
+        for other, theirs in sets[position + 1 :]:
+            shared = (fields & theirs).leaves()
+            if not shared or one.subresource != other.subresource:
+                continue
+            names = tuple(human(path) for path in shared)
+            if one.manager == other.manager:
+                why = "one name, by Update and by Apply: leaving a field out of the apply removes nothing; migrate it"
+                found.append(Fight((str(one), str(other)), names, why))
+            elif "Apply" in (one.operation, other.operation):
+                why = (
+                    "both own it: neither can remove it, and each change of one is a conflict or is forced on the other"
+                )
+                found.append(Fight((str(one), str(other)), names, why))
+    left = union(fields for owner, fields in sets if owner.manager in ("before-first-apply", "ancient-changes"))
+    if left:
+        why = "owned by nobody who still writes: no apply can remove it; migrate it to the manager whose it is"
+        found.append(Fight(("before-first-apply or ancient-changes",), tuple(map(human, left.leaves())), why))
+    return found
+
+
+def redacted(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """The object as it may be shown: no managedFields, no values of a Secret, not those in an annotation either."""
+    metadata = {name: item for name, item in (obj.get("metadata") or {}).items() if name != "managedFields"}
+    shown = {**obj, "metadata": metadata}
+    if (obj.get("apiVersion"), obj.get("kind")) == ("v1", "Secret"):
+        for part in ("data", "stringData"):
+            if isinstance(obj.get(part), dict):
+                shown[part] = dict.fromkeys(obj[part], REDACTED)
+        if _LAST_APPLIED in (metadata.get("annotations") or {}):
+            metadata["annotations"] = {**metadata["annotations"], _LAST_APPLIED: REDACTED}
+    return shown
+
+
+_Entries = list[tuple[Owner, dict[str, Any]]]
+
+
+def _map(node: Mapping[str, Any], entries: _Entries, indent: str, path: str, first: str = "") -> Iterator[Line]:
+    for name, item in node.items():
+        yield from _field(
+            first or indent, indent, _scalar(name) + ":", item, _below(entries, f"f:{name}"), f"{path}.{name}"
+        )
+        first = ""
+
+
+def _list(node: list[Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
+    for position, item in enumerate(node):
+        element = _element(item, entries) or f"i:{position}"
+        below, where = _below(entries, element), path + human((element,))
+        if isinstance(item, dict) and item:
+            yield from _item(item, below, indent, where)
+        else:
+            yield from _field(indent, indent, "-", item, below, where)
+
+
+def _item(node: dict[str, Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
+    owners = _owners(entries) if _whole(entries) else ()
+    lines = list(_map(node, [] if owners else entries, indent + "  ", path, first=indent + "- "))
+    yield Line(lines[0].text, path, owners) if owners else lines[0]
+    yield from lines[1:]
+
+
+def _field(first: str, indent: str, label: str, item: Any, entries: _Entries, path: str) -> Iterator[Line]:
+    if not isinstance(item, dict | list) or not item:
+        yield Line(f"{first}{label} {_scalar(item)}", path, _owners(entries))
+        return
+    owners = _owners(entries) if _whole(entries) else ()
+    yield Line(f"{first}{label}", path if owners else "", owners)
+    below = [] if owners else entries  # owned as one value: what is inside has no owners of its own
+    if isinstance(item, dict):
+        yield from _map(item, below, indent + "  ", path)
+    else:
+        yield from _list(item, below, indent, path)
+
+
+def _whole(entries: _Entries) -> bool:
+    return any(not fields for _, fields in entries)
+
+
+def _owners(entries: _Entries) -> tuple[Owner, ...]:
+    return tuple(owner for owner, fields in entries if not fields or "." in fields)
+
+
+def _below(entries: _Entries, element: str) -> _Entries:
+    return [(owner, fields[element]) for owner, fields in entries if element in fields]
+
+
+def _element(item: Any, entries: _Entries) -> str | None:
+    """The path element under which some entry has this item."""
+    for _, fields in entries:
+        for element in fields:
+            if element[:2] == "v:" and not isinstance(item, dict | list) and element == value(item):
+                return element
+            if element[:2] == "k:" and isinstance(item, dict):
+                names = json.loads(element[2:])
+                if all(name in item for name in names) and element == key({name: item[name] for name in names}):
+                    return element
+    return None
+
+
+def _managed(obj: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return list((obj.get("metadata") or {}).get("managedFields") or ())
+
+
+def _owner(entry: Mapping[str, Any]) -> Owner:
+    names = ("manager", "operation", "subresource", "time")
+    return Owner(*[str(entry.get(name) or "") for name in names])
+
+
+def _scalar(item: Any) -> str:
+    """A scalar or an empty container as YAML on one line; text that needs care as JSON, which is YAML."""
+    if isinstance(item, str) and _BARE.fullmatch(item) and not _TYPED.fullmatch(item):
+        return item
+    return json.dumps(item, ensure_ascii=not (isinstance(item, str) and item.isprintable()))

@@ -1,0 +1,107 @@
+"""`fairlead blame` and `fairlead migrate` on a server, as a user calls them."""
+
+import asyncio
+import base64
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+from workbench import MANAGER, WIDGET
+
+from fairlead.api.builtin import Secret
+from fairlead.writes import apply
+
+
+@pytest.fixture
+def fairlead(api, bench, tmp_path):
+    ca = base64.b64encode(api.ca_data).decode()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": api.url, "certificate-authority-data": ca}}],
+        "users": [{"name": "u", "user": {"token": api.token}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": api.namespace}}],
+        "current-context": "x",
+    }
+    path = tmp_path / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config))
+
+    async def run(*args):
+        command = [sys.executable, "-m", "fairlead", args[0], "--kubeconfig", str(path), *args[1:]]
+        pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+        process = await asyncio.create_subprocess_exec(*command, **pipes)
+        out, err = await process.communicate()
+        return SimpleNamespace(returncode=process.returncode, stdout=out.decode(), stderr=err.decode())
+
+    return run
+
+
+async def test_blame_names_the_owner_of_each_field(bench, fairlead):
+    made = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"listeners": [{"name": "a", "port": 1}]}))
+    await bench.merge(made, {"spec": {"note": "theirs: \x1b[31m", "lines": ["x"]}})
+    for word in ("widget", "Widgets", "widgets.writes.fairlead.test", "widgets.v1.writes.fairlead.test"):
+        done = await fairlead("blame", word, "w")
+        assert done.returncode == 0, done.stderr
+        lines = {line.split("#")[0].strip(): line.partition("# ")[2] for line in done.stdout.splitlines()}
+        assert lines["port: 1"].startswith(f"{MANAGER} (Apply, ")
+        assert lines["lines:"].startswith("someone (Update, ")
+    assert "\x1b" not in done.stdout
+    assert "managedFields" not in done.stdout
+
+
+async def test_blame_points_out_fights(bench, fairlead):
+    await bench.other.create(WIDGET("w", bench.namespace, spec={"size": 1}), field_manager=MANAGER)
+    await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}), adopt=True)
+    answer = json.loads((await fairlead("blame", "widget", "w", "-o", "json")).stdout)
+    [fight] = answer["fights"]
+    assert fight["fields"] == [".spec.size"]
+    assert "migrate" in fight["why"]
+    [size] = [field for field in answer["fields"] if field["path"] == ".spec.size"]
+    assert {owner["operation"] for owner in size["owners"]} == {"Apply", "Update"}
+
+
+async def test_blame_shows_no_secret(bench, fairlead):
+    secret = Secret("s", bench.namespace, stringData={"password": "hunter2"})
+    secret["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": '{"password":"hunter2"}'}
+    await bench.other.create(secret)
+    for output in ("text", "json"):
+        done = await fairlead("blame", "secret", "s", "-o", output)
+        assert "password" in done.stdout
+        assert "hunter2" not in done.stdout
+        assert base64.b64encode(b"hunter2").decode() not in done.stdout
+
+
+async def test_what_is_not_there_is_one_line(bench, fairlead):
+    for args, said in ((("widget", "none"), "there is no Widget none"), (("nonsense", "x"), "no kind 'nonsense'")):
+        done = await fairlead("blame", *args)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+async def test_migrate_moves_a_fleet_and_a_second_run_has_nothing_to_do(bench, fairlead):
+    for n in range(12):
+        await bench.other.create(WIDGET(f"w{n}", bench.namespace, spec={"note": "x", "size": n}), field_manager="old")
+    await bench.widget("theirs", spec={"note": "x"})
+    args = (
+        "migrate",
+        "widgets",
+        "--from-manager",
+        "old",
+        "--to",
+        MANAGER,
+        "--field",
+        "spec.note",
+        "-n",
+        bench.namespace,
+    )
+    planned = await fairlead(*args, "--dry-run")
+    assert "12 would move, 1 had nothing to move, 0 failed" in planned.stdout, planned.stderr
+    done = await fairlead(*args)
+    assert f"Widget {bench.namespace}/w3: .spec.note" in done.stdout
+    assert "12 moved, 1 had nothing to move, 0 failed" in done.stdout
+    assert "0 moved, 13 had nothing to move, 0 failed" in (await fairlead(*args)).stdout
+    after = await apply(bench.writer, WIDGET("w3", bench.namespace, spec={"size": 3}))
+    assert after.spec == {"size": 3}
