@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 
+import msgspec
 import pytest
 
 import fairlead as fl
@@ -258,6 +259,50 @@ def test_a_mapped_watch_wakes_what_the_old_and_the_new_object_name(virtually):
             )
             await asyncio.sleep(1)
             assert sorted(woken) == ["a", "b"]
+
+    virtually(test)
+
+
+def test_an_index_finds_objects_by_what_is_in_them(virtually):
+    async def test(bed):
+        found = {}
+
+        async def reconcile(obj, ctx):
+            found[obj.name] = sorted(other.name for other in ctx.indexed(Other, "thing", obj.name))
+
+        op = operator(reconcile, watches={Other: lambda other: [other.spec["thing"]]})
+        op.index(Other, "thing")(lambda other: [other.spec["thing"]])
+        await bed.make("a")
+        for name, thing in (("x", "a"), ("y", "a"), ("z", "b")):
+            await bed.make(name, kind=Other, spec={"thing": thing})
+        async with bed.running(op) as running:
+            await running.quiet()
+            assert found == {"a": ["x", "y"]}
+            await bed.client.delete(Other, "x", "default")
+            await asyncio.sleep(1)
+            assert found == {"a": ["y"]}
+
+    virtually(test)
+
+
+def test_a_typed_model_is_applied_as_what_it_stands_for(virtually):
+    class Metadata(msgspec.Struct):
+        name: str
+
+    class Settings(msgspec.Struct, rename="camel"):
+        metadata: Metadata
+        data: dict[str, str]
+        api_version: str = "v1"
+        kind: str = "ConfigMap"
+
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            await ctx.apply(Settings(Metadata(obj.name), {"colour": "blue"}))
+
+        await bed.make("thing")
+        async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
+            await running.quiet()
+            assert (await bed.client.get(fl.ConfigMap, "thing", "default"))["data"] == {"colour": "blue"}
 
     virtually(test)
 

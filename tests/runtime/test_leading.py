@@ -22,6 +22,12 @@ def operator(log, who, work=0.0):
     return op
 
 
+async def steal(bed):
+    lease = await bed.client.get(fl.Lease, "tester", "default")
+    stolen = {**lease.spec, "holderIdentity": "thief", "leaseDurationSeconds": 1}
+    await bed.client.replace(fl.Object(lease | {"spec": stolen}))
+
+
 def test_one_works_and_the_other_takes_over_when_it_leaves(virtually):
     async def test(bed):
         log = []
@@ -98,12 +104,93 @@ def test_a_leader_that_is_cut_off_stops_before_its_successor_starts(virtually):
     virtually(test)
 
 
+class Late:
+    """A transport that delivers chosen writes long after they were sent, whatever their sender hopes for."""
+
+    def __init__(self, inner, chosen, seconds):
+        self._inner = inner
+        self._chosen = chosen
+        self._seconds = seconds
+        self.delivered = []
+        self._tasks = []
+
+    async def request(self, method, path, *, timeout=None, **rest):
+        if not self._chosen(method, path):
+            return await self._inner.request(method, path, timeout=timeout, **rest)
+        self._tasks.append(asyncio.create_task(self._deliver(method, path, rest)))
+        async with asyncio.timeout(timeout):
+            return await asyncio.shield(self._tasks[-1])
+
+    async def _deliver(self, method, path, rest):
+        await asyncio.sleep(self._seconds)
+        answer = await self._inner.request(method, path, **rest)
+        self.delivered.append(answer.status)
+        return answer
+
+    async def stream(self, path, **rest):
+        return await self._inner.stream(path, **rest)
+
+    async def close(self): ...
+
+
+def test_a_tested_write_that_lands_after_the_lease_is_refused_if_the_successor_changed_what_it_read(virtually):
+    async def test(bed):
+        await bed.make("thing")
+        wire = Late(bed.server.transport(), lambda method, path: path.endswith("/status"), 60)
+        run = asyncio.create_task(operator([], "a").run(wire, bed.world, lease_namespace="default"))
+        await asyncio.sleep(3)  # its status write is on the wire now
+        await steal(bed)
+        with pytest.raises(LeaseLost):
+            await run
+        async with bed.running(operator([], "b"), lease_namespace="default") as running:
+            await running.quiet()
+            assert (await bed.thing("thing")).status["by"] == "b"
+            await asyncio.sleep(100)
+            assert wire.delivered == [422]
+            assert (await bed.thing("thing")).status["by"] == "b"
+
+    virtually(test)
+
+
+def test_a_forced_apply_that_lands_after_the_lease_is_not_refused_as_the_docs_say(virtually):
+    def applier(text):
+        op = fl.Operator("tester")
+
+        @op.reconcile(Thing, owns=[fl.ConfigMap])
+        async def apply(obj, ctx):
+            await ctx.apply(fl.ConfigMap(obj.name, data={"text": text}))
+
+        return op
+
+    async def test(bed):
+        await bed.make("thing")
+        async with bed.running(applier("old")) as running:
+            await running.quiet()
+        wire = Late(bed.server.transport(), lambda method, path: method == "PATCH" and "configmaps" in path, 60)
+        run = asyncio.create_task(applier("late").run(wire, bed.world, lease_namespace="default"))
+        await asyncio.sleep(3)
+        await steal(bed)
+        with pytest.raises(LeaseLost):
+            await run
+        async with bed.running(applier("new"), lease_namespace="default") as running:
+            await running.quiet()
+            await asyncio.sleep(50)
+            assert wire.delivered == []
+            bed.wire.requests.clear()
+            await asyncio.sleep(50)
+            assert wire.delivered == [200]
+            # it landed, and the successor, which watches its children, put it right
+            assert (await bed.client.get(fl.ConfigMap, "thing", "default"))["data"] == {"text": "new"}
+            assert [method for method, _, _ in bed.wire.requests if method == "PATCH"] == ["PATCH"]
+
+    virtually(test)
+
+
 def test_a_lease_taken_by_somebody_ends_the_run(virtually):
     async def test(bed):
         run = asyncio.create_task(operator([], "a").run(bed.server.transport(), bed.world, lease_namespace="default"))
         await asyncio.sleep(5)
-        lease = await bed.client.get(fl.Lease, "tester", "default")
-        await bed.client.replace(fl.Object(lease | {"spec": {**lease.spec, "holderIdentity": "thief"}}))
+        await steal(bed)
         with pytest.raises(LeaseLost):
             await run
         assert (await bed.client.get(fl.Lease, "tester", "default")).spec["holderIdentity"] == "thief"

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+import fairlead as fl
 from fairlead.client.transport import NotSent
 from fairlead.runtime.leases import Lease
 from fairlead.runtime.transports import Fenced, NotLeading
@@ -114,6 +115,36 @@ async def test_a_holder_whose_lease_was_taken_stops_at_once(server):
     assert first.left() <= 0
     await first.release()
     assert holder(server) == "thief"
+
+
+class Suspending:
+    """A clock that a suspend moves on while the loop's own stands still."""
+
+    def __init__(self):
+        self._inner = virtual.VirtualClock()
+        self.asleep = 0.0
+
+    def now(self):
+        return self._inner.now() + self.asleep
+
+    def monotonic(self):
+        return self._inner.monotonic() + self.asleep
+
+
+@in_virtual_time
+async def test_after_a_suspend_no_write_is_sent_on_the_old_lease(server):
+    clock = Suspending()
+    world = fl.World.seeded(clock, 0)
+    first = lease(server, world, "a")
+    await first.acquire()
+    wire = Wire()
+    fenced = Fenced(wire, first)
+    await fenced.request("PATCH", "/x")
+    clock.asleep = 3600.0  # the lid was closed
+    with pytest.raises(NotLeading):
+        await fenced.request("PATCH", "/x")
+    assert len(wire.sent) == 1
+    await first.keep()  # gives up at once
 
 
 class Wire:

@@ -1,12 +1,15 @@
 """How an operator starts, runs and stops."""
 
 import asyncio
+import logging
 import threading
 
 import pytest
 
 import fairlead as fl
 from fairlead.api.errors import ApiError
+from fairlead.client.client import Client
+from fairlead.server.app import Server
 
 Thing = fl.kind("test.example.com/v1", "Thing")
 
@@ -197,6 +200,36 @@ def test_a_pass_that_takes_too_long_is_cancelled_and_told(virtually):
             assert value("controller_runtime_reconcile_timeouts_total", {"controller": "reconcile"}) == 1
 
     virtually(test)
+
+
+async def test_user_code_that_blocks_the_loop_is_told_in_health_metrics_and_log(caplog):
+    world = fl.World()
+    server = Server(world)
+    client = Client(server.transport(), world)
+    told = threading.Event()
+
+    class Telling(logging.Handler):
+        def emit(self, record):
+            told.set()
+
+    async def reconcile(obj, ctx):
+        told.wait(10)  # blocks, until it is noticed
+
+    loop_log, handler = logging.getLogger("fairlead.loop"), Telling()
+    loop_log.addHandler(handler)
+    op = fl.Operator("tester")
+    op.reconcile(fl.ConfigMap)(reconcile)
+    await client.create(fl.ConfigMap("thing", "default"))
+    try:
+        async with op.running(server.transport(), world) as running:
+            await running.quiet()
+            while not running.problems():  # noqa: ASYNC110 - its next heartbeat
+                await asyncio.sleep(0.01)
+            assert "blocked" in running.problems()["loop"]
+            assert running.metrics.registry.get_sample_value("fairlead_loop_blocked_total") == 1
+    finally:
+        loop_log.removeHandler(handler)
+    assert "in reconcile" in caplog.text
 
 
 def test_dry_run_stores_nothing(virtually):

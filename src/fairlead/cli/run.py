@@ -13,13 +13,14 @@ from typing import Any
 import click
 
 from fairlead.api.errors import UserError
+from fairlead.api.kinds import Kind
 from fairlead.api.world import World
 from fairlead.cli.load import NoOperator, folder, forget, load
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
 from fairlead.runtime.health import address
 from fairlead.runtime.leases import LeaseLost
-from fairlead.runtime.operator import Operator
+from fairlead.runtime.operator import Operator, Options
 
 log = logging.getLogger("fairlead.run")
 
@@ -148,20 +149,17 @@ async def _run(
 ) -> int:
     operator = find()
     async with _place(world, operator, embedded=embedded, **where) as place:
-        if embedded:
-            from fairlead.cli.embedded import prepare
-
-            await prepare(place.transport, world, _kinds(operator), files)
-        options: dict[str, Any] = {
-            "namespaces": place.namespaces,
-            "lease_namespace": place.lease_namespace,
-            "health": health,
-            "dry_run": dry_run,
-        }
+        options = Options(
+            namespaces=place.namespaces, lease_namespace=place.lease_namespace, health=health, dry_run=dry_run
+        )
         try:
-            if once:
-                return await _once(operator, place, world, **options)
             while True:
+                if embedded:
+                    from fairlead.cli.embedded import prepare
+
+                    await prepare(place.transport, world, _kinds(operator), files)
+                if once:
+                    return await _once(operator, place, world, options)
                 log.info("%s on %s, in %s", operator.name, place.name, ", ".join(place.namespaces) or "all namespaces")
                 if not dev:
                     await operator.run(place.transport, world, **options)
@@ -170,12 +168,12 @@ async def _run(
             raise UserError(f"cannot work on {place.name}: {error}") from error
 
 
-def _kinds(operator: Operator) -> list[Any]:
-    kinds = {}
-    for one in operator.controllers.values():
-        for kind in (one.kind, *one.owns, *one.watches):
-            kinds[kind.key] = kind
-    return list(kinds.values())
+def _kinds(operator: Operator) -> list[Kind]:
+    """Every kind that the operator declares, once."""
+    declared = operator.controllers.values()
+    kinds = [kind for one in declared for kind in (one.kind, *one.owns, *one.watches)]
+    kinds += [kind for kind, _, _ in operator.indexes]
+    return list({kind.key: kind for kind in kinds}.values())
 
 
 @contextlib.asynccontextmanager
@@ -213,8 +211,9 @@ async def _place(
         await over_http.close()
 
 
-async def _once(operator: Operator, place: Place, world: World, **options: Any) -> int:
-    async with operator.running(place.transport, world, tries=TRIES, **options) as running:
+async def _once(operator: Operator, place: Place, world: World, options: Options) -> int:
+    options["tries"] = TRIES
+    async with operator.running(place.transport, world, **options) as running:
         await running.quiet()
         failures = running.failures
     for key, error in failures.items():
@@ -223,7 +222,7 @@ async def _once(operator: Operator, place: Place, world: World, **options: Any) 
 
 
 async def _until_changed(
-    operator: Operator, find: Callable[[], Operator], target: str, place: Place, world: World, options: dict[str, Any]
+    operator: Operator, find: Callable[[], Operator], target: str, place: Place, world: World, options: Options
 ) -> Operator:
     """Run it until a file beside it changes, and answer what is there then."""
     home = folder(target)

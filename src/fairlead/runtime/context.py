@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import msgspec
+
 from fairlead import writes
 from fairlead.api.errors import NotFound
 from fairlead.api.kinds import Kind
@@ -56,9 +58,13 @@ class View:
         """The object, or None; in the primary's namespace unless another is named. The kind must be watched."""
         return self._parts.local.get(kind, name, namespace or self._namespace)
 
+    def indexed(self, kind: Kind, name: str, value: str) -> "list[Object]":
+        """The objects, in every namespace, in which the index of that name (`@op.index`) found that value."""
+        return self._parts.local.indexed(kind, name, value)
+
     def list(
         self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
-    ) -> list[Object]:
+    ) -> "list[Object]":
         """The objects of a watched kind: in the primary's namespace, in the one named, or `everywhere`."""
         return self._parts.local.list(kind, None if everywhere else namespace or self._namespace, labels=labels)
 
@@ -101,14 +107,13 @@ class Context(View):
         self.report = Report(obj.generation)
         self.applied: set[tuple[tuple[str, str], str | None, str]] = set()
 
-    async def apply(
-        self, obj: Mapping[str, Any], *, owned: bool = True, adopt: bool = False, recreate: bool = False
-    ) -> Object:
+    async def apply(self, obj: Any, *, owned: bool = True, adopt: bool = False, recreate: bool = False) -> Object:
         """Make a child be so, by server-side apply, and answer the live object. Nothing is sent if it is so already.
 
-        Give exactly the fields that are yours, built from scratch. It gets the primary's namespace and an owner
-        reference (not with `owned=False`). Raises `Foreign` when the name is someone else's (`adopt=True` takes over
-        what nobody controls), `Immutable` when a field cannot change (`recreate=True` makes it anew).
+        Give exactly the fields that are yours, built from scratch: a dict, or a typed model of one. It gets the
+        primary's namespace and an owner reference (not with `owned=False`). Raises `Foreign` when the name is someone
+        else's (`adopt=True` takes over what nobody controls), `Immutable` when a field cannot change (`recreate=True`
+        makes it anew).
         """
         kind, payload = await self._placed(obj)
         before = self._writer.seen.version(kind, payload.name, payload.namespace)
@@ -120,7 +125,11 @@ class Context(View):
             self._parts.metrics.unchanged.labels(self._controller).inc()
         return live
 
-    async def create(self, obj: Mapping[str, Any]) -> Object:
+    def children(self, kind: Kind) -> "list[Object]":
+        """The objects of a watched kind that name the primary as an owner."""
+        return self._parts.local.owned_by(kind, self._obj.uid)
+
+    async def create(self, obj: Any) -> Object:
         """The object of that name: made if there was none, else as it is found. For what others may edit."""
         return await writes.create_only(self._writer, (await self._placed(obj))[1])
 
@@ -157,13 +166,22 @@ class Context(View):
         """An Event about the primary. Best effort, in the background; equal ones are counted."""
         self._parts.recorder.record(self._obj, reason, note, warning=warning)
 
-    async def _placed(self, obj: Mapping[str, Any]) -> tuple[Kind, Object]:
+    async def _placed(self, obj: Any) -> tuple[Kind, Object]:
         """The payload in the primary's namespace, unless it names another or its kind has none."""
-        payload = Object(obj)
+        payload = Object(_plain(obj))
         kind = await self._parts.client.resolve(_kind_of(payload))
         if kind.namespaced and not payload.namespace and self._namespace:
             payload = Object(payload | {"metadata": {**payload.metadata, "namespace": self._namespace}})
         return kind, payload
+
+
+def _plain(obj: Any) -> Mapping[str, Any]:
+    """A dict as it is; a typed model (pydantic, msgspec, dataclass) as the dict that it stands for."""
+    if isinstance(obj, Mapping):
+        return obj
+    if hasattr(obj, "model_dump"):
+        return dict(obj.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return dict(msgspec.to_builtins(obj, str_keys=True))
 
 
 def _kind_of(obj: Object) -> Kind:

@@ -30,7 +30,7 @@ class LagWatch:
         seen: Callable[[float], None] = lambda lag: None,
     ) -> None:
         self._clock = world.clock
-        self._threshold = threshold
+        self.threshold = threshold
         self._beat = beat
         self._remember = remember
         self._seen = seen
@@ -39,7 +39,6 @@ class LagWatch:
         self._stop = threading.Event()
         self.worst = 0.0
         self._worst_at = float("-inf")
-        self.blocks = 0
 
     async def run(self) -> None:
         """Beat until cancelled."""
@@ -54,7 +53,7 @@ class LagWatch:
                 now = self._clock.monotonic()
                 lag = max(0.0, now - self._last - self._beat)
                 self._last = now
-                if lag >= self._threshold:
+                if lag >= self.threshold:
                     self.worst, self._worst_at = lag, now
                 self._seen(lag)
         finally:
@@ -72,10 +71,9 @@ class LagWatch:
         while not self._stop.wait(self._beat):
             last = self._last
             late = self._clock.monotonic() - last - self._beat
-            if late < self._threshold or told == last:
+            if late < self.threshold or told == last:
                 continue
             told = last
-            self.blocks += 1
             frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - the only way to see another thread
             stack = "".join(traceback.format_stack(frame, limit=12)) if frame else "(the loop's thread is gone)\n"
             log.error(

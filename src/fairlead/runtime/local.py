@@ -1,7 +1,7 @@
 """The local view that an operator reads from and its writes are told to."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from fairlead.api import selectors
@@ -48,6 +48,9 @@ class Local:
         """Call it with each change."""
         self._views[kind.key].subscribe(handler)
 
+    def index(self, kind: Kind, name: str, values: Callable[[Object], Iterable[str]]) -> None:
+        self._views[kind.key].index(name, values)
+
     async def wait_until(self, kind: Kind, resource_version: str) -> None:
         """Wait until its watch has told everything up to that version."""
         await self._views[kind.key].wait_until(resource_version)
@@ -60,6 +63,9 @@ class Local:
 
     def owned_by(self, kind: Kind, uid: str) -> list[Object]:
         return self._views[kind.key].owned_by(uid)
+
+    def indexed(self, kind: Kind, name: str, value: str) -> list[Object]:
+        return self._view(kind, None)[0].indexed(name, value)
 
     def keys(self, kind: Kind) -> Iterable[tuple[str | None, str]]:
         return self._views[kind.key].keys()

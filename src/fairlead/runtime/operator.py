@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
@@ -52,6 +52,23 @@ class Cleanup:
     finalizer: str
 
 
+class Options(TypedDict, total=False):
+    """How to run an operator; each has a default."""
+
+    namespaces: Iterable[str]
+    """Where to look; everywhere when empty."""
+    lease_namespace: str | None
+    """Work only while holding the Lease there that has the operator's name; without it, just work."""
+    health: str | None
+    """PORT or HOST:PORT of /healthz, /readyz and /metrics."""
+    dry_run: bool
+    """The server checks each write and stores none."""
+    resources: Mapping[str, Any] | None
+    """What is in `ctx.resources` before the start-up hooks run."""
+    tries: int | None
+    """Give an object up after so many failures in a row: for runs that shall end."""
+
+
 @dataclass(eq=False)
 class Operator:
     """Controllers that run in one process, under one name: the lease's, the metrics' and the field manager's.
@@ -62,6 +79,9 @@ class Operator:
     name: str
     controllers: dict[tuple[str, str], Controller] = field(default_factory=dict, init=False, repr=False)
     cleanups: dict[tuple[str, str], Cleanup] = field(default_factory=dict, init=False, repr=False)
+    indexes: list[tuple[Kind, str, Callable[[Object], Iterable[str]]]] = field(
+        default_factory=list, init=False, repr=False
+    )
     timers: list[tuple[float, Callable[..., Any]]] = field(default_factory=list, init=False, repr=False)
     startups: list[Hook] = field(default_factory=list, init=False, repr=False)
     shutdowns: list[Hook] = field(default_factory=list, init=False, repr=False)
@@ -133,6 +153,18 @@ class Operator:
 
         return declare
 
+    def index(self, kind: Kind, name: str) -> Callable[[F], F]:
+        """Keep the objects of that kind by what the function, `(obj)`, finds in one: see `ctx.indexed`.
+
+        The kind is watched for it. The function answers any number of texts and must depend on the object alone.
+        """
+
+        def declare(function: F) -> F:
+            self.indexes.append((kind, name, function))
+            return function
+
+        return declare
+
     def timer(self, seconds: float) -> Callable[[F], F]:
         """Call the function, `(view)`, every so many seconds while this process leads; never twice at once."""
 
@@ -153,14 +185,14 @@ class Operator:
         return function
 
     def running(
-        self, transport: Transport, world: World | None = None, **options: Any
+        self, transport: Transport, world: World | None = None, **options: Unpack[Options]
     ) -> "AbstractAsyncContextManager[Running]":
-        """The operator at work, for as long as the block lasts; see `Running` for the options."""
+        """The operator at work for as long as the block lasts: `async with op.running(transport) as running`."""
         from fairlead.runtime.running import Running
 
         return Running(self, transport, world or World(), **options)
 
-    async def run(self, transport: Transport, world: World | None = None, **options: Any) -> None:
+    async def run(self, transport: Transport, world: World | None = None, **options: Unpack[Options]) -> None:
         """Work until cancelled, then finish what is under way and leave. Raises LeaseLost when that is the end."""
         async with self.running(transport, world, **options) as running:
             await running.wait()

@@ -35,14 +35,7 @@ GRACE = 25.0
 
 
 class Running:
-    """One run of an operator; use it as `async with op.running(…) as running`.
-
-    - `namespaces`: where to look; everywhere when empty.
-    - `lease_namespace`: lead by a Lease there before doing anything; without it this process just works.
-    - `health`: PORT or HOST:PORT of /healthz, /readyz and /metrics.
-    - `dry_run`: the server checks each write and stores none.
-    - `resources`: what is in `ctx.resources` before the start-up hooks run.
-    - `tries`: give an object up after so many failures in a row; for runs that shall end.
+    """One run of an operator: what `op.running(…)` answers, with `Options` as its options.
 
     Leaving the block stops the sources, waits up to `grace` seconds for what is under way, lets the lease go, writes
     the last Events and runs the shutdown hooks. After a lost lease nothing is waited for.
@@ -77,7 +70,7 @@ class Running:
         declared = operator.controllers.values()
 
         queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=_QueueMetrics(metrics))
-        pace = Pace(max((c.concurrency for c in declared), default=1), world, queue.limit)
+        pace = Pace(sum(c.concurrency for c in declared), world, queue.limit)
 
         def observe(method: str, code: str, seconds: float) -> None:
             metrics.requests.labels(code, method, "").inc()
@@ -119,7 +112,7 @@ class Running:
             self._reconcilers[one.name] = Reconciler(one, cleanup, writer.named(managers[one.name]), self.parts)
             queue.limit(one.concurrency, one.name)
             metrics.max_workers.labels(one.name).set(one.concurrency)
-        self._lag = LagWatch(world, seen=metrics.lag.set) if isinstance(world.clock, SystemClock) else None
+        self._lag = LagWatch(world, seen=self._lagged) if isinstance(world.clock, SystemClock) else None
         metrics.measure(self._measure)
         self._sources = contextlib.AsyncExitStack()
         self._stack = contextlib.AsyncExitStack()
@@ -142,6 +135,9 @@ class Running:
             for watched in (declared.kind, *declared.owns, *declared.watches):
                 await self._local.watch(watched)
             reconciler.subscribe()
+        for indexed, name, values in self.operator.indexes:
+            await self._local.watch(indexed)
+            self._local.index(indexed, name, values)
         if self._health is not None:
             from fairlead.runtime.health import Health, address
 
@@ -244,6 +240,11 @@ class Running:
     def unready(self) -> dict[str, str]:
         """What is missing, for a readiness probe: watches that were not fed yet, or not for too long."""
         return {**self.problems(), **self._local.problems()}
+
+    def _lagged(self, seconds: float) -> None:
+        self.metrics.lag.set(seconds)
+        if self._lag is not None and seconds >= self._lag.threshold:
+            self.metrics.blocked.inc()
 
     def _measure(self) -> None:
         metrics, queue = self.metrics, self.parts.queue
