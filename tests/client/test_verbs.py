@@ -219,6 +219,7 @@ async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_wi
             ],
         },
     }
+    spec = {"arms": 8, "size": 1.5, "tiny": 1e-7, "huge": 1e21, "whole": 2.0, "large": 1e20, "text": HARD}
     with pytest.raises(NotServed):
         await client.resolve(Octopus)
     Definition = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False)  # noqa: N806
@@ -234,7 +235,7 @@ async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_wi
         made = None
         for _ in range(100):  # a real server establishes a moment before it serves
             try:
-                made = await client.create(Octopus("a", on.namespace, spec={"arms": 8, "size": 1.5}))
+                made = await client.create(Octopus("a", on.namespace, spec=spec))
                 break
             except (NotServed, NotFound):
                 continue
@@ -244,7 +245,10 @@ async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_wi
             Octopus, "a", on.namespace, {"status": {"happy": True}}, type=PatchType.MERGE, subresource="status"
         )
         assert reported.status == {"happy": True}
-        assert reported.spec == {"arms": 8, "size": 1.5}
+        assert reported.spec == spec
+        guards = [{"op": "test", "path": f"/spec/{key}", "value": value} for key, value in spec.items()]
+        for guard in ([*guards], [{"op": "test", "path": "/spec", "value": spec}]):
+            await client.patch(Octopus, "a", on.namespace, guard, type=PatchType.JSON)
     finally:
         await client.delete(Definition, "octopodes.sea.example")
 
