@@ -10,7 +10,7 @@ from fairlead.server import discovery, encoding, lists, representations, routing
 from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.definitions import Definitions
 from fairlead.server.exchange import Answer, Request, Response
-from fairlead.server.failures import Failure, method_not_allowed, unauthorized, unknown_path, unsupported
+from fairlead.server.failures import Failure, method_not_allowed, not_found, unauthorized, unknown_path, unsupported
 from fairlead.server.options import truth
 from fairlead.server.registry import builtin
 from fairlead.server.registry.lookup import Registry
@@ -50,6 +50,13 @@ SUBRESOURCE_VERBS: dict[str, dict[str, Handler]] = {
 }
 HEALTH = frozenset(f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping"))
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+class NoSuchPath(Exception):
+    """Nothing is served there, not even a Status."""
+
+
+PAGE_NOT_FOUND = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
 class Server:
@@ -101,6 +108,8 @@ class Server:
             if not trusted:
                 self._authenticate(request)
             return self._dispatch(request)
+        except NoSuchPath:
+            return PAGE_NOT_FOUND
         except Failure as failure:
             return representations.failed(request, failure)
 
@@ -131,7 +140,7 @@ class Server:
     def _route(self, request: Request, target: Target) -> Route:
         resource = self.registry.find(target.group, target.version, target.plural)
         if resource is None or (target.namespace and not resource.namespaced):
-            raise unknown_path()
+            raise unknown_path() if self.registry.builtin_group(target.group) else NoSuchPath
         if (target.subresource == "status" and resource.status) or (target.subresource == "scale" and resource.scale):
             verb = {"GET": "get", "PUT": "update", "PATCH": "patch"}.get(request.method, "")
         elif target.subresource == "finalize" and resource.plural == "namespaces" and not resource.group:
@@ -139,10 +148,10 @@ class Server:
         elif target.subresource in POD_VERBS and resource.plural == "pods" and not resource.group:
             verb = target.subresource if request.method == "POST" else ""
         elif target.subresource:
-            raise unknown_path()
+            raise not_found(resource, target.name) if resource.custom else unknown_path()
         elif target.name:
             if resource.namespaced and not target.namespace:
-                raise unknown_path()
+                raise NoSuchPath if resource.custom else unknown_path()
             verb = routing.OBJECT_VERBS.get(request.method, "")
             if target.watch and verb == "get":
                 verb = "watch"
@@ -151,6 +160,8 @@ class Server:
             if verb == "list" and (target.watch or ("watch" in request.query and truth(request.first("watch")))):
                 verb = "watch"
             if verb in ("create", "deletecollection") and resource.namespaced and not target.namespace:
+                if resource.custom:
+                    raise NoSuchPath
                 verb = ""
         if not verb or (not target.subresource and verb not in resource.verbs):
             raise unsupported(resource, request.method.lower()) if resource.custom else method_not_allowed()
@@ -168,7 +179,7 @@ class Server:
             parts = path.split("/")
             if len(parts) > 2 and parts[1] in ("api", "apis") and self.registry.builtin_group(_group_of(parts)):
                 raise unknown_path()
-            return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+            return PAGE_NOT_FOUND
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         return Response(200, encoding.encode(found))

@@ -103,8 +103,12 @@ class Definitions:
         if not established:
             return
         versions = obj["spec"]["versions"]
-        served = [resource_of(obj, version) for version in versions if version.get("served")]
         storage = resource_of(obj, next(v for v in versions if v.get("storage")))
+        served = [
+            storage if version.get("storage") else resource_of(obj, version, storage)
+            for version in versions
+            if version.get("served")
+        ]
         self._server.registry.install(group, plural, served, storage)
 
     def _others(self, group: str, plural: str) -> Iterator[Stored]:
@@ -207,7 +211,7 @@ def _with_condition(conditions: list[Object], condition: Object) -> list[Object]
     return [*made, condition]
 
 
-def resource_of(definition: Object, version: dict[str, Any]) -> Resource:
+def resource_of(definition: Object, version: dict[str, Any], storage: Resource | None = None) -> Resource:
     """One version of a custom kind as the verbs see it."""
     spec = definition["spec"]
     names = spec["names"]
@@ -232,6 +236,7 @@ def resource_of(definition: Object, version: dict[str, Any]) -> Resource:
         deprecation=_deprecation(spec, names, version),
         columns=version.get("additionalPrinterColumns"),
         selectable=selectable,
+        storage=storage,
         definition=definition,
     )
 

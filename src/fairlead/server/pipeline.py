@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server import metadata, namespaces
+from fairlead.server import metadata, namespaces, versions
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.encoding import exactly_equal
 from fairlead.server.exchange import Request
@@ -62,6 +62,17 @@ class Write:
     @property
     def table(self) -> Table:
         return self.server.store.table(self.resource.group, self.resource.plural)
+
+    @property
+    def kept(self) -> Stored | None:
+        """The object as it is kept now."""
+        return self.table.get(self.namespace if self.resource.namespaced else "", self.name)
+
+    @property
+    def live(self) -> Stored | None:
+        """The object as it is now, at the version of the request."""
+        kept = self.kept
+        return versions.view(self.resource, kept) if kept is not None else None
 
     @property
     def now(self) -> str:
@@ -125,7 +136,7 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         raise (being_deleted if live.object["metadata"].get("deletionTimestamp") else already_exists)(resource, name)
     given.pop("resourceVersion", None)
     if write.options.dry_run:
-        return Stored(obj, 0)
+        return Stored(obj, 0, resource)
     return _put(write, obj, None)
 
 
@@ -137,7 +148,7 @@ def update(
     `uid` is a precondition on the live object. `owned` says that `wanted` has settled managedFields already.
     """
     resource, server = write.resource, write.server
-    live = write.table.get(write.namespace if resource.namespaced else "", write.name)
+    live = write.live
     if live is None and not may_create and (not resource.create_on_update or write.subresource):
         raise not_found(resource, write.name)
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
@@ -168,7 +179,8 @@ def update(
 
 def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     resource, server = write.resource, write.server
-    old = live.object
+    old, kept = live.object, write.kept
+    assert kept is not None
     obj = metadata.for_update(obj, old)
     obj["metadata"]["resourceVersion"] = str(live.version)
     obj = narrow(resource, write.subresource, obj, old)
@@ -185,24 +197,32 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     obj = server.tracking.times_kept(write, obj, live)
     if _finished(obj["metadata"], old["metadata"]) and server.rules.may_finish(resource, obj):
         if not write.options.dry_run:
-            gone = server.store.delete(write.table, live)
+            gone = server.store.delete(write.table, kept)
             server.changed(resource, live, gone, deleted=True)
-        return Stored(obj, live.version)
-    if exactly_equal(obj, old) and not write.respelled and "respelled" not in live.derived:
-        return live
+        return Stored(obj, live.version, resource)
+    if not write.respelled and "respelled" not in kept.derived:
+        same = exactly_equal(obj, old) if kept is live else _unchanged(resource, obj, kept)
+        if same:
+            return live
     if write.options.dry_run:
-        return Stored(obj, live.version)
+        return Stored(obj, live.version, resource)
     return _put(write, obj, live)
 
 
+def _unchanged(resource: Resource, obj: Object, kept: Stored) -> bool:
+    """Whether what would be stored is what is kept already, whatever version it was asked for at."""
+    return exactly_equal(versions.stored_form(resource, obj), kept.object)
+
+
 def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
-    stored = write.server.store.put(write.table, obj)
+    resource = write.resource
+    stored = write.server.store.put(write.table, versions.stored_form(resource, obj), resource.storage or resource)
     if write.managed is not None:
         stored.derived["managed"] = write.managed
     if write.respelled:
         stored.derived["respelled"] = True
-    write.server.changed(write.resource, live, stored)
-    return stored
+    write.server.changed(resource, live, stored)
+    return versions.view(resource, stored)
 
 
 def _finished(new: dict[str, Any], old: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from fairlead.server import encoding
+from fairlead.server import encoding, versions
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, failure
 from fairlead.server.registry.resource import Object, Resource
@@ -31,7 +31,7 @@ class Representation:
         key = (self.name, self.resource.version)
         cached = stored.derived.get(key)
         if cached is None or cached[0] is not self.resource:
-            cached = (self.resource, encoding.encode(self.shown(stored.object)))
+            cached = (self.resource, encoding.encode(self.shown(versions.view(self.resource, stored).object)))
             stored.derived[key] = cached
         encoded: bytes = cached[1]
         return encoded

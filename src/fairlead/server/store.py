@@ -21,11 +21,12 @@ HISTORY = 10_000
 class Stored:
     """One object at one version, with what was derived from it (decoded managedFields, encoded answers)."""
 
-    __slots__ = ("derived", "object", "version")
+    __slots__ = ("derived", "object", "seen", "version")
 
-    def __init__(self, obj: Object, version: int) -> None:
+    def __init__(self, obj: Object, version: int, seen: Any = None) -> None:
         self.object = obj
         self.version = version
+        self.seen = seen  # the rules that the object is known to be in line with
         self.derived: dict[Any, Any] = {}
 
 
@@ -170,19 +171,19 @@ class Store:
     def tables(self) -> Iterator[tuple[tuple[str, str], Table]]:
         yield from self._tables.items()
 
-    def put(self, table: Table, obj: Object) -> Stored:
+    def put(self, table: Table, obj: Object, seen: Any = None) -> Stored:
         """Create or replace: `obj` gets the next version. The caller has compared: equal content must not come here."""
         metadata = obj["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         previous = table.get(namespace, name)
-        stored = Stored(self._versioned(obj), self.version)
+        stored = Stored(self._versioned(obj), self.version, seen)
         table.record(Event("MODIFIED" if previous else "ADDED", stored, previous), namespace, name)
         return stored
 
     def delete(self, table: Table, previous: Stored) -> Stored:
         """Remove an object; its last state at the version of the deletion."""
         metadata = previous.object["metadata"]
-        stored = Stored(self._versioned(previous.object), self.version)
+        stored = Stored(self._versioned(previous.object), self.version, previous.seen)
         table.record(Event("DELETED", stored, previous), metadata.get("namespace", ""), metadata["name"])
         return stored
 

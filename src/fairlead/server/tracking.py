@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fairlead.api.fields import FieldSet, path
-from fairlead.server import ownership
+from fairlead.server import ownership, versions
 from fairlead.server.failures import bare, failure
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Object, Resource
@@ -35,7 +35,11 @@ class KindSchemas:
         return found.schema if found else None
 
     def convert(self, obj: Object, api_version: str) -> Object:
-        return obj if obj.get("apiVersion") == api_version else {**obj, "apiVersion": api_version}
+        resource = self._resource
+        if obj.get("apiVersion") == api_version:
+            return obj
+        found = self._registry.find(resource.group, api_version.rpartition("/")[2], resource.plural)
+        return versions.convert(found, obj) if found and found.custom else {**obj, "apiVersion": api_version}
 
     def empty(self, api_version: str) -> Object:
         named = {"apiVersion": api_version, "kind": self._resource.kind}

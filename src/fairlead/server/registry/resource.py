@@ -42,6 +42,7 @@ class Resource:
     deprecation: str = ""  # what every answer warns of
     columns: Any = None  # a custom resource's additionalPrinterColumns
     selectable: tuple[str, ...] = ()  # fields beyond metadata.name and metadata.namespace that can be selected by
+    storage: "Resource | None" = field(default=None, repr=False)  # where objects are kept, if not at this version
     definition: Any = field(default=None, repr=False)  # the CRD of a custom resource
     default: Callable[[Object], Object] | None = None  # fills in defaults: the object, or a changed copy
     prepare_create: Callable[[Object], None] | None = None

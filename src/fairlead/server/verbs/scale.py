@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.fields import FieldSet, Path, path
-from fairlead.server import bodies, causes, decoding, encoding, pipeline, representations
+from fairlead.server import bodies, causes, decoding, encoding, pipeline, representations, versions
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, failure, invalid_named, not_found
 from fairlead.server.options import write_options
@@ -95,7 +95,8 @@ def _update(write: pipeline.Write, changed: pipeline.Updated, request: Request, 
 
 def _live(server: "Server", route: Route) -> Stored | None:
     space = route.namespace if route.resource.namespaced else ""
-    return server.store.table(route.resource.group, route.resource.plural).get(space, route.name)
+    stored = server.store.table(route.resource.group, route.resource.plural).get(space, route.name)
+    return versions.view(route.resource, stored) if stored is not None else None
 
 
 def _kind(request: Request) -> str:

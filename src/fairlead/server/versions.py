@@ -1,0 +1,49 @@
+"""Versions of one kind: objects are kept at the storage version and shown at the one that was asked for.
+
+Custom resources are converted by naming the other version and dropping what its schema does not know. What is read is
+brought in line with today's schema: new defaults show, removed fields vanish, the resourceVersion stays.
+"""
+
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import defaulting, pruning
+from fairlead.server.store import Stored
+
+
+def view(resource: Resource, stored: Stored) -> Stored:
+    """A stored object as this version shows it; the very one where nothing differs."""
+    if not resource.custom or stored.seen is resource:
+        return stored
+    cached = stored.derived.get(("view", resource.version))
+    if cached is not None and cached[0] is resource:
+        found: Stored = cached[1]
+        return found
+    obj = read(resource, stored.object)
+    shown = stored if obj == stored.object else Stored(obj, stored.version, resource)
+    stored.derived["view", resource.version] = (resource, shown)
+    return shown
+
+
+def read(resource: Resource, obj: Object) -> Object:
+    """An object as it was stored, decoded and defaulted at the storage version, then converted."""
+    storage = resource.storage or resource
+    obj = named(storage, obj)
+    obj, _ = pruning.prune(storage.schema, obj)
+    obj = defaulting.default(storage.schema, obj)
+    return convert(resource, obj)
+
+
+def convert(resource: Resource, obj: Object) -> Object:
+    """An object of another version at this one; itself where it is of this one already."""
+    if obj.get("apiVersion") == resource.api_version:
+        return obj
+    converted, _ = pruning.prune(resource.schema, named(resource, obj))
+    return converted
+
+
+def stored_form(resource: Resource, obj: Object) -> Object:
+    """An object as it is kept."""
+    return convert(resource.storage, obj) if resource.custom and resource.storage is not None else obj
+
+
+def named(resource: Resource, obj: Object) -> Object:
+    return obj if obj.get("apiVersion") == resource.api_version else {**obj, "apiVersion": resource.api_version}
