@@ -126,6 +126,7 @@ def test_a_write_that_was_not_sent_says_so_and_is_not_tried_again(verb, scripted
 
 LOST = {
     "reset": lambda a, r: ConnectionResetError("reset"),
+    "a bug": lambda a, r: RuntimeError("unforeseen"),
     "time ran out": lambda a, r: 100,
     "504": lambda a, r: r(504, "Timeout", retryAfterSeconds=1),
     "503": lambda a, r: r(503, "ServiceUnavailable", retryAfterSeconds=1),

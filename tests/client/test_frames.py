@@ -41,6 +41,17 @@ def test_any_cut_gives_the_same_frames(names, data):
     assert not splitter.partial
 
 
+@given(st.lists(texts, min_size=1))
+def test_a_stream_that_stops_anywhere_gives_the_whole_frames_and_says_whether_one_was_cut(names):
+    lines = [line(name=name) for name in names]
+    whole = b"".join(lines)
+    for end in range(0, len(whole) + 1, 7):
+        splitter = FrameSplitter()
+        frames = splitter.feed(whole[:end])
+        assert frames == [each[:-1] for each in lines[: len(frames)]]
+        assert splitter.partial == (sum(map(len, lines[: len(frames)])) != end)
+
+
 def test_only_a_newline_ends_a_frame():
     text = "\x85 \u2028 \u2029 \x0b \x0c \x1c"  # all of them line ends to str.splitlines
     [frame] = FrameSplitter().feed(line(text=text))

@@ -150,7 +150,7 @@ class Exchange:
             return response
         except NotSent:
             raise
-        except OSError as error:
+        except Exception as error:  # of any kind: only NotSent promises that nothing happened
             if request.writes:
                 raise _unknown(request, str(error) or type(error).__name__) from error
             raise
