@@ -1,4 +1,4 @@
-"""The cache on the embedded server: random writers, a network that fails, and the server's own word at the end."""
+"""The cache on real servers: random writers, a network that fails, and the server's own word at the end."""
 
 import asyncio
 import contextlib
@@ -6,8 +6,10 @@ import random
 
 import pytest
 
-from fairlead.api.builtin import ConfigMap, Secret
+from fairlead.api import kinds
+from fairlead.api.builtin import ConfigMap, Pod, Secret, Service
 from fairlead.api.errors import ApiError, Unknown
+from fairlead.api.world import World
 from fairlead.cache import Cache
 from fairlead.client.client import Client, PatchType
 from fairlead.client.transport import NotSent
@@ -20,8 +22,8 @@ NAMES = [f"object-{number}" for number in range(6)]
 class Fails:
     """A transport over which requests are refused, streams break, end, fall silent, or are cut inside a frame."""
 
-    def __init__(self, inner, seed):
-        self.inner, self.chance, self.calm = inner, random.Random(seed), False
+    def __init__(self, inner, seed, ways=("break", "end", "mid", "hang")):
+        self.inner, self.chance, self.ways, self.calm = inner, random.Random(seed), ways, False
 
     async def request(self, *args, **kwargs):
         if not self.calm and self.chance.random() < 0.2:
@@ -47,7 +49,7 @@ class Fragile:
         chance = self.network.chance
         if self.network.calm or chance.random() < 0.9:
             return chunk
-        match chance.choice(["break", "end", "mid", "hang"]):
+        match chance.choice(self.network.ways):
             case "break":
                 raise ConnectionResetError("cut")
             case "end":
@@ -69,14 +71,14 @@ class Cut:
         raise ConnectionResetError("cut")
 
 
-async def change(client, chance, own=None):
+async def change(client, chance, namespace, own=None):
     """Something that a controller or a user would do. `own` is the cache when it is we who do it."""
     name = chance.choice(NAMES)
-    where = (ConfigMap, name, "default")
-    with own.writing(ConfigMap, "default") if own else _nobody() as telling:
+    where = (ConfigMap, name, namespace)
+    with own.writing(ConfigMap, namespace) if own else _nobody() as telling:
         match chance.choice(["create", "edit", "edit", "delete", "hold", "release"]):
             case "create":
-                telling.wrote(await client.create(ConfigMap(name, "default", data={"n": str(chance.random())})))
+                telling.wrote(await client.create(ConfigMap(name, namespace, data={"n": str(chance.random())})))
             case "edit":
                 patch = {"data": {"n": str(chance.random())}}
                 telling.wrote(await client.patch(*where, patch, type=PatchType.MERGE))
@@ -105,11 +107,11 @@ class _nobody:  # noqa: N801
         pass
 
 
-async def keep_changing(client, chance, count, own=None):
+async def keep_changing(client, chance, count, namespace, own=None, *, pauses=(0, 0, 0.001, 0.5, 5)):
     for _ in range(count):
-        await asyncio.sleep(chance.choice([0, 0, 0.001, 0.5, 5]))
+        await asyncio.sleep(chance.choice(pauses))
         with contextlib.suppress(ApiError, Unknown, OSError):  # there already, not there, or the network failed
-            await change(client, chance, own)
+            await change(client, chance, namespace, own)
 
 
 def _version(snapshot):
@@ -135,7 +137,7 @@ def test_random_writers_and_a_failing_network_leave_the_cache_as_the_server_is(s
         told = []
         view.subscribe(lambda change: told.append((change.name, _version(change.old), _version(change.new))))
         async with cache:
-            writers = [keep_changing(others, chance, 60), keep_changing(ours, chance, 60, cache)]
+            writers = [keep_changing(others, chance, 60, "default"), keep_changing(ours, chance, 60, "default", cache)]
             await asyncio.gather(*writers)
             network.calm = True
             await asyncio.sleep(300)
@@ -157,53 +159,150 @@ def test_random_writers_and_a_failing_network_leave_the_cache_as_the_server_is(s
     virtual.run(main())
 
 
-def test_our_own_writes_are_seen_before_the_stream_tells_them():
-    async def main():
-        world = virtual.world()
-        server = Server(world)
-        client = Client(server.transport(), world)
-        cache = Cache(client, world, field_managers=["ours"])
-        view = cache.watch(ConfigMap)
-        async with cache:
-            await cache.synced()
-            for number in range(20):
-                with cache.writing(ConfigMap, "default") as own:
-                    obj = ConfigMap("a", "default", data={"n": str(number)})
-                    own.wrote(await client.apply(obj, field_manager="ours"))
-                shown = view.get("a", "default")
-                assert shown["data"] == {"n": str(number)}
-                assert [entry["manager"] for entry in shown["metadata"]["managedFields"]] == ["ours"]
-            with cache.writing(ConfigMap, "default") as own:
-                own.deleted("a", shown.uid, await client.delete(ConfigMap, "a", "default", uid=shown.uid))
-            assert view.get("a", "default") is None
-            await asyncio.sleep(1)
-            assert view.list("default") == []
-            assert cache.caught_up
-
-    virtual.run(main())
+async def caught_up(cache, view, client, namespace):
+    """The stream has told everything up to now: a write of anybody's marks it."""
+    marker = await client.create(ConfigMap("marker", namespace))
+    async with asyncio.timeout(30):
+        await view.wait_until(marker.resource_version)
+    return marker.resource_version
 
 
-def test_a_selection_and_metadata_alone_can_be_watched():
-    async def main():
-        world = virtual.world()
-        server = Server(world)
-        client = Client(server.transport(), world)
-        cache = Cache(client, world)
-        web = cache.watch(ConfigMap, labels="tier in (web)")
-        names = cache.watch(Secret, metadata_only=True)
-        async with cache:
-            await cache.synced()
-            await client.create(ConfigMap("a", "default", labels={"tier": "web"}))
-            await client.create(ConfigMap("b", "default", labels={"tier": "db"}))
-            await client.create(Secret("s", "default", stringData={"password": "x"}))
-            await asyncio.sleep(1)
-            assert [obj.name for obj in web.list()] == ["a"]
-            (secret,) = names.list()
-            assert (secret.kind, secret.name, "data" in secret) == ("Secret", "s", False)
-            await client.patch(ConfigMap, "a", "default", {"metadata": {"labels": None}}, type=PatchType.MERGE)
-            await asyncio.sleep(1)
-            assert web.list() == []
-            assert not cache.covers(ConfigMap, "default")
-            assert not cache.covers(Secret, "default")
+async def test_on_each_server_random_writers_and_a_failing_network_leave_the_cache_as_the_server_is(api):
+    world, chance = World(), random.Random(1)
+    network = Fails(api.transport(), 1, ["break", "end", "mid"])
+    ours, others = Client(network, world), Client(api.transport(), world)
+    cache = Cache(ours, world)
+    view = cache.watch(ConfigMap, namespaces=[api.namespace])
+    async with cache:
+        writers = [
+            keep_changing(others, chance, 100, api.namespace, pauses=[0, 0.001, 0.03]),
+            keep_changing(ours, chance, 100, api.namespace, cache, pauses=[0, 0.001, 0.03]),
+        ]
+        await asyncio.gather(*writers)
+        network.calm = True
+        version = await caught_up(cache, view, others, api.namespace)
+        listed = await others.list(ConfigMap, api.namespace, resource_version=version, resource_version_match="Exact")
+        assert {obj.name: obj for obj in view.list()} == {obj.name: without_managed_fields(obj) for obj in listed.items}
+        assert cache.caught_up
 
-    virtual.run(main())
+
+async def test_our_own_writes_are_seen_before_the_stream_tells_them(api):
+    client = Client(api.transport(), World())
+    cache = Cache(client, World(), field_managers=["ours"])
+    view = cache.watch(ConfigMap)
+    async with cache:
+        await cache.synced()
+        for number in range(20):
+            with cache.writing(ConfigMap, api.namespace) as own:
+                obj = ConfigMap("a", api.namespace, data={"n": str(number)})
+                own.wrote(await client.apply(obj, field_manager="ours"))
+            shown = view.get("a", api.namespace)
+            assert shown["data"] == {"n": str(number)}
+            assert [entry["manager"] for entry in shown["metadata"]["managedFields"]] == ["ours"]
+        with cache.writing(ConfigMap, api.namespace) as own:
+            own.deleted("a", shown.uid, await client.delete(ConfigMap, "a", api.namespace, uid=shown.uid))
+        assert view.get("a", api.namespace) is None
+        await caught_up(cache, view, client, api.namespace)
+        assert [obj.name for obj in view.list(api.namespace) if obj.name == "a"] == []
+        assert cache.caught_up
+
+
+POD = Pod("a", spec={"containers": [{"name": "c", "image": "i"}]})
+SERVICE = Service("a", spec={"ports": [{"port": 80}]})
+
+
+@pytest.mark.parametrize("made", [ConfigMap("a"), Secret("a"), SERVICE, POD], ids=lambda made: made["kind"])
+async def test_a_delete_of_ours_is_seen_at_once_whatever_the_server_answers_it_with(api, made):
+    """A Status, the object with or without a deletionTimestamp, an object that goes after a grace period of 0."""
+    client = Client(api.transport(), World())
+    kind = await client.resolve(kinds.kind(made["apiVersion"], made["kind"]))
+    cache = Cache(client, World())
+    view = cache.watch(kind, namespaces=[api.namespace])
+    gone = asyncio.Event()
+    view.subscribe(lambda change: gone.set() if change.new is None else None)
+    async with cache:
+        await cache.synced()
+        obj = await client.create({**made, "metadata": {**made["metadata"], "namespace": api.namespace}})
+        await view.wait_until(obj.resource_version)
+        with cache.writing(kind, api.namespace) as own:
+            own.deleted("a", obj.uid, await client.delete(kind, "a", api.namespace, uid=obj.uid))
+        assert view.get("a", api.namespace) is None
+        async with asyncio.timeout(10):
+            await gone.wait()
+        assert view.list() == []
+        assert cache.caught_up
+
+
+async def test_the_removal_of_the_last_finalizer_is_seen_at_once(api):
+    client = Client(api.transport(), World())
+    cache = Cache(client, World())
+    view = cache.watch(ConfigMap, namespaces=[api.namespace])
+    where = (ConfigMap, "a", api.namespace)
+    gone = asyncio.Event()
+    view.subscribe(lambda change: gone.set() if change.new is None else None)
+    held = ConfigMap("a", api.namespace)
+    held["metadata"]["finalizers"] = ["test.example.com/hold"]
+    async with cache:
+        await cache.synced()
+        obj = await client.create(held)
+        with cache.writing(ConfigMap, api.namespace) as own:
+            own.deleted("a", obj.uid, await client.delete(*where))
+        assert view.get("a", api.namespace).deleting
+        with cache.writing(ConfigMap, api.namespace) as own:
+            own.wrote(await client.patch(*where, {"metadata": {"finalizers": None}}, type=PatchType.MERGE))
+        assert view.get("a", api.namespace) is None
+        async with asyncio.timeout(10):
+            await gone.wait()
+        assert cache.caught_up
+
+
+@pytest.mark.only("embedded", reason="a fresh etcd has forgotten nothing")
+async def test_a_version_that_the_server_forgot_is_listed_again_with_the_deletes_it_implies(api):
+    client = Client(api.transport(), World())
+    cache = Cache(client, World())
+    view = cache.watch(ConfigMap, namespaces=[api.namespace])
+    (informer,), (reflector,) = view._informers, view._reflectors
+    told, gone = [], asyncio.Event()
+
+    def handler(change):
+        told.append((change.name, change.new is None))
+        if change.new is None:
+            gone.set()
+
+    view.subscribe(handler)
+    for name in ("a", "b"):
+        await client.create(ConfigMap(name, api.namespace))
+    async with cache:
+        await cache.synced()
+    await client.delete(ConfigMap, "a", api.namespace)
+    told.clear()
+    informer.position, informer.resource_version, reflector._doubt = 1, "1", False
+    async with cache:
+        async with asyncio.timeout(10):
+            await gone.wait()
+    assert told == [("a", True)]
+
+
+async def test_a_selection_and_metadata_alone_can_be_watched(api):
+    client = Client(api.transport(), World())
+    cache = Cache(client, World())
+    web = cache.watch(ConfigMap, namespaces=[api.namespace], labels="tier in (web)")
+    names = cache.watch(Secret, namespaces=[api.namespace], metadata_only=True)
+    async with cache:
+        await cache.synced()
+        made = await client.create(ConfigMap("a", api.namespace, labels={"tier": "web"}))
+        await client.create(ConfigMap("b", api.namespace, labels={"tier": "db"}))
+        secret = await client.create(Secret("s", api.namespace, stringData={"password": "x"}))
+        async with asyncio.timeout(10):
+            await web.wait_until(made.resource_version)
+            await names.wait_until(secret.resource_version)
+        assert [obj.name for obj in web.list()] == ["a"]
+        (shown,) = names.list()
+        assert (shown.kind, shown.name, "data" in shown) == ("Secret", "s", False)
+        where = (ConfigMap, "a", api.namespace)
+        out = await client.patch(*where, {"metadata": {"labels": None}}, type=PatchType.MERGE)
+        async with asyncio.timeout(10):
+            await web.wait_until(out.resource_version)
+        assert web.list() == []
+        assert not cache.covers(ConfigMap, api.namespace)
+        assert not cache.covers(Secret, api.namespace)

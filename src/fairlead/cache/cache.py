@@ -21,7 +21,7 @@ class View:
     """What is known of one kind, in some namespaces or all.
 
     Reads answer at once from memory, see our own writes, and hand out objects that the reader owns. They are as fresh
-    as `resource_version` and `fed_at` say, no fresher. Before `synced` they are incomplete.
+    as `health` says (up to which version, told when), no fresher. Before `synced` they are incomplete.
     """
 
     def __init__(self, kind: Kind, streams: Sequence[tuple[Informer, Reflector]]) -> None:

@@ -123,9 +123,9 @@ class Entries:
         return msgspec.json.encode({**decoded, "metadata": metadata})
 
     def _own(self, managed: bytes) -> list[bytes]:
-        if not any(name in managed for name in self._named):
-            return []
-        own = []
+        own: list[bytes] = []
+        if not self._field_managers or not any(name in managed for name in self._named):
+            return own
         for entry in _decode_raws(managed):
             manager = _decode_manager(entry)
             if manager.operation == "Apply" and manager.manager in self._field_managers:
