@@ -60,6 +60,8 @@ class Rules:
         return found + (resource.validate(obj, old) if resource.validate else [])
 
     def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:
+        if resource.custom:
+            return validation.warnings(resource.schema, obj, old)
         return resource.warn(obj, old) if resource.warn else []
 
     def generation(self, resource: Resource, subresource: str, obj: Object, old: Object) -> None:

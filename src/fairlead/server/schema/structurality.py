@@ -7,7 +7,7 @@ import re2
 
 from fairlead.server import causes
 from fairlead.server.causes import Cause
-from fairlead.server.schema import pruning, structural
+from fairlead.server.schema import cel, pruning, structural
 from fairlead.server.schema.validation import compiled, schema_causes
 
 Schema = dict[str, Any]
@@ -41,7 +41,7 @@ _EMBEDDED: Final = (
 
 
 def schema_problems(schema: Schema, path: str) -> list[Cause]:
-    """What is wrong with a custom resource's schema. Rules (x-kubernetes-validations) are checked by cel.py."""
+    """What is wrong with a custom resource's schema. Rules are compiled once all else is sound."""
     spoken = list(_keywords(schema, path, root=True, defaults=True))
     found: list[Cause] = []
     if not any(cause.reason == "FieldValueForbidden" and _breaks(cause.field) for cause in spoken):
@@ -49,8 +49,18 @@ def schema_problems(schema: Schema, path: str) -> list[Cause]:
             [*_shape(schema, path, "root"), *_completeness(schema, path)], key=lambda c: (c.field, c.message)
         )
         if not found and not spoken:
-            found = list(_defaults(schema, path))
+            found = list(_defaults(schema, path)) or list(_compiling(schema, path))
     return found + spoken
+
+
+def _compiling(schema: Schema, path: str) -> Iterator[Cause]:
+    node = structural.compile(schema)
+    if not cel.has_rules(node):
+        return
+    if cel.available():
+        yield from cel.problems(node, path)
+    else:
+        yield causes.forbidden(path, cel.MISSING_EXTRA)
 
 
 def _breaks(field: str) -> bool:

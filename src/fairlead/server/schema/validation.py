@@ -13,13 +13,21 @@ import re2
 from fairlead.api import gojson
 from fairlead.server import causes
 from fairlead.server.causes import Cause
-from fairlead.server.schema import formats
+from fairlead.server.schema import cel, formats
+from fairlead.server.schema.correlation import correlated
 from fairlead.server.schema.embedded import embedded_causes
 from fairlead.server.schema.listtypes import duplicate_causes
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING, Declared
 
 _NIL = "<nil>"
+_BLOCKING = frozenset(
+    {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+)
+_NOT_CHECKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
 
 
 class _Found(NamedTuple):
@@ -30,12 +38,24 @@ class _Found(NamedTuple):
 
 
 def validate(node: Node, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[Cause]:
-    """What is wrong with a custom resource by its schema, embedded resources and list types included (not by rules)."""
+    """What is wrong with a custom resource by its schema, embedded resources, list types and rules included."""
     found = schema_causes(node, obj, old)
     found += embedded_causes(node, obj)
     if old is None or not duplicate_causes(node, old):
         found += duplicate_causes(node, obj)
+    if cel.has_rules(node):
+        if any(cause.reason in _BLOCKING for cause in found):
+            found.append(causes.invalid(_NIL, None, _NOT_CHECKED))
+        else:
+            found += [failed.cause for failed in cel.failures(node, obj, old) if not failed.same]
     return found
+
+
+def warnings(node: Node, obj: dict[str, Any], old: dict[str, Any] | None) -> list[str]:
+    """Rules that an unchanged value fails: they are warned of, not refused."""
+    if old is None or not cel.has_rules(node):
+        return []
+    return [f"{failed.cause.field}: {failed.cause.message}" for failed in cel.failures(node, obj, old) if failed.same]
 
 
 def schema_causes(node: Node, obj: Any, old: Any = None, under: str = "") -> list[Cause]:
@@ -222,7 +242,7 @@ def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: 
 def _list(node: Node, rules: Declared, value: list[Any], path: str, errors: list[_Found], old: Any) -> int:
     matched = 0
     if node.items is not None:
-        before = _correlated(node, old)
+        before = correlated(node, old)
         for index, item in enumerate(value):
             matched += _check(node.items, item, f"{path}[{index}]", errors, before(item))
     size = len(value)
@@ -261,21 +281,6 @@ def _object(
             text = f"{path}.{key} in body is required"
             errors.append(_Found(text, "FieldValueRequired", f"{path}.{key}", "Required value"))
     return matched
-
-
-def _correlated(node: Node, old: Any) -> Any:
-    """For a new item, the old one it stands for: only items of map lists have an identity."""
-    if type(old) is not list or node.list_type != "map":
-        return lambda item: MISSING
-    known: dict[Any, Any] = {}
-    for item in old:
-        if type(item) is dict:
-            known[_identity(node, item)] = item
-    return lambda item: known.get(_identity(node, item), MISSING) if type(item) is dict else MISSING
-
-
-def _identity(node: Node, item: dict[str, Any]) -> Any:
-    return gojson.dumps([item.get(key) for key in node.keys])
 
 
 def _same(value: Any, one: Any) -> bool:

@@ -1,0 +1,428 @@
+"""CEL rules of custom resources (x-kubernetes-validations), evaluated by cel-expr-python: the extra `cel`.
+
+What it does less than a real server: a field's type is not checked where it is used inside an object (a wrong use is an
+evaluation error instead), costs are not estimated, and times inside lists and maps of objects are plain strings.
+"""
+
+import datetime
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from fairlead.api import gojson
+from fairlead.server import causes
+from fairlead.server.causes import Cause
+from fairlead.server.schema import times
+from fairlead.server.schema.correlation import aligned, correlated
+from fairlead.server.schema.nodes import MISSING, Node
+from fairlead.server.schema.structural import ANYTHING
+
+MISSING_EXTRA: Final = "validation rules need the extra `cel`: pip install 'fairlead[cel]'"
+_NOT_BOOL: Final = "cel expression must evaluate to a bool"
+_TIMES: Final = {"date-time": "TIMESTAMP", "datetime": "TIMESTAMP", "date": "TIMESTAMP", "duration": "DURATION"}
+_PATH: Final = re.compile(r"(?<![\w.])(self|oldSelf)((?:\s*\.\s*[A-Za-z_]\w*(?!\s*\())+)")
+_LITERAL: Final = re.compile(r"""r?("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
+_FIELD: Final = re.compile(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
+_RESERVED: Final = frozenset(
+    (
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+    )
+) | {"loop", "package", "namespace", "return", "var", "void", "while"}
+_ERRORS: Final = (
+    (re.compile(r'Key not found in map : "?(.*?)"?$'), r"no such key: \1"),
+    (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
+    (re.compile(r"divide by zero"), "division by zero"),
+    (re.compile(r"cannot convert string to (\w+)"), r"type conversion error from 'string' to '\1'"),
+    (
+        re.compile(r"String to (Duration|Timestamp) conversion failed"),
+        r"type conversion error from 'string' to 'google.protobuf.\1'",
+    ),
+    (re.compile(r"No matching overloads found : .*"), "no such overload"),
+    (re.compile(r'No value with name "(?:self|oldSelf)__\w*?_(\w+)" found in Activation'), r"no such key: \1"),
+)
+
+
+class Failed(NamedTuple):
+    """A rule that did not hold. `same` says that its value is the one that stood there before."""
+
+    cause: Cause
+    same: bool
+
+
+class _Rule(NamedTuple):
+    text: str
+    fact: dict[str, Any]
+    program: Any
+    message: Any  # the compiled messageExpression, or None
+    old: bool  # uses oldSelf
+    times: tuple[tuple[str, str, tuple[str, ...]], ...]  # variables for times inside an object
+
+
+def available() -> bool:
+    """Whether the extra is installed."""
+    try:
+        import cel_expr_python  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def has_rules(node: Node) -> bool:
+    """Whether a rule stands at or below this node."""
+    known = _ruled.get(id(node))
+    if known is None:
+        rules = node.rules
+        below = [*rules.properties.values(), *filter(None, (node.values, node.items))] if rules is not None else []
+        held = rules is not None and bool(rules.validations)
+        known = _ruled[id(node)] = (node, held or any(has_rules(one) for one in below))
+    return known[1]
+
+
+_ruled: dict[int, tuple[Node, bool]] = {}  # by identity; the node is kept so that its id stays its own
+_compiled: dict[int, tuple[Node, tuple[_Rule, ...]]] = {}
+
+
+def failures(node: Node, obj: dict[str, Any], old: dict[str, Any] | None) -> list[Failed]:
+    """The rules that an object fails, given the object that stood there before."""
+    return list(_walk(node, obj, MISSING if old is None else old, ""))
+
+
+def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
+    """What is wrong with the rules of a schema, for its definition."""
+    rules = node.rules
+    for index, fact in enumerate(rules.validations):
+        where = f"{path}.x-kubernetes-validations[{index}]"
+        try:
+            made = _compile(node, fact)
+        except _Refused as error:
+            yield Cause("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
+            continue
+        if made.old and uncorrelated:
+            told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
+            yield causes.invalid(f"{where}.rule", fact["rule"], told)
+        elif not made.old and fact.get("optionalOldSelf") is not None:
+            told = "may not be set if oldSelf is not used in rule"
+            yield causes.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
+    for key, child in rules.properties.items():
+        yield from problems(
+            child, f"{path}.properties[{key}]", uncorrelated or (path if node.relation == "atomic" else "")
+        )
+    if node.values is not None and node.values is not ANYTHING:
+        yield from problems(node.values, f"{path}.additionalProperties", uncorrelated)
+    if node.items is not None:
+        yield from problems(node.items, f"{path}.items", uncorrelated or ("" if node.list_type == "map" else path))
+
+
+def _walk(node: Node | None, value: Any, old: Any, path: str) -> Iterator[Failed]:
+    if node is None or node.rules is None or value is None or not has_rules(node):
+        return
+    for rule in _rules(node):
+        if rule.old and not rule.fact.get("optionalOldSelf") and (old is MISSING or old is None):
+            continue
+        cause = _evaluate(node, rule, value, old, path)
+        if cause is not None:
+            yield Failed(cause, old is not MISSING and old == value)
+    if type(value) is dict:
+        before = old if type(old) is dict else {}
+        properties = node.rules.properties
+        for key, inner in value.items():
+            was = before.get(key, MISSING) if node.relation != "atomic" else MISSING
+            if key in properties:
+                yield from _walk(properties[key], inner, was, f"{path}.{key}" if path else key)
+            elif node.values is not None and node.values is not ANYTHING:
+                yield from _walk(node.values, inner, was, f"{path}[{key}]")
+    elif type(value) is list and node.items is not None:
+        before_of = correlated(node, old)
+        for index, item in enumerate(value):
+            yield from _walk(node.items, item, before_of(item), f"{path}[{index}]")
+
+
+def _rules(node: Node) -> tuple[_Rule, ...]:
+    known = _compiled.get(id(node))
+    if known is None:
+        known = _compiled[id(node)] = (node, tuple(_compile(node, fact) for fact in node.rules.validations))
+    return known[1]
+
+
+def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> Cause | None:
+    present = old is not MISSING and old is not None
+    data = {"self": _value(node, value)}
+    if rule.old:
+        data["oldSelf"] = _value(node, aligned(node, old, value)) if present else data["self"]
+        data["hasOld"] = present
+    for name, root, keys in rule.times:
+        given = _at(value if root == "self" else old if present else None, keys)
+        if given is not None:
+            data[name] = given
+    result = rule.program.eval(data=data)
+    if result.type().name() == "BOOL" and result.value() is True:
+        return None
+    message = (rule.fact.get("message") or "").strip()
+    if result.type().name() == "ERROR":
+        told = f"{_error(str(result.value()))} evaluating rule: {message or rule.text}"
+        return Cause("FieldValueInvalid", path or "<nil>", f'Invalid value: "{_kind(value)}": {told}')
+    told = _expressed(rule, data) or message or f"failed rule: {rule.text}"
+    field = path + "".join(
+        f".{one[0]}" if one[0] else f"[{one[1] or one[2]}]" for one in _FIELD.findall(rule.fact.get("fieldPath") or "")
+    )
+    return _cause(rule.fact.get("reason") or "FieldValueInvalid", field.lstrip(".") or "<nil>", value, told)
+
+
+def _expressed(rule: _Rule, data: dict[str, Any]) -> str:
+    """What the messageExpression says, if it is fit to be said."""
+    if rule.message is None:
+        return ""
+    result = rule.message.eval(data=data)
+    if result.type().name() != "STRING":
+        return ""
+    text = str(result.value()).strip()
+    return "" if "\n" in text or len(text) > 5120 else text
+
+
+def _cause(reason: str, field: str, value: Any, told: str) -> Cause:
+    plain = not isinstance(value, dict | list)
+    if reason == "FieldValueRequired":
+        return causes.required(field, told)
+    if reason == "FieldValueForbidden":
+        return causes.forbidden(field, told)
+    if reason == "FieldValueDuplicate":
+        return causes.duplicate(field, value) if plain else Cause(reason, field, "Duplicate value")
+    return causes.invalid(field, value, told) if plain else Cause(reason, field, f"Invalid value: {told}")
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+    return kinds[type(value)]
+
+
+def _error(text: str) -> str:
+    """An evaluation error as the Go engine words it."""
+    text = re.sub(r"^[A-Z_]+: ", "", text)
+    for pattern, wording in _ERRORS:
+        if pattern.search(text):
+            return pattern.sub(wording, text)
+    return text
+
+
+class _Refused(Exception):
+    def __init__(self, key: str, told: str) -> None:
+        super().__init__(told)
+        self.key = key
+
+
+def _compile(node: Node, fact: dict[str, Any]) -> _Rule:
+    text = fact["rule"].strip()
+    spoken = _LITERAL.sub(lambda literal: " " * len(literal[0]), text)
+    old = re.search(r"(?<![\w.])oldSelf\b", spoken) is not None
+    if problem := _undefined(node, text, spoken):
+        raise _Refused("rule", problem)
+    rewritten, variables = _with_times(node, text, spoken)
+    if fact.get("optionalOldSelf"):
+        rewritten = _replace(rewritten, r"(?<![\w.])oldSelf\b", "(hasOld ? optional.of(oldSelf) : optional.none())")
+    env = _environment(_signature(node), tuple((name, kind) for name, kind, _, _ in variables))
+    program = _program(env, rewritten, "rule")
+    if program.return_type().name() not in ("BOOL", "DYN"):
+        raise _Refused("rule", _NOT_BOOL)
+    message = None
+    if fact.get("messageExpression"):
+        message = _program(env, fact["messageExpression"].strip(), "messageExpression")
+        if message.return_type().name() not in ("STRING", "DYN"):
+            raise _Refused("messageExpression", "messageExpression must evaluate to a string")
+    kept = tuple((name, root, keys) for name, _, root, keys in variables)
+    return _Rule(text, fact, program, message, old, kept)
+
+
+def _program(env: Any, text: str, key: str) -> Any:
+    try:
+        return env.compile(text)
+    except RuntimeError as error:
+        told = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+        raise _Refused(key, f"compilation failed: {_as_member(told, text)}") from None
+
+
+def _as_member(told: str, text: str) -> str:
+    """A call on a receiver is told with the receiver in front."""
+    match = re.search(
+        r"<input>:1:(\d+): found no matching overload for '(\w+)' applied to '\((\S+?)(?:, (.*))?\)'", told
+    )
+    if match is None or not text[: int(match[1]) - 1].endswith(f".{match[2]}"):
+        return told
+    return told.replace(f"'({match[3]}{', ' + match[4] if match[4] else ''})'", f"'{match[3]}.({match[4] or ''})'")
+
+
+def _undefined(node: Node, text: str, spoken: str) -> str:
+    """The first field that a rule names and its schema does not declare."""
+    for match in _PATH.finditer(spoken):
+        place: Node | None = node
+        for step in re.finditer(r"\.\s*([A-Za-z_]\w*)", match[2]):
+            if place is None or place.type != "object" or place.values is not None:
+                break
+            declared = {_escaped(key): child for key, child in _declared(place).items()}
+            if step[1] not in declared:
+                has = text[: match.start()].endswith("has(") and match.end() == match.start(2) + step.end()
+                at = match.start() - 1 if has else match.start(2) + step.start()
+                mark = f" | {text}\n | {'.' * at}^"
+                return f"compilation failed: ERROR: <input>:1:{at + 1}: undefined field '{step[1]}'\n{mark}"
+            place = declared[step[1]]
+    return ""
+
+
+def _declared(node: Node) -> dict[str, Node | None]:
+    made: dict[str, Node | None] = dict(node.rules.properties)
+    if node.embedded:
+        made |= dict.fromkeys(("apiVersion", "kind", "metadata"))
+    return made
+
+
+def _with_times(node: Node, text: str, spoken: str) -> tuple[str, list[tuple[str, str, str, tuple[str, ...]]]]:
+    """The rule with the times inside an object under names of their own: the engine takes times only as variables."""
+    variables: dict[str, tuple[str, str, str, tuple[str, ...]]] = {}
+    made, done = "", 0
+    for match in _PATH.finditer(spoken):
+        if text[: match.start()].endswith("has("):
+            continue
+        place, keys, end = node, [], 0
+        for step in re.finditer(r"\.\s*([A-Za-z_]\w*)", match[2]):
+            below = {_escaped(key): (key, child) for key, child in place.rules.properties.items()}
+            if step[1] not in below:
+                break
+            key, place = below[step[1]]
+            keys.append(key)
+            end = step.end()
+        kind = _TIMES.get(place.rules.format) if keys and place.type == "string" else None
+        if kind is not None:
+            name = f"{match[1]}__{'_'.join(_escaped(key) for key in keys)}"
+            variables[name] = (name, kind, match[1], tuple(keys))
+            made += text[done : match.start()] + name
+            done = match.start(2) + end
+    return made + text[done:], list(variables.values())
+
+
+def _replace(text: str, pattern: str, by: str) -> str:
+    """Replace outside string literals."""
+    pieces, done = [], 0
+    for literal in _LITERAL.finditer(text):
+        pieces += [re.sub(pattern, by, text[done : literal.start()]), literal[0]]
+        done = literal.end()
+    return "".join([*pieces, re.sub(pattern, by, text[done:])])
+
+
+def _escaped(key: str) -> str:
+    """A property's name as an identifier of CEL."""
+    if key in _RESERVED:
+        return f"__{key}__"
+    made = key.replace("__", "__underscores__")
+    for mark, word in ((".", "dot"), ("-", "dash"), ("/", "slash")):
+        made = made.replace(mark, f"__{word}__")
+    return made
+
+
+def _signature(node: Node) -> str:
+    """The type of a value here, as text, so that environments can be shared."""
+    if node.type == "string":
+        return "BYTES" if node.rules.format == "byte" else _TIMES.get(node.rules.format, "STRING")
+    if node.type == "array":
+        return f"list({_signature(node.items)})" if node.items is not None else "list(DYN)"
+    if node.type == "object":
+        known = node.values is not None and node.values is not ANYTHING
+        return f"map({_signature(node.values)})" if known and node.values is not None else "map(DYN)"
+    return {"integer": "INT", "number": "DOUBLE", "boolean": "BOOL"}.get(node.type, "DYN")
+
+
+def _type(signature: str) -> Any:
+    from cel_expr_python import cel
+
+    if signature.startswith("list("):
+        return cel.Type.List(_type(signature[5:-1]))
+    if signature.startswith("map("):
+        return cel.Type.Map(cel.Type.STRING, _type(signature[4:-1]))
+    return getattr(cel.Type, signature)
+
+
+@lru_cache(maxsize=512)
+def _environment(signature: str, variables: tuple[tuple[str, str], ...]) -> Any:
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings
+
+    from fairlead.server.schema.cel_library import functions
+
+    own = _type(signature)
+    declared = {"self": own, "oldSelf": own, "hasOld": cel.Type.BOOL} | {name: _type(kind) for name, kind in variables}
+    extensions = [
+        ext_strings.ExtStrings(),
+        ext_optional.ExtOptional(),
+        ext_math.ExtMath(),
+        ext_bindings.ExtBindings(),
+        cel.CelExtension("kubernetes", functions()),  # an extension may add overloads to functions that others declare
+    ]
+    return cel.NewEnv(variables=declared, extensions=extensions)
+
+
+def _value(node: Node | None, value: Any, inside: bool = False) -> Any:
+    """A value as the engine takes it: names escaped, numbers of the declared type, times where they can stand."""
+    if value is None:
+        return None
+    if type(value) is dict:
+        if node is None or node.rules is None:
+            return value
+        if node.values is not None and node.values is not ANYTHING:
+            return {key: _value(node.values, inner, inside) for key, inner in value.items()}
+        declared = _declared(node)
+        return {_escaped(key): _value(declared[key], inner, True) for key, inner in value.items() if key in declared}
+    if type(value) is list:
+        return [_value(node.items if node is not None else None, item, inside) for item in value]
+    if node is None or node.rules is None:
+        return value
+    if type(value) is int and node.type == "number":
+        return float(value)
+    if type(value) is float and node.type == "integer":
+        return int(value)
+    if type(value) is str and node.rules.format in _TIMES and not inside:
+        return _time(value, _TIMES[node.rules.format])
+    return value
+
+
+def _at(value: Any, keys: tuple[str, ...]) -> Any:
+    """A time inside an object, as a time."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(value, str):
+        return None
+    try:
+        return _time(value, "TIMESTAMP")
+    except ValueError:
+        return _time(value, "DURATION")
+
+
+def _time(text: str, kind: str) -> Any:
+    if kind == "DURATION":
+        return datetime.timedelta(microseconds=times.parse_duration(text) / 1000)
+    made = datetime.datetime.fromisoformat(text.upper())
+    return made if made.tzinfo is not None else made.replace(tzinfo=datetime.UTC)
+
+
+def _shown_rule(fact: dict[str, Any]) -> str:
+    """A rule as the Go type behind it encodes."""
+    fields = {
+        "Rule": fact.get("rule", ""),
+        "Message": fact.get("message", ""),
+        "MessageExpression": fact.get("messageExpression", ""),
+        "Reason": fact.get("reason"),
+        "FieldPath": fact.get("fieldPath", ""),
+        "OptionalOldSelf": fact.get("optionalOldSelf"),
+    }
+    return "{" + ",".join(f'"{key}":{gojson.dumps(value).decode()}' for key, value in fields.items()) + "}"

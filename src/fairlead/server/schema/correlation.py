@@ -1,0 +1,38 @@
+"""Which old value a new one stands for: only items of map lists have an identity."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.api import gojson
+from fairlead.server.schema.nodes import MISSING, Node
+from fairlead.server.schema.structural import ANYTHING
+
+
+def correlated(node: Node, old: Any) -> Callable[[Any], Any]:
+    """For a new item of a list, the old item it stands for, or MISSING."""
+    if type(old) is not list or node.list_type != "map":
+        return lambda item: MISSING
+    known = {_identity(node, item): item for item in old if type(item) is dict}
+    return lambda item: known.get(_identity(node, item), MISSING) if type(item) is dict else MISSING
+
+
+def aligned(node: Node | None, old: Any, new: Any) -> Any:
+    """The old value with its sets and map lists in the new one's order: it means nothing when they are compared."""
+    if node is None or node.rules is None:
+        return old
+    if type(old) is dict and type(new) is dict:
+        values = None if node.values is ANYTHING else node.values
+        made = {}
+        for key, inner in old.items():
+            child = node.rules.properties.get(key) or values
+            made[key] = aligned(child, inner, new[key]) if key in new else inner
+        return made
+    if type(old) is list and type(new) is list and node.list_type != "atomic":
+        order = {_identity(node, item): index for index, item in enumerate(new)}
+        return sorted(old, key=lambda item: order.get(_identity(node, item), len(order)))
+    return old
+
+
+def _identity(node: Node, item: Any) -> bytes:
+    """What tells an item apart: its keys in a map list, all of it in a set."""
+    return gojson.dumps([item.get(key) for key in node.keys] if type(item) is dict and node.keys else item)

@@ -1,0 +1,132 @@
+import pytest
+
+from fairlead.server.schema import cel, structural
+from fairlead.server.schema.structurality import schema_problems
+from fairlead.server.schema.validation import validate, warnings
+
+pytest.importorskip("cel_expr_python")
+
+
+def schema(x, *rules, **more):
+    rules = [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
+    inner = {**x, "x-kubernetes-validations": rules}
+    spec = {"type": "object", "properties": {"x": inner, "y": {"type": "string"}}}
+    return {"type": "object", "properties": {"spec": spec}, **more}
+
+
+def told(x, rule, value, old=None):
+    was = None if old is None else {"spec": {"x": old}}
+    found = validate(structural.compile(schema(x, rule)), {"spec": {"x": value}}, was)
+    return [f"{c.field}: {c.message}" for c in found]
+
+
+STRING, INT = {"type": "string"}, {"type": "integer"}
+INTS = {"type": "array", "items": INT}
+POINT = {"type": "object", "properties": {"a": INT, "b": INT, "at": {"type": "string", "format": "date-time"}}}
+
+
+@pytest.mark.parametrize(
+    ("x", "rule", "good", "bad"),
+    [
+        (STRING, "self.size() > 0", "a", ""),
+        (INTS, "self.all(i, i > 0) && self.sum() < 10 && self.isSorted()", [1, 2], [2, 1]),
+        (INTS, "self.indexOf(3) == 1", [0, 3], [3]),
+        (STRING, "quantity(self).add(quantity('1')).isLessThan(quantity('3'))", "1500m", "2"),
+        (STRING, "isURL(self) && url(self).getHost() == 'a.example.com:80'", "http://a.example.com:80/x", "http://b/"),
+        (STRING, "isIP(self) && ip(self).family() == 6", "::1", "10.0.0.1"),
+        (STRING, "cidr('10.0.0.0/8').containsIP(self)", "10.1.1.1", "11.1.1.1"),
+        (STRING, "self.find('[0-9]+') == '42'", "ab42", "ab"),
+        (STRING, "sets.contains(['a', 'b'], [self])", "a", "c"),
+        (
+            POINT,
+            "self.at > timestamp('2024-01-01T00:00:00Z')",
+            {"at": "2024-01-02T00:00:00Z"},
+            {"at": "2023-01-02T00:00:00Z"},
+        ),
+        (
+            {"type": "string", "format": "date-time"},
+            "self.getFullYear() == 2024",
+            "2024-05-05T00:00:00Z",
+            "2025-05-05T00:00:00Z",
+        ),
+        ({"x-kubernetes-int-or-string": True}, "type(self) == int ? self < 10 : self == '50%'", "50%", 10),
+        ({"type": "number"}, "self / 2.0 < 2.0", 3, 5),
+        ({"type": "object", "properties": {"a-b": STRING}}, "self.a__dash__b == 'x'", {"a-b": "x"}, {"a-b": "y"}),
+    ],
+)
+def test_a_rule_holds_or_not(x, rule, good, bad):
+    assert told(x, rule, good) == []
+    assert len(told(x, rule, bad)) == 1
+
+
+def test_failures_are_worded_as_the_real_server_words_them():
+    assert told(STRING, "self == 'x'", "y") == ["spec.x: Invalid value: \"y\": failed rule: self == 'x'"]
+    assert told(INTS, {"rule": "self.size() > 1", "message": "two"}, [1]) == ["spec.x: Invalid value: two"]
+    rule = {
+        "rule": "self.a > 0",
+        "reason": "FieldValueForbidden",
+        "fieldPath": ".a",
+        "messageExpression": "'a is %d'.format([self.a])",
+    }
+    assert told(POINT, rule, {"a": 0}) == ["spec.x.a: Forbidden: a is 0"]
+
+
+@pytest.mark.parametrize(
+    ("x", "rule", "value", "error"),
+    [
+        (POINT, "self.a < self.b", {"a": 1}, '"object": no such key: b'),
+        (INTS, "self[2] == 1", [1], '"array": index out of bounds: 2'),
+        (INT, "10 / self > 1", 0, '"integer": division by zero'),
+        (STRING, "int(self) > 1", "x", "\"string\": type conversion error from 'string' to 'int'"),
+        (INTS, "self.min() > 1", [], '"array": min called on empty list'),
+    ],
+)
+def test_an_evaluation_error_is_a_failure(x, rule, value, error):
+    assert told(x, rule, value) == [f"spec.x: Invalid value: {error} evaluating rule: {rule}"]
+
+
+def test_transition_rules_need_an_old_value():
+    assert told(INT, "self >= oldSelf", 1) == []
+    assert told(INT, "self >= oldSelf", 1, 2) == ["spec.x: Invalid value: 1: failed rule: self >= oldSelf"]
+    first = {"rule": "oldSelf.orValue('none') != 'none' || self == 'first'", "optionalOldSelf": True}
+    assert len(told(STRING, first, "second")) == 1
+    assert told(STRING, first, "second", "first") == []
+
+
+def test_the_order_of_a_set_means_nothing():
+    assert told({**INTS, "x-kubernetes-list-type": "set"}, "self == oldSelf", [2, 1], [1, 2]) == []
+    assert len(told(INTS, "self == oldSelf", [2, 1], [1, 2])) == 1
+
+
+def test_an_unchanged_value_is_warned_of():
+    node = structural.compile(schema(STRING, "self != 'bad'"))
+    old, new = {"spec": {"x": "bad"}}, {"spec": {"x": "bad", "y": "new"}}
+    assert validate(node, new, old) == []
+    assert warnings(node, new, old) == ["spec.x: Invalid value: \"bad\": failed rule: self != 'bad'"]
+
+
+def test_rules_wait_for_a_sound_object():
+    found = validate(structural.compile(schema(STRING, "self != 'bad'")), {"spec": {"x": 5}})
+    assert [c.field for c in found] == ["spec.x", "<nil>"]
+
+
+@pytest.mark.parametrize(
+    ("x", "rule", "told"),
+    [
+        (INT, "self ==", "Syntax error"),
+        (INT, "self == 'x'", "found no matching overload for '_==_' applied to '(int, string)'"),
+        (INT, "self.size() > 1", "found no matching overload for 'size' applied to 'int.()'"),
+        (INT, "self + 1", "cel expression must evaluate to a bool"),
+        (POINT, "self.c > 1", "<input>:1:5: undefined field 'c'"),
+        (POINT, "has(self.c)", "<input>:1:4: undefined field 'c'"),
+    ],
+)
+def test_a_rule_that_does_not_compile_is_refused(x, rule, told):
+    found = schema_problems(schema(x, rule), "s")
+    assert [c.field for c in found] == ["s.properties[spec].properties[x].x-kubernetes-validations[0].rule"]
+    assert told in found[0].message
+
+
+def test_without_the_extra_rules_are_refused(monkeypatch):
+    monkeypatch.setattr(cel, "available", lambda: False)
+    assert "pip install 'fairlead[cel]'" in schema_problems(schema(INT, "self > 1"), "s")[0].message
