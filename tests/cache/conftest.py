@@ -9,6 +9,7 @@ import pytest
 
 from fairlead.api.builtin import ConfigMap
 from fairlead.cache import Cache
+from fairlead.cache.entries import as_integer
 from fairlead.client.client import Client
 from fairlead.client.transport import NotSent
 from fairlead.testing import virtual
@@ -141,6 +142,7 @@ class Server:
         self.failures = deque()  # for the next lists and watches, one each; None is no failure
         self.uids = 0
         self.after_page = None
+        self.prefix = ""  # of every version: with one they are no integers
 
     # What happens on it
 
@@ -153,7 +155,7 @@ class Server:
         obj = {
             "kind": "ConfigMap",
             "apiVersion": "v1",
-            "metadata": {**meta, "resourceVersion": str(self.version), **metadata},
+            "metadata": {**meta, "resourceVersion": f"{self.prefix}{self.version}", **metadata},
             "data": {"value": str(data)},
         }
         self.objects[namespace, name] = obj
@@ -165,7 +167,7 @@ class Server:
         if obj is None:
             return None
         self.version += 1
-        obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+        obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": f"{self.prefix}{self.version}"}}
         self._happened("DELETED", obj)
         return obj
 
@@ -198,7 +200,10 @@ class Server:
         self.break_watches()
 
     def bookmark(self, **annotations):
-        meta = {"resourceVersion": str(self.version), **({"annotations": annotations} if annotations else {})}
+        meta = {
+            "resourceVersion": f"{self.prefix}{self.version}",
+            **({"annotations": annotations} if annotations else {}),
+        }
         return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta}
 
     # What it answers
@@ -227,7 +232,7 @@ class Server:
         selects = self._selects(path)
         items = [state[key] for key in sorted(state) if selects(state[key])]
         page = items[start : start + limit] if limit else items
-        meta = {"resourceVersion": str(version)}
+        meta = {"resourceVersion": f"{self.prefix}{version}"}
         if limit and start + limit < len(items):
             meta["continue"] = f"{version}:{start + limit}"
             if self.after_page:
@@ -271,7 +276,7 @@ class Server:
                 frames.append(("BOOKMARK", self.bookmark(**{"k8s.io/initial-events-end": "true"})))
         cut = self.cuts.popleft() if self.cuts else None
         if not initial:
-            version = int(query["resourceVersion"])
+            version = int(query["resourceVersion"].removeprefix(self.prefix))
             if version < self.oldest:
                 cut = Cut(0, "410")
             frames = [(kind, obj) for when, kind, obj in self.history if when > version and selects(obj)]
@@ -326,7 +331,7 @@ class World:
             assert old is None or new is None or old[0] == new[0], "another uid is another object"
             state[key] = new
         state = {key: version for key, version in state.items() if version}
-        assert state == {key: (obj.uid, int(obj.resource_version)) for key, obj in objects.items()}
+        assert state == {key: (obj.uid, as_integer(obj.resource_version)) for key, obj in objects.items()}
         return objects
 
     def assert_true(self):

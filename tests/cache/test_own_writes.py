@@ -296,3 +296,11 @@ async def test_a_delete_of_a_predecessor_leaves_its_successor_alone(view):
     view.streamed("DELETED", obj(version=15, uid="u1"))
     assert view.version() == 14
     assert view.changes == []
+
+
+async def test_a_view_of_metadata_alone_keeps_nothing_else_of_our_writes():
+    view = View(metadata_only=True)
+    await view.listed(10)
+    view.wrote(obj("b", 12, "u2", data={"password": "x"}))
+    shown = view.informer.look("b", "n").object()
+    assert (shown.kind, shown.name, "data" in shown) == ("ConfigMap", "b", False)

@@ -337,6 +337,64 @@ def test_versions_that_go_backwards_are_noticed_and_everything_is_listed_again(r
     run(main, offer(streams))
 
 
+def test_a_version_that_goes_backwards_on_an_open_stream_is_noticed(run):
+    async def main(world):
+        await world.cache.synced()
+        world.server.version = 12
+        world.server.put("o1", 9)
+        await asyncio.sleep(1)
+        world.assert_true()
+        world.server.version = 5
+        await asyncio.sleep(61)  # a bookmark
+        assert world.health.resource_version == "5"
+        world.assert_true()
+
+    run(main)
+
+
+@BOTH
+def test_versions_that_are_not_integers_are_only_given_back(run, streams):
+    """As some aggregated APIs have them."""
+
+    def prepare(server):
+        server.streams, server.prefix = streams, "x"
+        for key in list(server.objects):
+            server.put(key[1], 1)
+
+    async def main(world):
+        await world.cache.synced()
+        for forget in (False, True):
+            world.server.put("o1", 2)
+            await asyncio.sleep(1)
+            world.server.break_watches()
+            world.server.delete("o1")
+            world.server.put("o1", 3)
+            if forget:
+                world.server.compact()
+            await asyncio.sleep(10)
+            world.assert_true()
+
+    run(main, prepare)
+
+
+def test_a_thousand_reconnects_leave_nothing_behind(run):
+    async def main(world):
+        await world.cache.synced()
+        world.server.break_watches()
+        await asyncio.sleep(60)
+        tasks = len(asyncio.all_tasks())
+        for number in range(1000):
+            world.server.put("o1", number)
+            world.server.break_watches(["break", "end", "mid", "410"][number % 4])
+            await asyncio.sleep(60)
+        assert len(asyncio.all_tasks()) == tasks
+        assert len(world.server.watches) == 1
+        assert len(asyncio.get_running_loop()._scheduled) < 10
+        world.assert_true()
+
+    run(main)
+
+
 def test_an_object_deleted_and_made_again_while_nobody_looked_is_two_changes(run):
     async def main(world):
         await world.cache.synced()

@@ -183,7 +183,8 @@ class Informer:
     def wrote(self, flight: Flight, answer: Mapping[str, Any]) -> None:
         """A write was answered with this object."""
         selected = self.scope.selects(answer)
-        namespace, name, version, entry = self.entries.read(msgspec.json.encode(answer))
+        shown = {"metadata": answer["metadata"]} if self.scope.metadata_only else answer
+        namespace, name, version, entry = self.entries.read(msgspec.json.encode(shown))
         if is_gone(answer):
             self._gone(flight, (namespace, name), entry.uid, entry.version)
         elif selected is not None and as_integer(version):
