@@ -104,6 +104,7 @@ class Server:
 
     def respond(self, request: Request, *, trusted: bool = False) -> Answer:
         """Answer one request. Never raises for what a client sent."""
+        request.time = self.world.clock.now()
         try:
             if not trusted:
                 self._authenticate(request)

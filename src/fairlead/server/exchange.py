@@ -14,6 +14,7 @@ class Request:
     headers: Mapping[str, str]
     body: bytes = b""
     warnings: list[str] = field(default_factory=list)  # what the answer will warn of
+    time: float = 0.0  # when it arrived, by the server's clock
 
     def first(self, key: str, default: str = "") -> str:
         values = self.query.get(key)

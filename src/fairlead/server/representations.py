@@ -21,6 +21,7 @@ class Representation:
     """Whole objects as JSON or YAML."""
 
     name = "object"
+    shared = True  # what is encoded for one reader serves every other
 
     def __init__(self, resource: Resource, as_yaml: bool = False) -> None:
         self.resource = resource
@@ -133,6 +134,10 @@ def negotiate(request: Request, resource: Resource, *, listing: bool) -> Represe
         known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
         if known and wanted == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
             return MetadataOnly(resource, as_yaml)
+        if known and wanted == "Table":
+            from fairlead.server.tables import Table
+
+            return Table(resource, as_yaml, request.first("includeObject"), request.time)
         refused_as = True
     if refused_as:
         raise failure(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")

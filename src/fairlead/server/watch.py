@@ -116,6 +116,8 @@ class Watch:
         return self._shared(event, kind, stored)
 
     def _shared(self, event: Event, kind: str, stored: Stored) -> bytes:
+        if not self.representation.shared:
+            return self._encoded(kind, stored)
         key = (kind, self.representation.name, self.representation.resource.version)
         frame = event.frames.get(key)
         if frame is None:

@@ -1,0 +1,146 @@
+"""Tables: lists and events as rows and columns, which is what kubectl shows."""
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from fairlead.server import cells, encoding, versions
+from fairlead.server.exchange import Response
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.representations import Representation
+from fairlead.server.store import Stored
+
+if TYPE_CHECKING:
+    from fairlead.server.lists import Page
+
+COLUMN = "Custom resource definition column (in JSONPath format): "
+
+
+@cache
+def _table() -> dict[str, Any]:
+    facts: dict[str, Any] = msgspec.json.decode((files("fairlead.server") / "columns.json").read_bytes())
+    return facts
+
+
+def _builtin_columns(key: str) -> list[list[Any]]:
+    kinds: dict[str, list[list[Any]]] = _table()["kinds"]
+    return kinds.get(key) or kinds["/limitranges"]  # name and creation: what every kind has
+
+
+@cache
+def _definitions(key: str) -> list[Object]:
+    texts = _table()["texts"]
+    names = ("name", "type", "format", "priority")
+    return [dict(zip(names, c, strict=False)) | {"description": texts[c[4]]} for c in _builtin_columns(key)]
+
+
+def definitions(resource: Resource) -> list[Object]:
+    """The columns of a kind."""
+    if not resource.custom:
+        return _definitions(f"{resource.group}/{resource.plural}")
+    name, *_ = _definitions("/configmaps")
+    if not resource.columns:
+        created = {**_definitions("/limitranges")[1], "name": "Age"}
+        return [name, created]
+    return [name] + [
+        {
+            "name": column["name"],
+            "type": column["type"],
+            "format": column.get("format") or "",
+            "description": column.get("description") or COLUMN + column["jsonPath"],
+            "priority": column.get("priority") or 0,
+        }
+        for column in resource.columns
+    ]
+
+
+class Table(Representation):
+    """Rows of cells. Each row carries the object's metadata, the object, or nothing, as asked for."""
+
+    name = "table"
+    shared = False  # the first event of a watch is unlike the others
+
+    def __init__(self, resource: Resource, as_yaml: bool, include: str, now: float) -> None:
+        super().__init__(resource, as_yaml)
+        self._include = include or "Metadata"
+        self._now = now
+        self._columns: list[Object] | None = definitions(resource)
+
+    def encode(self, stored: Stored) -> bytes:
+        """One event's Table; only the first one names the columns."""
+        columns, self._columns = self._columns, None
+        return encoding.encode(self._document(columns, [self._row(stored)], {}))
+
+    def answer(self, status: int, stored: Stored, warnings: list[str]) -> Response:
+        metadata = {"resourceVersion": str(stored.version)}
+        document = self._document(definitions(self.resource), [self._row(stored)], metadata)
+        return self._response(status, encoding.encode(document), warnings)
+
+    def answer_list(self, status: int, page: "Page", warnings: list[str]) -> Response:
+        rows: list[Object] | None = [self._row(stored) for stored in page.items]
+        columns = definitions(self.resource)
+        if not rows and not self.resource.custom and columns[1]["name"] == "Created At":
+            rows = None
+        metadata: Object = {"resourceVersion": str(page.version)}
+        if page.continue_:
+            metadata["continue"] = page.continue_
+        if page.remaining is not None:
+            metadata["remainingItemCount"] = page.remaining
+        return self._response(status, encoding.encode(self._document(columns, rows, metadata)), warnings)
+
+    def bookmark(self, version: int, annotations: dict[str, str]) -> Object:
+        return self._document(None, [], {"resourceVersion": str(version)})
+
+    def _document(self, columns: list[Object] | None, rows: list[Object] | None, metadata: Object) -> Object:
+        return {
+            "kind": "Table",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": metadata,
+            "columnDefinitions": columns,
+            "rows": rows,
+        }
+
+    def _row(self, stored: Stored) -> Object:
+        obj = versions.view(self.resource, stored).object
+        shown: Object | None = None
+        if self._include == "Object":
+            shown = obj
+        elif self._include == "Metadata":
+            metadata = obj["metadata"]
+            shown = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+        return {"cells": self._cells(obj), "object": shown}
+
+    def _cells(self, obj: Object) -> list[Any]:
+        resource, now = self.resource, self._now
+        name, created = obj["metadata"]["name"], obj["metadata"].get("creationTimestamp")
+        if resource.custom:
+            if not resource.columns:
+                return [name, cells.age(created, now)]
+            return [name, *(cells.custom_cell(column, obj, now) for column in resource.columns)]
+        own = cells.CELLS.get(f"{resource.group}/{resource.plural}", {})
+        row: list[Any] = []
+        for column in definitions(resource):
+            title = column["name"]
+            if title in own:
+                row.append(own[title](obj))
+            elif title == "Name":
+                row.append(name)
+            elif title == "Age":
+                row.append(cells.age(created, now))
+            elif title == "Created At":
+                row.append(created)
+            elif title in ("Last Seen", "First Seen", "Last Schedule"):
+                row.append(self._seen(title, obj))
+            else:
+                row.append(cells.UNKNOWN)
+        return row
+
+    def _seen(self, title: str, obj: Object) -> str:
+        if title == "Last Schedule":
+            stamp = cells.at(obj, "status", "lastScheduleTime")
+            return cells.age(stamp, self._now) if stamp else cells.NONE
+        first = obj.get("firstTimestamp") or obj.get("eventTime")
+        last = cells.at(obj, "series", "lastObservedTime") or obj.get("lastTimestamp") or first
+        return cells.age(first if title == "First Seen" else last, self._now)
