@@ -1,0 +1,90 @@
+"""A leader that is stopped by the machine and wakes up after its lease has gone."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+import textwrap
+
+import msgspec
+import pytest
+
+import fairlead as fl
+from fairlead.cli.serve import kubeconfig_text, write_private
+from fairlead.client.client import Client
+from fairlead.runtime.definitions import install_missing
+from fairlead.server.app import Server
+
+Thing = fl.kind("frozen.example.com/v1", "Thing")
+
+OPERATOR = """
+    import os
+    import fairlead as fl
+    op = fl.Operator("frozen")
+    Thing = fl.kind("frozen.example.com/v1", "Thing")
+    turns = 0
+
+    @op.reconcile(Thing)
+    async def write(obj, ctx):
+        global turns
+        turns += 1
+        ctx.status(by=os.environ["WHO"], turn=turns)
+        return fl.After(0.05)
+"""
+
+
+@pytest.mark.slow
+async def test_a_process_that_was_frozen_past_its_lease_writes_nothing_when_it_wakes(tmp_path):
+    world = fl.World()
+    server = Server(world, tokens=["t"])
+    listening = await server.listen()
+    file, kubeconfig = tmp_path / "frozen.py", tmp_path / "kubeconfig"
+    file.write_text(textwrap.dedent(OPERATOR))
+    write_private(kubeconfig, kubeconfig_text(listening.url, "t", listening.ca))
+    client = Client(server.transport(), world)
+    await install_missing(client, [Thing])
+    await client.create(Thing("thing", "default", spec={}))
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(listening.close)
+        first = await start(stack, file, kubeconfig, "a")
+        assert await writer(client) == "a"
+        second = await start(stack, file, kubeconfig, "b")
+        first.send_signal(signal.SIGSTOP)
+        async with asyncio.timeout(40):
+            while await writer(client) != "b":
+                pass
+        first.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(10):
+            writers = {await writer(client) for _ in range(50)}
+            assert await first.wait() == 1
+        assert b"lease default/frozen is lost" in await first.stderr.read()
+        assert writers == {"b"}
+        assert second.returncode is None
+
+
+async def start(stack, file, kubeconfig, who):
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "fairlead", "run", file, "--kubeconfig", kubeconfig, "--leader-elect"),
+        env={"WHO": who, "PATH": ""},
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+    async def stop():
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.communicate()
+
+    stack.push_async_callback(stop)
+    return process
+
+
+async def writer(client):
+    """Who makes the next write of the status."""
+    async with client.watch(Thing, "default") as watch:
+        seen = 0
+        async for _, raw in watch:
+            status = msgspec.json.decode(raw).get("status") or {}
+            seen += 1
+            if seen > 1 and "by" in status:  # the first is what was there
+                return status["by"]
+    raise AssertionError("the watch ended")

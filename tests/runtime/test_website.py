@@ -1,0 +1,64 @@
+"""The second example of the documentation: a decision, children, something outside, and clean-up."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import fairlead as fl
+from fairlead.api.errors import NotFound
+from fairlead.client.client import Client
+from fairlead.runtime.definitions import install_missing
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "website.py"
+
+
+@pytest.fixture
+def website():
+    spec = importlib.util.spec_from_file_location("website", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def site(website, api, name, host):
+    return website.Website(name, api.namespace, spec={"host": host, "html": "<h1>Hello & welcome</h1>"})
+
+
+async def test_a_website_waits_serves_and_leaves(api, website, counting):
+    client = Client(api.transport(), fl.World())
+    await install_missing(client, [website.Website])
+    registrar = website.Registrar()
+    created = await client.create(site(website, api, "hello", "hello.example.com"))
+    wire = counting(api.transport())
+    running = website.op.running(wire, namespaces=[api.namespace], resources={"registrar": registrar})
+    async with running as running:
+        await running.quiet()
+        found = await client.get(website.Website, "hello", api.namespace)
+        assert (found.condition("Ready")["reason"], found.status["port"]) == ("Starting", 8080)
+        assert found.finalizers == ["example.com/websites"]
+        assert registrar.names == {"hello.example.com": created.uid}
+
+        deployment = await client.get(fl.Deployment, "hello", api.namespace)
+        available = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "up"}
+        status = {"conditions": [available]}
+        await running.seen(await client.replace(fl.Object(deployment | {"status": status}), subresource="status"))
+        await running.quiet()
+        assert (await client.get(website.Website, "hello", api.namespace)).is_true("Ready")
+        wire.requests.clear()
+        running.resync()
+        await running.quiet()
+        writes = [request for request in wire.requests if "events" not in request[1]]
+        assert writes == [], "a steady state sends nothing"
+
+        other = await client.create(site(website, api, "other", "hello.example.com"))
+        await running.seen(other)
+        await running.quiet()
+        taken = (await client.get(website.Website, "other", api.namespace)).condition("Ready")
+        assert (taken["status"], taken["reason"]) == ("False", "HostTaken")
+
+        await running.seen(await client.delete(website.Website, "hello", api.namespace))
+        await running.quiet()
+        assert registrar.names == {}
+        with pytest.raises(NotFound):
+            await client.get(website.Website, "hello", api.namespace)
