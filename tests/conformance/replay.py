@@ -43,7 +43,7 @@ async def remote(url, token):
     from fairlead.client.credentials import Static
     from fairlead.client.http import HttpTransport
 
-    transport = HttpTransport(Cluster(url, insecure=url.startswith("https:")), Static(token=token))
+    transport = HttpTransport(Cluster(url, insecure=url.startswith("https:")), Static.token(token))
     try:
         yield transport
     finally:

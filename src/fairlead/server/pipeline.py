@@ -27,6 +27,7 @@ from fairlead.server.failures import (
 from fairlead.server.options import WriteOptions
 from fairlead.server.ownership import Managed
 from fairlead.server.registry.resource import Resource
+from fairlead.server.schema import codec
 from fairlead.server.store import Object, Stored, Table
 from fairlead.server.subresources import narrow
 
@@ -118,6 +119,8 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         given["generation"] = 1
     if resource.custom and resource.status:
         obj.pop("status", None)
+    if not resource.custom:
+        obj = codec.stored(resource.schema, obj)
     if resource.prepare_create:
         resource.prepare_create(obj)
     name = given.get("name") or ""
@@ -154,7 +157,7 @@ def update(
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
         raise conflict(resource, write.name, _precondition(write, uid, live))
     obj = wanted(live)
-    if live is not None and obj is live.object:
+    if live is not None and obj is live.object and "respelled" not in live.derived:
         return live, False
     version = _requested_version(obj)
     if live is None:
@@ -183,7 +186,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     assert kept is not None
     obj = metadata.for_update(obj, old)
     obj["metadata"]["resourceVersion"] = str(live.version)
-    obj = narrow(resource, write.subresource, obj, old)
+    obj = narrow(resource, write.subresource, obj if resource.custom else codec.stored(resource.schema, obj), old)
     if resource.prepare_update and not write.subresource:
         resource.prepare_update(obj, old)
     server.rules.generation(resource, write.subresource, obj, old)

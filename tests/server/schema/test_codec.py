@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.server.schema import builtin, quantity, times
-from fairlead.server.schema.codec import DecodeError, decode, duplicates
+from fairlead.server.schema.codec import DecodeError, decode, duplicates, stored
 
 CONFIG_MAP = builtin.node("", "v1", "ConfigMap")
 SECRET = builtin.node("", "v1", "Secret")
@@ -72,12 +72,21 @@ def test_empty_and_null_values_go_where_go_omits_them():
 
 
 def test_what_go_always_writes_is_filled_in():
-    assert decode(ROLE, {"rules": []}).object == {"metadata": {}, "rules": None}
+    assert decode(ROLE, {}).object == {"metadata": {}, "rules": None}
     assert decode(DEPLOYMENT, {}).object == {
         "metadata": {},
         "spec": {"selector": None, "strategy": {}, "template": {"metadata": {}, "spec": {"containers": None}}},
         "status": {},
     }
+
+
+def test_what_is_given_empty_is_null_only_once_stored():
+    given = decode(ROLE, {"rules": []}).object
+    assert given == {"metadata": {}, "rules": []}
+    assert stored(ROLE, given) == {"metadata": {}, "rules": None}
+    assert stored(ROLE, {"rules": [{"verbs": []}]}) == {"rules": [{"verbs": None}]}
+    same = decode(ROLE, {"rules": [{"verbs": ["get"]}]}).object
+    assert stored(ROLE, same) is same
 
 
 def test_null_in_a_map_or_list_is_the_zero_value():

@@ -126,14 +126,48 @@ def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
         elif kind == "struct" or kind in _WHOLE:
             if not (facts.omit_zero and inner == zero(field)):
                 made[key] = inner
-        elif inner:
+        elif inner or not facts.omit_empty:
             made[key] = inner
-        elif not facts.omit_empty:
-            made[key] = None if kind in ("list", "map", "bytes") else inner  # stored empty, they come back nil
     for key, empty in go.fill if go.fill is not None else _fill(node):
         if key not in made:
             made[key] = empty
     return made
+
+
+def stored(node: Node, value: dict[str, Any]) -> dict[str, Any]:
+    """A struct as it comes back from storage: what was given empty is null where Go always writes it.
+
+    Until then the two differ: whoever writes an empty list owns it. The very value where nothing is empty so.
+    """
+    made: dict[str, Any] | None = None
+    for key, inner in value.items():
+        if type(inner) is str or inner is None:
+            continue
+        field = node.fields.get(key)
+        if field is None:
+            continue
+        kind = field.go.kind
+        kept = inner
+        if kind == "struct":
+            kept = stored(field, inner)
+        elif kind == "list" or kind == "map":
+            kept = _stored_parts(field, inner) if inner or field.go.pointer else None
+        if kept is not inner:
+            if made is None:
+                made = dict(value)
+            made[key] = kept
+    return value if made is None else made
+
+
+def _stored_parts(node: Node, value: Any) -> Any:
+    below = node.items if node.go.kind == "list" else node.values
+    if below is None or below.go.kind != "struct":
+        return value
+    if node.go.kind == "list":
+        items = [stored(below, item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    parts = {key: stored(below, inner) for key, inner in value.items()}
+    return parts if any(parts[key] is not inner for key, inner in value.items()) else value
 
 
 def zero(node: Node) -> Any:
