@@ -1,13 +1,17 @@
 """Watch frames: any cut of the bytes gives the same frames, and a broken stream is told from one that ended."""
 
+import asyncio
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.api.builtin import ConfigMap
 from fairlead.api.errors import ApiError, Expired
+from fairlead.client.client import Client
 from fairlead.client.watching import Frame, FrameSplitter, Watch, WatchBroken, decode_frame
+from fairlead.server.app import Server
 from fairlead.testing import virtual
 
 texts = st.text(st.characters(exclude_categories=("Cs",)))
@@ -131,3 +135,17 @@ def test_a_reset_is_passed_on(answer):
     seen, error = watched(answer, line(), ConnectionResetError("gone"))
     assert seen == ["ADDED"]
     assert isinstance(error, ConnectionResetError)
+
+
+def test_bookmarks_keep_an_idle_watch_of_the_embedded_server_alive():
+    async def main():
+        world = virtual.world()
+        server = Server(world)
+        client = Client(server.transport(), world)
+        listed = await client.list(ConfigMap, "default")
+        async with client.watch(ConfigMap, "default", resource_version=listed.resource_version) as watch:
+            frames = [await anext(watch) for _ in range(10)]
+        assert {frame.type for frame in frames} == {"BOOKMARK"}
+        return asyncio.get_running_loop().time()
+
+    assert virtual.run(main()) >= 540
