@@ -6,6 +6,7 @@ from fairlead.server import encoding, goyaml
 from fairlead.server.exchange import Request
 from fairlead.server.failures import Failure, bad_request, too_large, unsupported_media_type
 from fairlead.server.registry.resource import Resource
+from fairlead.server.schema import builtin
 
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 Object = dict[str, Any]
@@ -59,7 +60,12 @@ def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]
     try:
         value, duplicates = read_value(request)
     except encoding.BadJSON as error:
-        raise unrecognized(resource, request.body, f"couldn't get version/kind; json parse error: {error}") from None
+        problem = str(error)
+        if media_type(request) == "yaml":
+            problem = problem.removeprefix("error converting YAML to JSON: ")
+        else:
+            problem = f"couldn't get version/kind; json parse error: {problem}"
+        raise unrecognized(resource, request.body, problem) from None
     if value is None:
         value = {}
     if not isinstance(value, dict):
@@ -108,6 +114,9 @@ def foreign(value: Object, resource: Resource) -> str:
         where = "pkg/api/legacyscheme/scheme.go:30"
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
     if kind != resource.kind:
+        if f"{api_version}/{kind}" not in builtin.table()["roots"]:
+            where = "pkg/api/legacyscheme/scheme.go:30"
+            return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
         internal = resource.group.split(".")[0] or "core"
         return f"converting ({resource.version}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
     return ""

@@ -68,7 +68,7 @@ def selection(server: "Server", request: Request, route: Route) -> Selection:
 def _check_label(key: str, value: str | None) -> str | None:
     if value is None:
         problems = names.qualified(key)
-        return f"key: Invalid value: {quoted(key)}: {'; '.join(problems)}" if problems else None
+        return f"<nil>: Invalid value: {quoted(key)}: {'; '.join(problems)}" if problems else None
     problems = names.label_value(value)
     return f"values[0][{key}]: Invalid value: {quoted(value)}: {'; '.join(problems)}" if problems else None
 
@@ -130,6 +130,8 @@ def parse_version(text: str, reading: str) -> int:
     problem = f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax"
     if reading == "list":
         raise bad_request(problem)
+    if reading == "watch":
+        problem = f"resourceVersion: Invalid value: {quoted(text)}: {problem}"
     raise bare(problem)
 
 
@@ -149,7 +151,7 @@ def too_large(version: int, current: int) -> Failure:
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
     }
-    return failure(504, "Timeout", f"Too large resource version: {version}, current: {current}", details)
+    return failure(504, "Timeout", f"Timeout: Too large resource version: {version}, current: {current}", details)
 
 
 def _check_match(match: str, version: str, token: str) -> None:

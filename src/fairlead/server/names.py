@@ -30,14 +30,14 @@ def _regex(message: str, pattern: str, *examples: str) -> str:
     return f"{message} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
-def _longer(limit: int) -> str:
-    return f"must be no more than {limit} bytes"
+def _longer(limit: int, unit: str = "bytes") -> str:
+    return f"must be no more than {limit} {unit}"
 
 
-def subdomain(name: str, prefix: bool = False) -> list[str]:
+def subdomain(name: str, prefix: bool = False, unit: str = "characters") -> list[str]:
     """What is wrong with a DNS-1123 subdomain: most kinds' names. A generateName prefix may end in a dash."""
     name = masked(name) if prefix else name
-    problems = [_longer(253)] if len(name) > 253 else []
+    problems = [_longer(253, unit)] if len(name) > 253 else []
     if not DNS_1123_SUBDOMAIN.match(name):
         pattern = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
         problems.append(_regex(_SUBDOMAIN, pattern, "example.com"))
@@ -47,7 +47,7 @@ def subdomain(name: str, prefix: bool = False) -> list[str]:
 def label(name: str, prefix: bool = False) -> list[str]:
     """What is wrong with a DNS-1123 label: names of Namespaces and Services."""
     name = masked(name) if prefix else name
-    problems = [_longer(63)] if len(name) > 63 else []
+    problems = [_longer(63, "characters")] if len(name) > 63 else []
     if not DNS_1123_LABEL.match(name):
         if DNS_1123_SUBDOMAIN.match(name):
             problems.append("must not contain dots")
@@ -74,12 +74,14 @@ def qualified(name: str) -> list[str]:
     parts = name.split("/")
     if len(parts) > 2:
         message = _regex(_QUALIFIED, "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", "MyName", "my.name", "123-abc")
-        return [f"a qualified name {message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+        return [
+            f"a valid label key {message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
     if len(parts) == 2:
         if not parts[0]:
             problems.append("prefix part must be non-empty")
         else:
-            problems += [f"prefix part {p}" for p in subdomain(parts[0])]
+            problems += [f"prefix part {p}" for p in subdomain(parts[0], unit="bytes")]
     part = parts[-1]
     if not part:
         problems.append("name part must be non-empty")

@@ -117,6 +117,13 @@ def _type_meta(resource: Resource) -> bytes:
     return b'{"apiVersion":"%s","kind":"%s",' % (resource.api_version.encode(), resource.kind.encode())
 
 
+def internal(resource: Resource) -> str:
+    """The name of the Go type behind a kind."""
+    return (
+        "unstructured.Unstructured" if resource.custom else f"{resource.group.split('.')[0] or 'core'}.{resource.kind}"
+    )
+
+
 def negotiate(request: Request, resource: Resource, *, listing: bool) -> Representation:
     """The representation that the Accept header asks for first, among those there are."""
     accept = request.headers.get("accept", "")
@@ -134,6 +141,15 @@ def negotiate(request: Request, resource: Resource, *, listing: bool) -> Represe
         known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
         if known and wanted == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
             return MetadataOnly(resource, as_yaml)
+        if known and wanted == "PartialObjectMetadata":
+            of = f"a list (*{internal(resource)}List)"
+            raise failure(
+                406, "NotAcceptable", f"you requested PartialObjectMetadata, but the requested object is {of}"
+            )
+        if known and wanted == "PartialObjectMetadataList":
+            of = f"not a list (*{internal(resource)})"
+            message = f"you requested PartialObjectMetadataList, but the requested object is {of}"
+            raise failure(406, "NotAcceptable", message)
         if known and wanted == "Table":
             from fairlead.server.tables import Table
 

@@ -37,6 +37,17 @@ def _replicas(resource: Resource, obj: Object) -> list[Cause]:
     return found
 
 
+def _unqualified(obj: Object, old: Object | None) -> list[str]:
+    """Custom resources may have finalizers without a domain, with a warning when one is added."""
+    before = (old["metadata"].get("finalizers") or ()) if old else ()
+    return [
+        f"metadata.finalizers: {causes.quoted(name)}: prefer a domain-qualified finalizer name to avoid accidental "
+        "conflicts with other finalizer writers"
+        for name in obj["metadata"].get("finalizers") or ()
+        if "/" not in name and name not in metadata.STANDARD_FINALIZERS and name not in before
+    ]
+
+
 class Rules:
     """Answers for every kind from its Resource; nothing here is per request."""
 
@@ -62,6 +73,8 @@ class Rules:
     def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:
         if resource.custom:
             return validation.warnings(resource.schema, obj, old)
+        if resource.custom:
+            return _unqualified(obj, old)
         return resource.warn(obj, old) if resource.warn else []
 
     def generation(self, resource: Resource, subresource: str, obj: Object, old: Object) -> None:
