@@ -24,8 +24,8 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: $(STAMP) ## run the systems on the embedded server, old way against new
 	@$(BIN)/fairlead demo
 
-test: $(STAMP) ## run the tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+test: $(STAMP) ## run the tests, on a real API server too where make real has been run; ARGS="-k name" for some
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 conformance: $(STAMP) ## replay what a real API server answered against the embedded one
 	@$(BIN)/python tests/conformance/replay.py
@@ -45,13 +45,26 @@ check: $(STAMP) ## format, lint, types, layers
 real: ## build a real kube-apiserver, once, for the other half of the tests
 	@tools/real/build
 
+bench: $(STAMP) ## measure; each file in bench/ says what
+	@for file in bench/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+DOCS := $(VENV)/.docs
+$(DOCS): $(STAMP) requirements/docs.txt
+	@echo "installing what builds the site (once)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/docs.txt || { echo "could not install the pinned packages of requirements/docs.txt: is there a network?"; exit 1; }
+	@touch $@
+
+docs: $(DOCS) ## build the documentation into site/; a broken link is an error
+	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html is there"
+
 format: $(STAMP) ## put the code into shape
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
 
 lock: ## pin the development dependencies anew, with hashes
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
-	@echo "requirements/dev.txt is pinned anew"
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt -o requirements/docs.txt requirements/docs.in
+	@echo "requirements/dev.txt and docs.txt are pinned anew"
 
 schemas: ## extract the facts about the built-in kinds anew: make schemas SERVER=https://127.0.0.1:PORT TOKEN=T
 	@command -v go >/dev/null || { echo "make schemas needs Go: https://go.dev/dl"; exit 1; }

@@ -6,6 +6,7 @@ from fairlead import __version__
 from fairlead.cli.shell import LazyGroup
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("fairlead.cli.demo:demo", "run the reference systems, old way against new"),
     "run": ("fairlead.cli.run:run", "run an operator, on a cluster or with none"),
     "blame": ("fairlead.cli.blame:command", "show who owns which field of an object"),
     "migrate": ("fairlead.cli.migrate:command", "move ownership of fields from Update to Apply, for a fleet"),

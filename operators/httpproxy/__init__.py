@@ -1,0 +1,1 @@
+"""HTTPProxy: one object that becomes a Gateway, an HTTPRoute and EndpointSlices, beside a second writer of them."""

@@ -1,0 +1,86 @@
+"""What a backend of a rule means: pure reading of the spec."""
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import fairlead as fl
+
+CONNECTOR_ADDRESS = "connector.local"
+"""Stands for the far end of a tunnel; the data plane puts the real one in its place."""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Backend `index` of rule `rule`, read."""
+
+    rule: int
+    index: int
+    scheme: str
+    host: str
+    port: int
+    connector: str | None
+    tls_hostname: str | None
+    filters: tuple[dict[str, Any], ...]
+
+    @property
+    def address_type(self) -> str:
+        if self.connector:
+            return "FQDN"
+        try:
+            return f"IPv{ipaddress.ip_address(self.host).version}"
+        except ValueError:
+            return "FQDN"
+
+    @property
+    def address(self) -> str:
+        return CONNECTOR_ADDRESS if self.connector else self.host
+
+    @property
+    def cert_hostname(self) -> str | None:
+        """The name that the backend's certificate must carry; None without TLS."""
+        if self.scheme != "https":
+            return None
+        return self.tls_hostname or self.host
+
+    @property
+    def rewritten_host(self) -> str | None:
+        """The Host that the backend expects; None leaves the client's."""
+        if self.is_ip:
+            return self.tls_hostname if self.scheme == "https" else None
+        return self.host
+
+    @property
+    def is_ip(self) -> bool:
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            return False
+        return True
+
+
+def backends_of(proxy: fl.Object) -> Iterator[Backend]:
+    """Each backend in order. Raises Terminal for what no retry can put right."""
+    for i, rule in enumerate(proxy.spec["rules"]):
+        for j, backend in enumerate(rule["backends"]):
+            try:
+                url = urlsplit(backend["endpoint"])
+                host, port = url.hostname or "", url.port
+            except ValueError as error:
+                raise fl.Terminal("InvalidEndpoint", f"rule {i}: {backend['endpoint']}: {error}") from error
+            tls = (backend.get("tls") or {}).get("hostname")
+            read = Backend(
+                rule=i,
+                index=j,
+                scheme=url.scheme,
+                host=host,
+                port=port or (443 if url.scheme == "https" else 80),
+                connector=(backend.get("connector") or {}).get("name"),
+                tls_hostname=tls,
+                filters=tuple(backend.get("filters") or ()),
+            )
+            if read.scheme == "https" and read.is_ip and not tls:
+                raise fl.Terminal("InvalidEndpoint", f"rule {i}: https to the address {host} needs tls.hostname")
+            yield read

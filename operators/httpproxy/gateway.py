@@ -1,0 +1,206 @@
+"""The second writer: the gateway controller, which writes into the same Gateways, HTTPRoutes and EndpointSlices.
+
+In two modes: "update", by PUT of what it read, as it was; "apply", under a field manager of its own. It stands for
+the data plane, too: a Gateway that it has seen is programmed at once.
+"""
+
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal
+
+import fairlead as fl
+from fairlead.api.times import rfc3339
+from fairlead.client.client import Client
+from fairlead.operators import old_way
+from fairlead.operators.httpproxy.kinds import EndpointSlice, Gateway, HTTPRoute
+from fairlead.operators.httpproxy.status import canonical_hostname
+from fairlead.operators.old_way import Key, View, with_finalizer
+
+FINALIZER = "gateway.networking.datumapis.com/gateway-controller"
+CHILD_FINALIZER = "gateway.networking.datumapis.com/gateway-controller-gc"
+MANAGER = "gateway-controller"
+ADDRESS = "192.0.2.10"
+DEFAULTS = ("default-http", "default-https")
+
+Mode = Literal["update", "apply"]
+
+
+def running(
+    client: Client,
+    world: fl.World,
+    *,
+    namespace: str | None = None,
+    mode: Mode = "update",
+    verified: Iterable[str] = (),
+) -> AbstractAsyncContextManager[View]:
+    """The controller at work. It takes only hostnames that are `verified` and not in use by an older Gateway."""
+    allowed = frozenset(verified)
+
+    async def reconcile(key: Key, view: View) -> None:
+        gateway = view.get(Gateway, key)
+        if gateway is None:
+            return
+        write = _apply if mode == "apply" else _update
+        if gateway.deleting:
+            await _release(gateway, view)
+            return
+        gateway = await write(gateway, view)
+        routes = [r for r in view.list(HTTPRoute, gateway.namespace) if not r.deleting and gateway.name in _parents(r)]
+        await _report(gateway, len(routes), view, allowed)
+        for route in routes:
+            await _adopt(route, view, mode)
+            await _report_route(route, gateway, view)
+            for name in _backends(route):
+                endpoints = view.get(EndpointSlice, (route.namespace, name))
+                if endpoints is not None and not endpoints.deleting:
+                    await _adopt(endpoints, view, mode)
+
+    def gateways_of(route: fl.Object, view: View) -> Iterable[Key]:
+        return [(route.namespace, name) for name in _parents(route)]
+
+    def gateways_behind(endpoints: fl.Object, view: View) -> Iterable[Key]:
+        for route in view.list(HTTPRoute, endpoints.namespace):
+            if endpoints.name in _backends(route):
+                yield from gateways_of(route, view)
+
+    return old_way.running(
+        client,
+        world,
+        reconcile,
+        namespace=namespace,
+        primary=Gateway,
+        watches={HTTPRoute: gateways_of, EndpointSlice: gateways_behind},
+        workers=5,
+    )
+
+
+async def _update(gateway: fl.Object, view: View) -> fl.Object:
+    listeners = [
+        {**listener, "hostname": canonical_hostname(gateway)} if listener["name"] in DEFAULTS else listener
+        for listener in gateway.spec["listeners"]
+    ]
+    changed = with_finalizer(gateway, FINALIZER)
+    changed = fl.Object({**changed, "spec": {**changed.spec, "listeners": listeners}})
+    return gateway if changed == gateway else await view.client.replace(changed)
+
+
+async def _apply(gateway: fl.Object, view: View) -> fl.Object:
+    named = {listener["name"]: listener.get("hostname") for listener in gateway.spec["listeners"]}
+    hostname = canonical_hostname(gateway)
+    mine = [name for name in DEFAULTS if name in named]
+    if FINALIZER in gateway.finalizers and all(named[name] == hostname for name in mine):
+        return gateway
+    payload = Gateway(
+        gateway.name, gateway.namespace, spec={"listeners": [{"name": name, "hostname": hostname} for name in mine]}
+    )
+    payload["metadata"].update(finalizers=[FINALIZER], uid=gateway.uid)
+    return await view.client.apply(payload, field_manager=MANAGER)
+
+
+async def _adopt(child: fl.Object, view: View, mode: Mode) -> None:
+    changed = with_finalizer(child, CHILD_FINALIZER)
+    if changed == child:
+        return
+    if mode == "update":
+        await view.client.replace(changed)
+        return
+    payload = fl.Object({"apiVersion": child.api_version, "kind": child.kind})
+    payload["metadata"] = {
+        "name": child.name,
+        "namespace": child.namespace,
+        "uid": child.uid,
+        "finalizers": [CHILD_FINALIZER],
+    }
+    if child.kind == "EndpointSlice":  # fields that the API wants in every payload
+        payload.update(addressType=child["addressType"], endpoints=child["endpoints"])
+    await view.client.apply(payload, field_manager=MANAGER)
+
+
+async def _release(gateway: fl.Object, view: View) -> None:
+    """Let go of the Gateway and of what hangs on it."""
+    for kind in (HTTPRoute, EndpointSlice):
+        for child in view.list(kind, gateway.namespace):
+            if child.deleting and CHILD_FINALIZER in child.finalizers:
+                await _drop(child, CHILD_FINALIZER, view)
+    if FINALIZER in gateway.finalizers:
+        await _drop(gateway, FINALIZER, view)
+
+
+async def _drop(obj: fl.Object, finalizer: str, view: View) -> None:
+    left = [name for name in obj.finalizers if name != finalizer]
+    await view.client.replace(old_way.with_metadata(obj, finalizers=left))
+
+
+async def _report(gateway: fl.Object, routes: int, view: View, verified: frozenset[str]) -> None:
+    now = rfc3339(view.world.clock.now())
+    listeners = []
+    for listener in gateway.spec["listeners"]:
+        hostname = listener.get("hostname")
+        status, reason, message = "True", "Accepted", ""
+        if listener["name"] not in DEFAULTS and hostname not in verified:
+            status, reason, message = "False", "UnverifiedHostname", f"{hostname} is not verified"
+        elif listener["name"] not in DEFAULTS and _in_use(hostname, gateway, view):
+            status, reason, message = "False", "HostnameInUse", f"{hostname} is in use by another gateway"
+        conditions = [
+            _condition("Accepted", status, reason, message, gateway, now),
+            _condition("Programmed", status, "Programmed" if status == "True" else "Invalid", "", gateway, now),
+        ]
+        kinds = [{"group": HTTPRoute.group, "kind": HTTPRoute.kind}]
+        listeners.append(
+            {"name": listener["name"], "attachedRoutes": routes, "supportedKinds": kinds, "conditions": conditions}
+        )
+    conditions = [_condition(name, "True", name, "", gateway, now) for name in ("Accepted", "Programmed")]
+    addresses = [{"type": "IPAddress", "value": ADDRESS}]
+    report = {"addresses": addresses, "conditions": conditions, "listeners": listeners}
+    if _untimed(report) != _untimed(gateway.status):
+        await view.client.replace(fl.Object({**gateway, "status": report}), subresource="status")
+
+
+async def _report_route(route: fl.Object, gateway: fl.Object, view: View) -> None:
+    """A status PUT every pass, as it was; with the same content it changes nothing on the server."""
+    newest = await view.client.get(HTTPRoute, route.name, route.namespace)
+    parents = newest.status.get("parents") or [{}]
+    known = parents[0].get("conditions") or ()
+    times = {condition["type"]: condition["lastTransitionTime"] for condition in known}
+    now = rfc3339(view.world.clock.now())
+    conditions = [
+        _condition(name, "True", name, "", newest, times.get(name, now)) for name in ("Accepted", "ResolvedRefs")
+    ]
+    parent = {"group": Gateway.group, "kind": Gateway.kind, "name": gateway.name}
+    parents = [{"parentRef": parent, "controllerName": "gateway.example.net/controller", "conditions": conditions}]
+    await view.client.replace(fl.Object({**newest, "status": {"parents": parents}}), subresource="status")
+
+
+def _condition(kind: str, status: str, reason: str, message: str, about: fl.Object, since: str) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": about.generation,
+        "lastTransitionTime": since,
+    }
+
+
+def _untimed(value: Any) -> Any:
+    """The value without its times, for a comparison that does not depend on when it was made."""
+    if isinstance(value, dict):
+        return {k: _untimed(v) for k, v in value.items() if k != "lastTransitionTime"}
+    return [_untimed(v) for v in value] if isinstance(value, list) else value
+
+
+def _in_use(hostname: str, gateway: fl.Object, view: View) -> bool:
+    ours = (gateway.metadata.get("creationTimestamp"), gateway.uid)
+    return any(
+        (other.metadata.get("creationTimestamp"), other.uid) < ours
+        for other in view.list(Gateway)
+        if other.uid != gateway.uid and any(hostname == item.get("hostname") for item in other.spec["listeners"])
+    )
+
+
+def _parents(route: fl.Object) -> list[str]:
+    return [ref["name"] for ref in route.spec.get("parentRefs") or ()]
+
+
+def _backends(route: fl.Object) -> list[str]:
+    return [ref["name"] for rule in route.spec.get("rules") or () for ref in rule.get("backendRefs") or ()]

@@ -1,0 +1,266 @@
+"""The operator's cases, each on both servers."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+import fairlead as fl
+from fairlead.api.errors import NotFound
+from fairlead.api.world import World
+from fairlead.client.client import Client, PatchType
+from fairlead.operators.httpproxy import bed, gateway
+from fairlead.operators.httpproxy.kinds import (
+    CERT_HOSTNAME,
+    FINALIZER,
+    Connector,
+    EndpointSlice,
+    EnvoyPatchPolicy,
+    Gateway,
+    HTTPProxy,
+    HTTPRoute,
+    HTTPRouteFilter,
+)
+from fairlead.operators.httpproxy.operator import op
+
+
+class Bed:
+    """The operator at work in one namespace, a client, and ways to wait."""
+
+    def __init__(self, api, stack):
+        self.api, self.stack = api, stack
+        self.namespace = api.namespace
+        self.client = Client(api.transport(), World(), user_agent="test")
+
+    async def gateway(self, **options):
+        client = Client(self.api.transport(), World(), user_agent="gateway")
+        running = gateway.running(client, World(), namespace=self.namespace, **options)
+        return await self.stack.enter_async_context(running)
+
+    async def create(self, name="web", **spec):
+        return await self.client.create(bed.a_proxy(name, self.namespace, **spec))
+
+    async def change(self, name, **spec):
+        patch = {"spec": spec}
+        await self.client.patch(HTTPProxy, name, self.namespace, patch, type=PatchType.MERGE)
+
+    async def get(self, kind, name="web"):
+        try:
+            return await self.client.get(kind, name, self.namespace)
+        except NotFound:
+            return None
+
+    async def until(self, kind, name, holds):
+        """The object, once `holds` says so of it (None when it is not there)."""
+        async with asyncio.timeout(20):
+            while not holds(obj := await self.get(kind, name)):
+                await asyncio.sleep(0.02)
+        return obj
+
+    async def condition(self, type_, status, reason, name="web"):
+        def holds(proxy):
+            found = proxy.condition(type_) or {}
+            return (found.get("status"), found.get("reason")) == (status, reason)
+
+        return (await self.until(HTTPProxy, name, holds)).condition(type_)
+
+    async def connector(self, name="tunnel", *, ready):
+        obj = await self.get(Connector, name) or await self.client.create(Connector(name, self.namespace))
+        condition = {
+            "type": "Ready",
+            "status": str(ready),
+            "reason": "Test",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        status = {"conditions": [condition], "connectionDetails": {"type": "PublicKey", "publicKey": {"id": "key-1"}}}
+        await self.client.replace(fl.Object({**obj, "status": status}), subresource="status")
+
+
+@pytest.fixture
+async def world(api):
+    async with AsyncExitStack() as stack:
+        it = Bed(api, stack)
+        await bed.install(it.client)
+        await stack.enter_async_context(op.running(api.transport(), World(), namespaces=[api.namespace]))
+        yield it
+
+
+def there(obj):
+    return obj is not None
+
+
+def rules(endpoint, **more):
+    return [{"backends": [{"endpoint": endpoint, **more}]}]
+
+
+TUNNELLED = rules("http://localhost:8080", connector={"name": "tunnel"})
+
+
+async def test_basic_reconcile_creates_resources(world):
+    proxy = await world.create()
+    made = await world.until(Gateway, "web", there)
+    assert [item["name"] for item in made.spec["listeners"]] == ["default-http", "default-https"]
+    route = await world.until(HTTPRoute, "web", there)
+    assert route.spec["rules"][0]["backendRefs"][0]["name"] == "web-0-0"
+    assert route.spec["rules"][0]["filters"][0]["urlRewrite"] == {"hostname": "backend.example.com"}
+    endpoints = await world.until(EndpointSlice, "web-0-0", there)
+    assert (endpoints["addressType"], endpoints["ports"][0]["appProtocol"]) == ("FQDN", "https")
+    for child in (made, route, endpoints):
+        assert [o["uid"] for o in child.metadata["ownerReferences"] if o["controller"]] == [proxy.uid]
+    assert FINALIZER in (await world.get(HTTPProxy)).finalizers
+
+
+async def test_address_and_hostname_propagation(world):
+    await world.gateway()
+    await world.create()
+    await world.condition("Programmed", "True", "Programmed")
+    made = await world.get(Gateway)
+    status = (await world.get(HTTPProxy)).status
+    assert status["addresses"] == [{"type": "IPAddress", "value": gateway.ADDRESS}]
+    assert status["hostnames"] == [made.spec["listeners"][0]["hostname"]]
+    assert status["canonicalHostname"] == status["hostnames"][0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "body"),
+    [
+        (
+            Gateway,
+            "web",
+            {"spec": {"gatewayClassName": "x", "listeners": [{"name": "a", "port": 1, "protocol": "TCP"}]}},
+        ),
+        (HTTPRoute, "web", {"spec": {}}),
+        (EndpointSlice, "web-0-0", {"addressType": "IPv4", "endpoints": []}),
+    ],
+    ids=["gateway", "httproute", "endpointslice"],
+)
+async def test_conflict_with_different_owner_is_named_and_recovers_when_it_goes_away(world, kind, name, body):
+    owner = await world.client.create(fl.ConfigMap("other", world.namespace))
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": owner.uid, "controller": True}
+    foreign = kind(name, world.namespace, **body)
+    foreign["metadata"]["ownerReferences"] = [reference]
+    foreign = await world.client.create(foreign)
+    await world.create()
+    said = await world.condition("Programmed", "False", "Conflict")
+    assert name in said["message"]
+    assert (await world.get(kind, name)).resource_version == foreign.resource_version
+    await world.client.delete(kind, name, world.namespace)
+    mine = await world.until(kind, name, there)
+    assert mine.uid != foreign.uid
+    await world.condition("Programmed", "False", "Pending")
+
+
+async def test_connector_not_ready_uses_direct_response(world):
+    await world.connector(ready=False)
+    await world.create(rules=TUNNELLED)
+    answer = await world.until(HTTPRouteFilter, "connector-offline-web", there)
+    assert answer.spec["directResponse"]["statusCode"] == 503
+    route = await world.until(HTTPRoute, "web", there)
+    assert route.spec["rules"][0]["filters"][0]["extensionRef"]["name"] == "connector-offline-web"
+    assert "backendRefs" not in route.spec["rules"][0]
+    await world.connector(ready=True)
+    await world.until(HTTPRouteFilter, "connector-offline-web", lambda obj: obj is None)
+    route = await world.get(HTTPRoute)
+    assert route.spec["rules"][0]["backendRefs"][0]["name"] == "web-0-0"
+
+
+async def test_waits_for_default_https_programmed_then_connector_backend_creates_envoy_patch_policy(world):
+    await world.connector(ready=True)
+    await world.create(rules=TUNNELLED)
+    await world.condition("ConnectorMetadataProgrammed", "False", "Pending")
+    assert await world.get(EnvoyPatchPolicy, "connector-web") is None
+    await world.gateway()
+    policy = await world.until(EnvoyPatchPolicy, "connector-web", there)
+    assert "key-1" in str(policy.spec["jsonPatches"])
+    await world.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
+
+
+async def test_patch_policy_removed_when_connector_cleared(world):
+    await world.gateway()
+    await world.connector(ready=True)
+    await world.create(rules=TUNNELLED)
+    await world.until(EnvoyPatchPolicy, "connector-web", there)
+    await world.change("web", rules=rules("http://backend.example.com"))
+    await world.until(EnvoyPatchPolicy, "connector-web", lambda obj: obj is None)
+
+
+async def test_custom_hostnames_programmed_when_verified(world):
+    await world.gateway(verified=["www.example.com"])
+    await world.create(hostnames=["www.example.com"])
+    await world.condition("HostnamesVerified", "True", "HostnamesVerified")
+    proxy = await world.until(HTTPProxy, "web", lambda obj: "www.example.com" in obj.status.get("hostnames", []))
+    assert len(proxy.status["hostnames"]) == 2
+
+
+async def test_custom_hostnames_unverified(world):
+    await world.gateway()
+    await world.create(hostnames=["www.example.com"])
+    said = await world.condition("HostnamesVerified", "False", "UnverifiedHostnamesPresent")
+    assert "www.example.com" in said["message"]
+    assert "www.example.com" not in (await world.get(HTTPProxy)).status["hostnames"]
+
+
+async def test_a_hostname_in_use_by_another_gateway_is_said(world):
+    await world.gateway(verified=["www.example.com"])
+    await world.create("first", hostnames=["www.example.com"])
+    await world.condition("Programmed", "True", "Programmed", "first")
+    await asyncio.sleep(1.1)  # creation times are whole seconds, and the older Gateway keeps the name
+    await world.create("second", hostnames=["www.example.com"])
+    await world.condition("HostnamesInUse", "True", "HostnameInUse", "second")
+
+
+async def test_the_certificate_annotation_comes_and_goes_with_the_need_of_it(world):
+    await world.create(rules=rules("http://backend.example.com"))
+    endpoints = await world.until(EndpointSlice, "web-0-0", there)
+    assert CERT_HOSTNAME not in endpoints.annotations
+    await world.change("web", rules=rules("https://backend.example.com", tls={"hostname": "cert.example.com"}))
+    await world.until(EndpointSlice, "web-0-0", lambda obj: obj.annotations.get(CERT_HOSTNAME) == "cert.example.com")
+    await world.change("web", rules=rules("http://backend.example.com"))
+    await world.until(EndpointSlice, "web-0-0", lambda obj: CERT_HOSTNAME not in obj.annotations)
+
+
+async def test_a_flip_of_the_address_type_makes_the_slice_anew(world):
+    await world.create(rules=rules("http://backend.example.com"))
+    before = await world.until(EndpointSlice, "web-0-0", there)
+    await world.change("web", rules=rules("http://192.0.2.7:8080"))
+    after = await world.until(EndpointSlice, "web-0-0", lambda obj: obj is not None and obj["addressType"] == "IPv4")
+    assert after.uid != before.uid
+    assert after["endpoints"][0]["addresses"] == ["192.0.2.7"]
+
+
+async def test_surplus_slices_are_pruned_when_a_rule_is_removed(world):
+    two = rules("http://a.example.com") + rules("http://b.example.com")
+    await world.create(rules=two)
+    await world.until(EndpointSlice, "web-1-0", there)
+    await world.change("web", rules=two[:1])
+    await world.until(EndpointSlice, "web-1-0", lambda obj: obj is None)
+    assert await world.get(EndpointSlice, "web-0-0") is not None
+
+
+@pytest.mark.parametrize("mode", ["update", "apply"])
+async def test_the_gateways_hostnames_and_finalizer_survive_a_change_of_ours(world, mode):
+    await world.gateway(mode=mode)
+    await world.create()
+    await world.condition("Programmed", "True", "Programmed")
+    assigned = (await world.get(Gateway)).spec["listeners"][0]["hostname"]
+    await world.change("web", hostnames=["www.example.com"])
+    made = await world.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 4)
+    assert [item.get("hostname") for item in made.spec["listeners"][:2]] == [assigned, assigned]
+    assert gateway.FINALIZER in made.finalizers
+
+
+async def test_an_address_over_https_needs_a_name_and_says_so(world):
+    await world.create(rules=rules("https://192.0.2.7"))
+    said = await world.condition("Programmed", "False", "InvalidEndpoint")
+    assert "tls.hostname" in said["message"]
+
+
+async def test_deleting_the_proxy_takes_the_tunnel_out_and_lets_it_go(world):
+    await world.gateway()
+    await world.connector(ready=True)
+    await world.create(rules=TUNNELLED)
+    await world.until(EnvoyPatchPolicy, "connector-web", there)
+    await world.client.delete(HTTPProxy, "web", world.namespace)
+    await world.until(HTTPProxy, "web", lambda obj: obj is None)
+    assert await world.get(EnvoyPatchPolicy, "connector-web") is None

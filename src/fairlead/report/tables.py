@@ -1,0 +1,42 @@
+"""Tables in a terminal. What stands in a cell may come from anyone, so it is shown as text and nothing else."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fairlead.api.text import printable
+
+
+def show(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    console: Console | None = None,
+) -> None:
+    """Print a table: the first column to the left, the others to the right.
+
+    Guarantees: no cell can move the cursor, colour the terminal or forge a row. Wraps to the console's width.
+    """
+    console = console or Console()
+    table = Table(title=text(title), title_justify="left", box=SIMPLE_HEAD)
+    for index, column in enumerate(columns):
+        table.add_column(text(column), justify="right" if index else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(text(cell) for cell in row))
+    console.print(table)
+
+
+def notes(*lines: str, console: Console | None = None) -> None:
+    """Print what is to be said about a table, dimmed."""
+    console = console or Console()
+    for line in lines:
+        console.print(text(line), style="dim")
+
+
+def text(cell: object) -> Text:
+    """The cell as inert text on one line."""
+    return Text(printable(str(cell)))

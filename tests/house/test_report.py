@@ -1,0 +1,26 @@
+"""Tables show what others wrote as text and nothing else."""
+
+import io
+
+from rich.console import Console
+
+from fairlead.report import tables
+
+
+def shown(*cells):
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, color_system="truecolor")
+    tables.show("title", ["name", "value"], [cells], console=console)
+    return out.getvalue()
+
+
+def test_a_cell_can_neither_move_the_cursor_nor_use_markup_nor_forge_a_row():
+    text = shown("\x1b[2J[red]x[/red]", "a\r\nfaked row\u2028b")
+    assert "\x1b[2J" not in text
+    assert "[red]x[/red]" in text
+    assert "\n faked" not in text
+    assert "faked row" in text
+
+
+def test_a_long_cell_wraps_and_loses_nothing():
+    assert shown("a", "y" * 200).count("y") == 200

@@ -1,0 +1,50 @@
+"""Latency between client and server: requests take their time, watches come late and in order."""
+
+import asyncio
+import json
+
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+from fairlead.testing.network import CountingTransport, SlowTransport
+
+HEADERS = {"Content-Type": "application/json"}
+PATH = "/api/v1/namespaces/default/configmaps"
+
+
+def configmap(name):
+    return json.dumps({"metadata": {"name": name}}).encode()
+
+
+def test_requests_take_time_and_are_counted():
+    async def main():
+        world = virtual.world()
+        counting = CountingTransport(Server(world).transport())
+        slow = SlowTransport(counting, world, request=(0.5, 0.5), watch=(0, 0))
+        await slow.request("POST", PATH, headers=HEADERS, body=configmap("a"))
+        await slow.request("POST", PATH, headers=HEADERS, body=configmap("a"))
+        return counting.counts, world.clock.monotonic()
+
+    counts, took = virtual.run(main())
+    assert counts == {("POST", 201): 1, ("POST", 409): 1}
+    assert took == 1.0
+
+
+def test_watch_events_come_late_in_order_and_not_one_lag_after_another():
+    async def main():
+        world = virtual.world()
+        door = Server(world).transport()
+        slow = SlowTransport(door, world, request=(0, 0), watch=(1.0, 3.0))
+        stream = await slow.stream(PATH, query={"watch": "true"})
+        for i in range(20):
+            await door.request("POST", PATH, headers=HEADERS, body=configmap(f"c{i}"))
+            await asyncio.sleep(0.01)
+        seen = b""
+        while seen.count(b"\n") < 20:
+            seen += await stream.read()
+        await stream.close()
+        names = [json.loads(line)["object"]["metadata"]["name"] for line in seen.splitlines()]
+        return names, world.clock.monotonic()
+
+    names, took = virtual.run(main())
+    assert names == [f"c{i}" for i in range(20)]
+    assert 1.0 < took < 3.5

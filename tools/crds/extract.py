@@ -1,0 +1,61 @@
+"""Extracts other people's CRDs from pinned Go modules: facts only, prose removed.
+
+    python tools/crds/extract.py
+
+Writes one JSON file a CRD beside the operator that needs it. The Go toolchain checks each module against its sum.
+Both projects are under the Apache License 2.0; what remains here are names, types, defaults and rules.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+GATEWAY_API = ("sigs.k8s.io/gateway-api", "v1.2.1", "h1:fZZ/+RyRb+Y5tGkwxFKuYuSRQHu9dZtbjenblleOLHM=")
+ENVOY_GATEWAY = ("github.com/envoyproxy/gateway", "v1.3.3", "h1:b8LX1eH4vFpvaSEsU7uOnXGvQkMZ3ysQ3M9JNlwD6Wc=")
+
+STANDARD = "config/crd/standard/gateway.networking.k8s.io_"
+GENERATED = "charts/gateway-helm/crds/generated/gateway.envoyproxy.io_"
+WANTED = [
+    (GATEWAY_API, STANDARD + "gatewayclasses.yaml"),
+    (GATEWAY_API, STANDARD + "gateways.yaml"),
+    (GATEWAY_API, STANDARD + "httproutes.yaml"),
+    (ENVOY_GATEWAY, GENERATED + "httproutefilters.yaml"),
+    (ENVOY_GATEWAY, GENERATED + "envoypatchpolicies.yaml"),
+]
+TARGET = ROOT / "operators" / "httpproxy" / "crds"
+
+
+def without_prose(node):
+    """The schema without its descriptions. A property that is *named* description is a schema, not prose."""
+    if isinstance(node, dict):
+        return {k: without_prose(v) for k, v in node.items() if not (k == "description" and isinstance(v, str))}
+    return [without_prose(item) for item in node] if isinstance(node, list) else node
+
+
+def download(module, version, checksum):
+    with tempfile.TemporaryDirectory() as empty:
+        command = ["go", "mod", "download", "-json", f"{module}@{version}"]
+        answer = json.loads(subprocess.run(command, cwd=empty, check=True, capture_output=True, text=True).stdout)
+    if answer["Sum"] != checksum:
+        sys.exit(f"{module} {version} has the sum {answer['Sum']}, not {checksum}: it is not what was reviewed")
+    return Path(answer["Dir"])
+
+
+def main():
+    folders = {source: download(*source) for source in {source for source, _ in WANTED}}
+    for source, path in WANTED:
+        crd = without_prose(yaml.safe_load((folders[source] / path).read_text()))
+        crd.pop("status", None)
+        crd["metadata"]["annotations"]["fairlead.dev/extracted-from"] = f"{source[0]}@{source[1]}"
+        target = TARGET / (crd["metadata"]["name"] + ".json")
+        target.write_text(json.dumps(crd, separators=(",", ":"), ensure_ascii=False) + "\n")
+        print(f"{target.relative_to(ROOT)}: {target.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
