@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 import fairlead as fl
+from fairlead.client.client import PatchType
+from fairlead.runtime.definitions import permissive
 
 Thing = fl.kind("test.example.com/v1", "Thing")
 Other = fl.kind("test.example.com/v1", "Other")
@@ -215,6 +217,151 @@ def test_ready_may_have_another_name_or_none(virtually):
         async with bed.running(operator(reconcile, ready=None)) as running:
             await running.quiet()
         assert "conditions" not in (await bed.thing("second")).status
+
+    virtually(test)
+
+
+def definition(kind, *, status, schema=None):
+    crd = permissive(kind)
+    (version,) = crd["spec"]["versions"]
+    if not status:
+        del version["subresources"]
+    if schema:
+        version["schema"]["openAPIV3Schema"]["properties"]["status"] = {"type": "object", "properties": schema}
+    return crd
+
+
+def test_a_status_that_cannot_hold_conditions_is_not_written_again_and_again(virtually):
+    async def test(bed):
+        narrow = fl.kind("test.example.com/v1", "Narrow")
+        await bed.client.create(definition(narrow, status=True, schema={"phase": {"type": "string"}}))
+        await asyncio.sleep(1)
+        op = fl.Operator("tester")
+
+        @op.reconcile(narrow, resync=60)
+        async def reconcile(obj, ctx):
+            ctx.status(phase="Done")
+
+        for number in range(3):
+            await bed.make(f"narrow-{number}", kind=narrow)
+        async with bed.running(op) as running:
+            await running.quiet()
+            assert (await bed.client.get(narrow, "narrow-0", "default")).status == {"phase": "Done"}
+            await bed.client.patch(
+                narrow, "narrow-0", "default", {"metadata": {"labels": {"a": "b"}}}, type=PatchType.MERGE
+            )
+            bed.wire.requests.clear()
+            await asyncio.sleep(600)
+            assert bed.wire.requests == []
+
+    virtually(test)
+
+
+def test_a_kind_without_status_is_reconciled_and_told_if_one_is_asked_for(virtually, caplog):
+    async def test(bed):
+        bare = fl.kind("test.example.com/v1", "Bare")
+        await bed.client.create(definition(bare, status=False))
+        await asyncio.sleep(1)
+        passes = []
+        op = fl.Operator("tester")
+
+        @op.reconcile(bare)
+        async def reconcile(obj, ctx):
+            passes.append(obj.name)
+            if obj.spec.get("report"):
+                ctx.status(phase="Done")
+
+        await bed.make("quiet", kind=bare)
+        await bed.make("loud", kind=bare, spec={"report": True})
+        async with bed.running(op, tries=2) as running:
+            await running.quiet()
+            assert sorted(passes) == ["loud", "quiet"]
+            (told,) = running.failures.values()
+            assert "no status subresource" in told
+
+    virtually(test)
+
+
+def test_several_controllers_have_field_managers_of_their_own(virtually):
+    async def test(bed):
+        op = fl.Operator("tester")
+
+        @op.reconcile(Thing, owns=[fl.ConfigMap])
+        async def things(obj, ctx):
+            await ctx.apply(fl.ConfigMap(f"thing-{obj.name}", data={"a": "b"}))
+
+        @op.reconcile(Other, owns=[fl.ConfigMap])
+        async def other_things(obj, ctx):
+            await ctx.apply(fl.ConfigMap(f"other-{obj.name}", data={"a": "b"}))
+
+        await bed.make("x")
+        await bed.make("y", kind=Other)
+        async with bed.running(op) as running:
+            await running.quiet()
+        managers = {
+            child.name: [entry["manager"] for entry in child.metadata["managedFields"]]
+            for child in (await bed.client.list(fl.ConfigMap, "default")).items
+        }
+        assert managers == {"thing-x": ["tester/things"], "other-y": ["tester/other-things"]}
+
+    virtually(test)
+
+
+def test_a_lost_answer_of_a_write_is_looked_up_and_harms_nothing(virtually):
+    class Losing:
+        """Delivers every write, and loses the answer of every second one."""
+
+        def __init__(self, inner):
+            self._inner = inner
+            self._writes = 0
+
+        async def request(self, method, path, **rest):
+            answer = await self._inner.request(method, path, **rest)
+            self._writes += method == "PATCH"
+            if method == "PATCH" and self._writes % 2:
+                raise ConnectionResetError("lost")
+            return answer
+
+        async def stream(self, path, **rest):
+            return await self._inner.stream(path, **rest)
+
+        async def close(self): ...
+
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            child = await ctx.apply(fl.ConfigMap(obj.name, data={"a": "b"}))
+            ctx.status(child=child.uid)
+
+        for number in range(10):
+            await bed.make(f"thing-{number}")
+        op = operator(reconcile, owns=[fl.ConfigMap])
+        op.cleanup(Thing)(reconcile)
+        async with op.running(Losing(bed.server.transport()), bed.world) as running:
+            await running.quiet()
+            assert running.failures == {}
+        things = (await bed.client.list(Thing, "default")).items
+        assert all(thing.is_true("Ready") for thing in things)
+        assert all(thing.finalizers == ["test.example.com/tester"] for thing in things)
+
+    virtually(test)
+
+
+def test_what_was_written_by_update_is_taken_over_once_and_then_goes_when_left_out(virtually):
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            if (child := ctx.get(fl.ConfigMap, obj.name)) is not None:
+                await ctx.migrate(child, fields=["data.old"], managers=["somebody-else"])
+            await ctx.apply(fl.ConfigMap(obj.name, data={"new": "1"}), adopt=True)
+
+        await bed.make("thing")
+        await bed.client.create(fl.ConfigMap("thing", "default", data={"old": "1", "theirs": "1"}))
+        async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
+            await running.quiet()
+            assert (await bed.client.get(fl.ConfigMap, "thing", "default"))["data"] == {"new": "1", "theirs": "1"}
+            bed.wire.requests.clear()
+            running.resync()
+            await running.quiet()
+            assert bed.wire.requests == []
 
     virtually(test)
 

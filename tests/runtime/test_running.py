@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 
+import aiohttp
 import pytest
 
 import fairlead as fl
@@ -230,6 +231,19 @@ async def test_user_code_that_blocks_the_loop_is_told_in_health_metrics_and_log(
     finally:
         loop_log.removeHandler(handler)
     assert "in reconcile" in caplog.text
+
+
+async def test_health_is_served_while_it_runs():
+    world = fl.World()
+    op = fl.Operator("tester")
+    op.reconcile(fl.ConfigMap)(lambda obj, ctx: None)
+    async with op.running(Server(world).transport(), world, health="0") as running:
+        await running.quiet()
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{running.health.port}") as session:
+            async with session.get("/readyz") as answer:
+                assert answer.status == 200
+            async with session.get("/metrics") as answer:
+                assert "controller_runtime_active_workers" in await answer.text()
 
 
 def test_dry_run_stores_nothing(virtually):

@@ -153,6 +153,17 @@ class Context(View):
         """Delete exactly this object, not one made anew under its name; `unchanged`: only if it is as it was read."""
         await writes.delete(self._writer, _kind_of(obj), obj, unchanged=unchanged, propagation=propagation)
 
+    async def migrate(self, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> None:
+        """Make fields that this controller once wrote by update its own by apply: then leaving one out removes it.
+
+        Only the `fields` named move, and only from the entries of those field `managers`. Looks live once for each
+        object and process.
+        """
+        done = (self._writer.manager, obj.uid, *fields)
+        if done not in self._parts.migrated:
+            await writes.migrate(self._writer, _kind_of(obj), obj, fields=fields, managers=managers)
+            self._parts.migrated.add(done)
+
     def status(self, **fields: Any) -> None:
         """Fields of the primary's status, each replaced whole, None to take it away. Written once, after the pass."""
         self.report.set(**fields)

@@ -40,5 +40,6 @@ class Parts:
     resources: dict[str, Any]
     threads: Executor
     tries: int | None = None  # give a key up after so many failures in a row; None is never
+    migrated: set[tuple[str, ...]] = field(default_factory=set)
     failures: dict[Key, str] = field(default_factory=dict)
     """What failed at its last look, and how."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Coroutine, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.api.kinds import kind
 from fairlead.api.objects import Object
@@ -29,6 +29,9 @@ from fairlead.runtime.pace import Pace
 from fairlead.runtime.parts import Key, Parts
 from fairlead.runtime.transports import DryRun, Fenced
 from fairlead.writes import Writer
+
+if TYPE_CHECKING:
+    from fairlead.runtime.health import Health
 
 # A pod is given 30 s to end by default; a bit less lets the lease and the Events go out too.
 GRACE = 25.0
@@ -61,11 +64,12 @@ class Running:
         self.metrics = metrics = Metrics()
         self._world = world
         self._grace = grace
-        self._health = health
+        self._health_address = health
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._background: set[asyncio.Task[Any]] = set()
         self._passes: set[asyncio.Task[None]] = set()
         self._ready_to_work = False
+        self.health: Health | None = None
         identity = f"{os.uname().nodename}_{world.uid()}"
         declared = operator.controllers.values()
 
@@ -138,12 +142,12 @@ class Running:
         for indexed, name, values in self.operator.indexes:
             await self._local.watch(indexed)
             self._local.index(indexed, name, values)
-        if self._health is not None:
-            from fairlead.runtime.health import Health, address
+        if self._health_address is not None:
+            from fairlead.runtime.health import Health, address  # aiohttp's server, only when it is asked for
 
-            host, port = address(self._health)
-            page = Health(host, port, healthy=self.problems, ready=self.unready, metrics=self.metrics)
-            await self._stack.enter_async_context(page)
+            host, port = address(self._health_address)
+            self.health = Health(host, port, healthy=self.problems, ready=self.unready, metrics=self.metrics)
+            await self._stack.enter_async_context(self.health)
         if self._lag is not None:
             self._spawn(self._lag.run(), "lag")
         self._spawn(self._recorder.run(), "events")
