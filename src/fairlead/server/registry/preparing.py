@@ -1,6 +1,7 @@
 """What the server sets itself when a built-in object is created or updated, beyond its defaults.
 
-Each function replaces top-level values of the dict it is given; what is inside is shared and never changed.
+Each function replaces top-level values of the dict it is given, or of its metadata; what is deeper is shared and never
+changed.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,12 @@ _NOT_READY: Final = tuple(
     for what in ("not-ready", "unreachable")
 )
 PROTECTION: Final = "kubernetes.io/pvc-protection"
+_CLUSTER: Final = frozenset(  # of a Service: what it loses when it becomes a mere name
+    {
+        "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "externalTrafficPolicy",
+        "healthCheckNodePort", "allocateLoadBalancerNodePorts", "loadBalancerClass",
+    }
+)  # fmt: skip
 _COMPUTE: Final = ("cpu", "memory")
 
 
@@ -48,7 +55,7 @@ def claim(obj: Object) -> None:
     pending(obj)
     finalizers = obj["metadata"].get("finalizers") or []
     if PROTECTION not in finalizers:
-        obj["metadata"] = {**obj["metadata"], "finalizers": [*finalizers, PROTECTION]}
+        obj["metadata"]["finalizers"] = [*finalizers, PROTECTION]
 
 
 def pod(obj: Object) -> None:
@@ -120,6 +127,8 @@ def _address(obj: Object) -> str:
 def kept_addresses(obj: Object, old: Object) -> None:
     """An update that leaves out what was allocated keeps it."""
     spec, before = dict(obj["spec"]), old["spec"]
+    if spec.get("type") == "ExternalName" != before.get("type"):
+        spec = {key: value for key, value in spec.items() if key not in _CLUSTER or value != before.get(key)}
     if spec.get("type") != "ExternalName" and before.get("type") != "ExternalName":
         if not spec.get("clusterIP") and not spec.get("clusterIPs"):
             spec["clusterIP"], spec["clusterIPs"] = before.get("clusterIP"), before.get("clusterIPs")
@@ -165,13 +174,13 @@ def job(obj: Object) -> None:
         if not metadata.get("labels") or metadata["labels"] == (obj["spec"].get("template") or {}).get(
             "metadata", {}
         ).get("labels"):
-            obj["metadata"] = {**metadata, "labels": inner["labels"]}
+            metadata["labels"] = inner["labels"]
     obj["spec"] = spec
 
 
 def daemon_set(obj: Object) -> None:
     annotations = {**(obj["metadata"].get("annotations") or {}), TEMPLATE_GENERATION: "1"}
-    obj["metadata"] = {**obj["metadata"], "annotations": annotations}
+    obj["metadata"]["annotations"] = annotations
 
 
 def daemon_set_update(obj: Object, old: Object) -> None:
@@ -180,7 +189,7 @@ def daemon_set_update(obj: Object, old: Object) -> None:
     if obj["spec"].get("template") != old["spec"].get("template"):
         before = str(int(before) + 1)
     annotations = {**(obj["metadata"].get("annotations") or {}), TEMPLATE_GENERATION: before}
-    obj["metadata"] = {**obj["metadata"], "annotations": annotations}
+    obj["metadata"]["annotations"] = annotations
 
 
 def definition(obj: Object) -> None:

@@ -27,6 +27,8 @@ _LABEL_1035: Final = (
 
 def definition(new: Object, old: Object | None) -> list[Cause]:
     spec = new.get("spec") or {}
+    if old is not None and spec == old.get("spec") and new.get("status") != old.get("status"):
+        return []  # the status is the server's own
     versions: list[Object] = spec.get("versions") or []
     found: list[Cause] = []
     name, called = new["metadata"].get("name") or "", spec.get("names") or {}

@@ -9,6 +9,7 @@ from fairlead.server.registry.checks.vocabulary import PROTOCOLS, Object, one_of
 
 _FAMILIES: Final = ("IPv4", "IPv6", "FQDN")
 _PATHS: Final = ("Exact", "Prefix", "ImplementationSpecific")
+_RANGE: Final = ipaddress.ip_network("10.0.0.0/8")
 _IP: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
@@ -20,6 +21,8 @@ def service(new: Object, old: Object | None) -> list[Cause]:
     addresses = spec.get("clusterIPs") or []
     if kind == "ExternalName":
         return found if spec.get("externalName") else [causes.required("spec.externalName")]
+    if old is None and (outside := _outside(address)):
+        return [causes.invalid("spec.clusterIPs", addresses, f"failed to allocate IP {address}: {outside}")]
     if address == "None" and kind != "ClusterIP":
         told = f"may not be set to 'None' for {kind} services"
         found.append(causes.invalid("spec.clusterIPs[0]", "None", told))
@@ -37,6 +40,15 @@ def service(new: Object, old: Object | None) -> list[Cause]:
             told = "not configured on this cluster"
             found += [causes.invalid(f"spec.ipFamilies[{index}]", family, told) for index, family in extra]
     return found
+
+
+def _outside(address: str | None) -> str:
+    """Why an address cannot be a Service's; the range is the one that addresses are made from."""
+    try:
+        inside = address in (None, "None") or ipaddress.ip_address(str(address)) in _RANGE
+    except ValueError:
+        return ""  # told as a wrong value
+    return "" if inside else "the provided network does not match the current range"
 
 
 def _ports(spec: Object) -> list[Cause]:

@@ -41,7 +41,8 @@ def claim(new: Object, old: Object | None) -> list[Cause]:
         return found
     was = old["spec"]
     bound = at(old, "status.phase") == "Bound"
-    free = ("resources", "volumeAttributesClassName") if bound else ("volumeName",) if not was.get("volumeName") else ()
+    free = {"resources", "volumeAttributesClassName"} if bound else set()
+    free |= {key for key in ("volumeName", "storageClassName") if not bound and not was.get(key)}
     kept, before = ({k: v for k, v in one.items() if k not in free} for one in (spec, was))
     return [] if kept == before else [causes.forbidden("spec", _CLAIM)]
 
