@@ -304,3 +304,21 @@ async def test_a_view_of_metadata_alone_keeps_nothing_else_of_our_writes():
     view.wrote(obj("b", 12, "u2", data={"password": "x"}))
     shown = view.informer.look("b", "n").object()
     assert (shown.kind, shown.name, "data" in shown) == ("ConfigMap", "b", False)
+
+
+async def test_many_writes_while_nothing_streams_are_not_remembered_one_by_one(view):
+    for version in range(20, 5_000):
+        view.wrote(obj(version=version))
+    assert len(view.informer.overlay._versions) < 100
+    assert view.version() == 4_999
+    view.informer.bookmark("4998")
+    assert view.version() == 4_999
+    view.informer.bookmark("4999")
+    assert view.settled
+
+
+async def test_an_index_function_that_fails_on_an_object_stops_nothing(view, caplog):
+    view.informer.index("length", lambda each: [str(len(each["data"]["x"]))])
+    view.streamed("ADDED", obj("b", 12, "u2", data={"x": "abc"}))
+    assert [each.uid for each in view.informer.indexed("length", "3")] == ["u2"]
+    assert "failed on n/a" in caplog.text

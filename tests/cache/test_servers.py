@@ -33,7 +33,12 @@ class Fails:
     async def stream(self, *args, **kwargs):
         if not self.calm and self.chance.random() < 0.2:
             raise NotSent("refused")
-        return Fragile(self, await self.inner.stream(*args, **kwargs))
+        self.streams = [Fragile(self, await self.inner.stream(*args, **kwargs))]
+        return self.streams[0]
+
+    def break_streams(self):
+        for stream in self.streams:
+            stream.broken.set()
 
     async def close(self):
         await self.inner.close()
@@ -43,9 +48,19 @@ class Fragile:
     def __init__(self, network, inner):
         self.network, self.inner = network, inner
         self.status, self.headers = inner.status, inner.headers
+        self.broken = asyncio.Event()
 
     async def read(self):
-        chunk = await self.inner.read()
+        reading, broken = (asyncio.ensure_future(each) for each in (self.inner.read(), self.broken.wait()))
+        try:
+            await asyncio.wait([reading, broken], return_when=asyncio.FIRST_COMPLETED)
+            if broken.done():
+                raise ConnectionResetError("cut")
+            chunk = reading.result()
+        finally:
+            for each in (reading, broken):
+                each.cancel()
+            await asyncio.gather(reading, broken, return_exceptions=True)
         chance = self.network.chance
         if self.network.calm or chance.random() < 0.9:
             return chunk
@@ -155,6 +170,35 @@ def test_random_writers_and_a_failing_network_leave_the_cache_as_the_server_is(s
             assert len(told) > 30
             assert cache.caught_up
             assert health.failures == 0
+
+    virtual.run(main())
+
+
+def test_a_server_that_comes_back_without_its_state_is_believed():
+    """Versions start over, uids are others, and nothing that was known before is true."""
+
+    async def main():
+        world = virtual.world()
+        network = Fails(Server(world).transport(), 0)
+        network.calm = True
+        client = Client(network, world)
+        cache = Cache(client, world)
+        view = cache.watch(ConfigMap)
+        told = []
+        view.subscribe(lambda change: told.append((change.name, change.new is None)))
+        async with cache:
+            await cache.synced()
+            for number in range(30):
+                with cache.writing(ConfigMap, "default") as own:
+                    own.wrote(await client.create(ConfigMap(f"a{number}", "default")))
+            await asyncio.sleep(1)
+            told.clear()
+            network.inner = Server(world).transport()
+            await client.create(ConfigMap("a1", "default", data={"another": "one"}))
+            network.break_streams()
+            await asyncio.sleep(60)
+            assert [(obj.name, obj["data"]) for obj in view.list("default")] == [("a1", {"another": "one"})]
+            assert sorted(told) == sorted([(f"a{number}", True) for number in range(30)] + [("a1", False)])
 
     virtual.run(main())
 

@@ -1,11 +1,14 @@
 """Objects by what is in them."""
 
+import logging
 from collections.abc import Callable, Iterable
 
 import msgspec
 
 from fairlead.api.objects import Object
 from fairlead.cache.entries import Entries, Entry
+
+log = logging.getLogger("fairlead.cache")
 
 Key = tuple[str, str]
 """Namespace ("" for none) and name."""
@@ -82,5 +85,14 @@ def owners(entry: Entry) -> tuple[str, ...]:
 
 
 def by_function(entries: Entries, function: Callable[[Object], Iterable[str]]) -> Values:
-    """The values that `function` finds in the decoded object."""
-    return lambda entry: tuple(function(entries.object(entry)))
+    """The values that `function` finds in the decoded object. One that it fails on is in no index, and in the log."""
+
+    def values(entry: Entry) -> tuple[str, ...]:
+        obj = entries.object(entry)
+        try:
+            return tuple(function(obj))
+        except Exception:
+            log.exception("the index function %r failed on %s/%s", function, obj.namespace, obj.name)
+            return ()
+
+    return values

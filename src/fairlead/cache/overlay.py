@@ -74,6 +74,8 @@ class Overlay:
         if known is None or known[0] < entry.version:
             self._entries[key] = (entry.version, entry if selected else None)
             heapq.heappush(self._versions, (entry.version, key))
+            if len(self._versions) > 2 * len(self._entries) + 64:  # many writes of few objects while nothing streams
+                self._versions = sorted((version, key) for key, (version, _) in self._entries.items())
 
     def gone(self, flight: Flight, uid: str, version: int) -> None:
         """The answer to a write: that uid is gone. `version` is the newest that is known of it."""
