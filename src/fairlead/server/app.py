@@ -1,6 +1,7 @@
 """The server: what is kept and served, and the one entry that both doors lead to."""
 
 import hmac
+import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,17 @@ from fairlead.server import discovery, encoding, lists, representations, routing
 from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.definitions import Definitions
 from fairlead.server.exchange import Answer, Request, Response
-from fairlead.server.failures import Failure, method_not_allowed, not_found, unauthorized, unknown_path, unsupported
+from fairlead.server.failures import (
+    Failure,
+    bad_request,
+    internal,
+    method_not_allowed,
+    not_found,
+    unauthorized,
+    unknown_path,
+    unsupported,
+)
+from fairlead.server.metrics import Metrics
 from fairlead.server.options import truth
 from fairlead.server.registry import builtin
 from fairlead.server.registry.lookup import Registry
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
     from fairlead.server.doors.http import Listening
     from fairlead.server.doors.inprocess import InProcess
 
+log = logging.getLogger(__name__)
 Handler = Callable[["Server", Request, Route], Answer]
 VERBS: dict[str, Handler] = {
     "get": get,
@@ -71,6 +83,7 @@ class Server:
         self.store = Store()
         self.registry = Registry(builtin.resources())
         self.rules = Rules()
+        self.metrics = Metrics()
         self.tracking = Tracking(self.registry)
         self.definitions = Definitions(self)
         self._tokens = tuple(token.encode() for token in tokens)
@@ -103,16 +116,25 @@ class Server:
         return await listen(self, host, port, tls=tls)
 
     def respond(self, request: Request, *, trusted: bool = False) -> Answer:
-        """Answer one request. Never raises for what a client sent."""
+        """Answer one request. Never raises, whatever a client sent."""
         request.time = self.world.clock.now()
+        route: Route | None = None
         try:
             if not trusted:
                 self._authenticate(request)
-            return self._dispatch(request)
+            route = self._routed(request)
+            answer = self._nonresource(request) if route is None else self._served(request, route)
         except NoSuchPath:
-            return PAGE_NOT_FOUND
+            answer = PAGE_NOT_FOUND
         except Failure as failure:
-            return representations.failed(request, failure)
+            answer = representations.failed(request, failure)
+        except RecursionError:
+            answer = representations.failed(request, bad_request("exceeded max depth"))
+        except Exception as error:
+            log.exception("%s %s could not be answered: this is a fault of the server", request.method, request.path)
+            answer = representations.failed(request, internal(error))
+        self.metrics.count(request, route, answer.status)
+        return answer
 
     def changed(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
         """Called after each committed write, in its order: what the server itself must do about it."""
@@ -128,15 +150,16 @@ class Server:
         if scheme.lower() != "bearer" or not any(hmac.compare_digest(given.strip().encode(), t) for t in self._tokens):
             raise unauthorized()
 
-    def _dispatch(self, request: Request) -> Answer:
+    def _routed(self, request: Request) -> Route | None:
         target = routing.parse(request.path)
         if target is None or not self.registry.serves(target.group, target.version):
-            return self._nonresource(request)
-        route = self._route(request, target)
+            return None
+        return self._route(request, target)
+
+    def _served(self, request: Request, route: Route) -> Answer:
         if route.resource.deprecation:
             request.warn(route.resource.deprecation)
-        verbs = SUBRESOURCE_VERBS.get(route.subresource, VERBS)
-        return verbs[route.verb](self, request, route)
+        return SUBRESOURCE_VERBS.get(route.subresource, VERBS)[route.verb](self, request, route)
 
     def _route(self, request: Request, target: Target) -> Route:
         resource = self.registry.find(target.group, target.version, target.plural)
@@ -172,6 +195,8 @@ class Server:
         path = request.path.rstrip("/")
         if path in HEALTH:
             return Response(200, b"ok", "text/plain; charset=utf-8")
+        if path == "/metrics":
+            return Response(200, self.metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
         if path == "/version":
             found: Object | None = discovery.VERSION
         else:

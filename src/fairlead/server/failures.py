@@ -147,6 +147,12 @@ def bare(message: str) -> Failure:
     return failure(500, "", message)
 
 
+def internal(error: Exception) -> Failure:
+    """A fault of this server, told as one."""
+    text = f"{type(error).__name__}: {error}"
+    return failure(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
+
+
 def expired(message: str) -> Failure:
     return failure(410, "Expired", message)
 

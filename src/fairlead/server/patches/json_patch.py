@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from fairlead.api import gojson
+from fairlead.server import encoding
 
 Operation = dict[str, msgspec.Raw]
 _decoder = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
@@ -89,7 +90,7 @@ def _text(operation: Operation, key: str) -> str | None:
 
 def _value(operation: Operation) -> Any:
     raw = operation.get("value")
-    return None if raw is None else msgspec.json.decode(raw)
+    return None if raw is None else encoding.decode(bytes(raw))[0]
 
 
 def _parent(root: list[Any], path: str, kind: str, ours: set[int], called: str = "path") -> tuple[Any, str]:

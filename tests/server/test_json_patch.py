@@ -1,0 +1,82 @@
+"""JSON patch: the liberties of the real server's library, and nothing shared is changed."""
+
+import contextlib
+import copy
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.server.patches import json_patch
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-99, 99), st.text("ab&<é", max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("abc"), inner, max_size=3)),
+    max_leaves=8,
+)
+paths = st.lists(st.sampled_from(["a", "b", "c", "0", "1", "-", "-1"]), min_size=1, max_size=3).map(
+    lambda parts: "/" + "/".join(parts)
+)
+operations = st.lists(
+    st.fixed_dictionaries(
+        {
+            "op": st.sampled_from(["add", "remove", "replace", "move", "copy", "test"]),
+            "path": paths,
+            "from": paths,
+            "value": values,
+        }
+    ),
+    max_size=5,
+)
+
+
+def patched(document, *ops):
+    return json_patch.apply(document, json_patch.decode(json.dumps(ops).encode()))
+
+
+@given(document=st.dictionaries(st.sampled_from("abc"), values), ops=operations)
+def test_the_document_is_never_changed_in_place(document, ops):
+    before = copy.deepcopy(document)
+    with contextlib.suppress(json_patch.CannotApply):
+        patched(document, *ops)
+    assert document == before
+
+
+@pytest.mark.parametrize(
+    ("document", "op", "result"),
+    [
+        ({}, {"op": "replace", "path": "/a", "value": 1}, {"a": 1}),
+        ({}, {"op": "copy", "from": "/x", "path": "/a"}, {"a": None}),
+        ({"a": [1, 2]}, {"op": "remove", "path": "/a/-1"}, {"a": [1]}),
+        ({"a": [1]}, {"op": "add", "path": "/a/-", "value": 2}, {"a": [1, 2]}),
+        ({"a~/": 1}, {"op": "remove", "path": "/a~0~1"}, {}),
+        ({}, {"op": "test", "path": "/a", "value": None}, {}),
+        ({"a": {"x": 1}}, {"op": "move", "from": "/a", "path": "/b"}, {"b": {"x": 1}}),
+    ],
+)
+def test_liberties(document, op, result):
+    assert patched(document, op) == result
+
+
+@pytest.mark.parametrize(
+    ("document", "body", "holds"),
+    [
+        ({"u": "a&b"}, rb'[{"op":"test","path":"/u","value":"a\u0026b"}]', True),
+        ({"u": "a&b"}, rb'[{"op":"test","path":"/u","value":"a&b"}]', False),
+        ({"u": "é"}, '[{"op":"test","path":"/u","value":"é"}]'.encode(), True),
+        ({"u": "é"}, rb'[{"op":"test","path":"/u","value":"\u00e9"}]', False),
+        ({"n": 1}, b'[{"op":"test","path":"/n","value":1.0}]', False),
+        ({"m": {"b": [1], "a": 2}}, b'[{"op":"test","path":"/m","value":{"a": 2, "b": [1]}}]', True),
+        ({"a": [1]}, b'[{"op":"test","path":"/a/1","value":null}]', False),
+    ],
+)
+def test_values_are_compared_as_go_encodes_them(document, body, holds):
+    def test():
+        return json_patch.apply(document, json_patch.decode(body))
+
+    if holds:
+        assert test() == document
+    else:
+        with pytest.raises(json_patch.CannotApply):
+            test()

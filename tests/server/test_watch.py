@@ -1,0 +1,97 @@
+"""Watches: ordered, resumable, bounded, encoded once."""
+
+import json
+
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def put(transport, name, **data):
+    body = json.dumps({"metadata": {"name": name}, "data": data}).encode()
+    reply = await transport.request("POST", MAPS, body=body)
+    if reply.status == 409:
+        reply = await transport.request("PUT", f"{MAPS}/{name}", body=body)
+    return json.loads(reply.body)
+
+
+async def read_all(stream):
+    raw = b""
+    while chunk := await stream.read():
+        raw += chunk
+    return [json.loads(line) for line in raw.split(b"\n") if line]
+
+
+def test_a_watch_resumes_from_any_version_in_history_without_gap_or_repeat():
+    async def main():
+        transport = Server(virtual.world()).transport()
+        made = [await put(transport, "a", v=str(i)) for i in range(20)]
+        versions = [m["metadata"]["resourceVersion"] for m in made]
+        for at in range(20):
+            query = {"watch": "1", "resourceVersion": versions[at], "timeoutSeconds": "1"}
+            events = await read_all(await transport.stream(MAPS, query=query))
+            assert [e["object"]["metadata"]["resourceVersion"] for e in events] == versions[at + 1 :]
+
+    virtual.run(main())
+
+
+def test_a_version_older_than_history_is_an_error_frame_with_410():
+    async def main():
+        server = Server(virtual.world())
+        transport = server.transport()
+        old = await put(transport, "a", v="1")
+        await put(transport, "a", v="2")
+        server.store.compact()
+        query = {"watch": "1", "resourceVersion": old["metadata"]["resourceVersion"]}
+        stream = await transport.stream(MAPS, query=query)
+        assert stream.status == 200
+        (event,) = await read_all(stream)
+        assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+
+    virtual.run(main())
+
+
+def test_a_slow_reader_is_cut_when_it_falls_behind_history():
+    async def main():
+        server = Server(virtual.world())
+        transport = server.transport()
+        stream = await transport.stream(MAPS, query={"watch": "1", "resourceVersion": str(server.store.version)})
+        await put(transport, "a", v="0")
+        assert json.loads(await stream.read())["type"] == "ADDED"
+        for i in range(25_000):
+            server.store.put(
+                server.store.table("", "configmaps"), {"metadata": {"name": "b", "namespace": "x"}, "i": i}
+            )
+        (event,) = await read_all(stream)
+        assert event["object"]["code"] == 410
+
+    virtual.run(main())
+
+
+def test_bookmarks_come_each_minute_and_before_the_end():
+    async def main():
+        server = Server(virtual.world())
+        query = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": "150"}
+        query["resourceVersion"] = str(server.store.version)
+        events = await read_all(await server.transport().stream(MAPS, query=query))
+        assert [e["type"] for e in events] == ["BOOKMARK"] * 3
+
+    virtual.run(main())
+
+
+def test_an_event_is_encoded_once_for_all_watchers():
+    async def main():
+        server = Server(virtual.world())
+        transport = server.transport()
+        query = {"watch": "1", "resourceVersion": str(server.store.version)}
+        streams = [await transport.stream(MAPS, query=query) for _ in range(5)]
+        await put(transport, "a", v="1")
+        chunks = [await stream.read() for stream in streams]
+        assert len(set(chunks)) == 1
+        (event,) = server.store.table("", "configmaps").events[-1:]
+        assert len(event.frames) == 1
+        for stream in streams:
+            await stream.close()
+
+    virtual.run(main())
