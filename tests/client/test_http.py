@@ -347,10 +347,11 @@ async def test_environment_proxies_are_not_used(wire, transport, monkeypatch):
     assert (await transport(wire.url).request("GET", "/")).status == 200
 
 
-@pytest.mark.parametrize("server", ["127.0.0.1:6443", "ftp://a", "https://", ""])
+@pytest.mark.parametrize("server", ["127.0.0.1:6443", "ftp://a", "https://", "", "https://u:secret@a"])
 def test_an_address_that_is_none_is_refused_at_once(server):
-    with pytest.raises(ValueError, match="address"):
+    with pytest.raises(ValueError, match="address") as raised:
         HttpTransport(Cluster(server))
+    assert "secret" not in str(raised.value)
 
 
 async def test_credentials_go_over_plain_http_to_this_machine_only(wire, transport):
@@ -366,6 +367,7 @@ def test_no_secret_is_in_any_repr():
     identity = Identity("Bearer secret", b"certificate", b"key")
     assert "secret" not in repr(identity)
     assert "key'" not in repr(Static(identity))
+    assert "secret" not in repr(Cluster("https://a", proxy_url="http://u:secret@p"))
 
 
 async def test_a_closed_transport_sends_nothing(wire, transport):

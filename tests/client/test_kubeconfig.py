@@ -184,6 +184,7 @@ WRONG = {
     "no such user": (config(context={"user": "x"}), "its user 'x' is not there"),
     "no server": (config({"server": ""}), "server is ''"),
     "no scheme": (config({"server": "c:6443"}), "give its address as https://host:port"),
+    "server with a password": (config({"server": "https://a:secret@c"}), "put them into the user"),
     "server a number": (config({"server": 1}), "server is not text"),
     "CA not base64": (config({"certificate-authority-data": "%%"}), "certificate-authority-data is not base64"),
     "CA not there": (config({"certificate-authority": "nope"}), "nope, which cannot be read .No such file"),

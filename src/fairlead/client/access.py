@@ -1,6 +1,6 @@
 """Access to a server: where it is, who we are to it, which namespace is meant when none is named."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairlead.api.errors import UserError
 from fairlead.client.credentials import Credentials
@@ -18,7 +18,7 @@ class Cluster:
     ca_data: bytes | None = None  # PEM; without it, what the system trusts
     insecure: bool = False
     tls_server_name: str | None = None
-    proxy_url: str | None = None
+    proxy_url: str | None = field(default=None, repr=False)  # may hold a password
 
 
 @dataclass(frozen=True, slots=True)

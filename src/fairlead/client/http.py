@@ -68,6 +68,8 @@ class HttpTransport:
         url = urlsplit(cluster.server)
         if url.scheme not in {"http", "https"} or not url.hostname:
             raise ValueError(f"a server's address is http(s)://host[:port][/path], not {cluster.server!r}")
+        if "@" in url.netloc:
+            raise ValueError("a server's address holds no credentials: they would be quoted with it")
         self._cluster = cluster
         self._base = cluster.server.rstrip("/")
         self._tls = url.scheme == "https"

@@ -177,6 +177,8 @@ class _Config:
     def _cluster(self, entry: _Entry) -> Cluster:
         server = entry.text("server")
         url = urlsplit(server)
+        if "@" in url.netloc:
+            raise entry.wrong("server holds credentials", "put them into the user")
         if url.scheme not in {"http", "https"} or not url.hostname:
             raise entry.wrong(f"server is {server!r}", "give its address as https://host:port")
         ca = entry.data("certificate-authority")
