@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead.api import gojson
-from fairlead.server import bodies
+from fairlead.server import bodies, versions
 from fairlead.server.causes import Cause
 from fairlead.server.exchange import Request
 from fairlead.server.failures import bad_request, invalid_named
@@ -71,7 +71,9 @@ def filled(resource: Resource, obj: Object) -> Object:
     if resource.custom:
         made: Object = defaulting.default(resource.schema, obj)
         return made
-    return resource.default(obj) if resource.default else obj
+    made = resource.default(obj) if resource.default else obj
+    # A real server looks at every version by way of an internal one, which may say more.
+    return versions.convert(resource, versions.stored_form(resource, made)) if resource.storage else made
 
 
 def _problems(unknown: list[str], duplicates: list[str]) -> list[str]:

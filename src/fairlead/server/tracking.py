@@ -39,7 +39,7 @@ class KindSchemas:
         if obj.get("apiVersion") == api_version:
             return obj
         found = self._registry.find(resource.group, api_version.rpartition("/")[2], resource.plural)
-        return versions.convert(found, obj) if found and found.custom else {**obj, "apiVersion": api_version}
+        return versions.convert(found, obj) if found else {**obj, "apiVersion": api_version}
 
     def empty(self, api_version: str) -> Object:
         named = {"apiVersion": api_version, "kind": self._resource.kind}

@@ -1,17 +1,18 @@
 """Versions of one kind: objects are kept at the storage version and shown at the one that was asked for.
 
-Custom resources are converted by naming the other version and dropping what its schema does not know. What is read is
+Custom resources are converted by naming the other version and dropping what its schema does not know, the one built-in
+kind that has two by its own rules. What is read is
 brought in line with today's schema: new defaults show, removed fields vanish, the resourceVersion stays.
 """
 
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.schema import defaulting, pruning
+from fairlead.server.schema import codec, defaulting, pruning
 from fairlead.server.store import Stored
 
 
 def view(resource: Resource, stored: Stored) -> Stored:
     """A stored object as this version shows it; the very one where nothing differs."""
-    if not resource.custom or stored.seen is resource:
+    if stored.seen is resource or not (resource.custom or resource.storage):
         return stored
     cached = stored.derived.get(("view", resource.version))
     if cached is not None and cached[0] is resource:
@@ -25,6 +26,8 @@ def view(resource: Resource, stored: Stored) -> Stored:
 
 def read(resource: Resource, obj: Object) -> Object:
     """An object as it was stored, decoded and defaulted at the storage version, then converted."""
+    if not resource.custom:
+        return convert(resource, obj)
     storage = resource.storage or resource
     obj = named(storage, obj)
     obj, _ = pruning.prune(storage.schema, obj)
@@ -36,13 +39,15 @@ def convert(resource: Resource, obj: Object) -> Object:
     """An object of another version at this one; itself where it is of this one already."""
     if obj.get("apiVersion") == resource.api_version:
         return obj
+    if resource.convert is not None:
+        return codec.decode(resource.schema, resource.convert(obj)).object
     converted, _ = pruning.prune(resource.schema, named(resource, obj))
     return converted
 
 
 def stored_form(resource: Resource, obj: Object) -> Object:
     """An object as it is kept."""
-    return convert(resource.storage, obj) if resource.custom and resource.storage is not None else obj
+    return convert(resource.storage, obj) if resource.storage is not None else obj
 
 
 def named(resource: Resource, obj: Object) -> Object:

@@ -1,12 +1,12 @@
 """The built-in kinds as Resources: names and verbs from the table of facts, flags and hooks from one entry a kind."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
 from fairlead.server.causes import Cause
-from fairlead.server.registry import defaults, preparing
+from fairlead.server.registry import autoscaling, defaults, preparing
 from fairlead.server.registry.checks import config, definitions, networking, others, pods, rbac, workloads
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
@@ -128,6 +128,11 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
 }
 
+_CONVERSIONS = {
+    ("autoscaling", "v1", "HorizontalPodAutoscaler"): autoscaling.to_v1,
+    ("autoscaling", "v2", "HorizontalPodAutoscaler"): autoscaling.to_v2,
+}
+
 
 @cache
 def resources() -> tuple[Resource, ...]:
@@ -141,7 +146,15 @@ def resources() -> tuple[Resource, ...]:
             below = {fact["name"] for fact in listed}
             kinds = [fact for fact in listed if "/" not in fact["name"] and {"list", "create"} <= set(fact["verbs"])]
             made += [_resource(group, version, fact, below) for fact in kinds]
-    return tuple(made)
+    return tuple(_versioned(made))
+
+
+def _versioned(made: list[Resource]) -> Iterator[Resource]:
+    """Each kind's other versions bound to the first one, where its objects are kept."""
+    first: dict[tuple[str, str], Resource] = {}
+    for resource in made:
+        kept = first.setdefault((resource.group, resource.kind), resource)
+        yield resource if kept is resource else replace(resource, storage=kept)
 
 
 def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -> Resource:
@@ -170,6 +183,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         delete_answers_object=entry.delete_answers_object,
         verbs=tuple(fact["verbs"]),
         storage_version_hash=fact.get("storageVersionHash", ""),
+        convert=_CONVERSIONS.get((group, version, kind)),
         default=partial(defaults.default, schema),
         prepare_create=_created(entry, schema, status),
         prepare_update=entry.prepare_update,

@@ -43,6 +43,7 @@ class Resource:
     columns: Any = None  # a custom resource's additionalPrinterColumns
     selectable: tuple[str, ...] = ()  # fields beyond metadata.name and metadata.namespace that can be selected by
     storage: "Resource | None" = field(default=None, repr=False)  # where objects are kept, if not at this version
+    convert: Callable[[Object], Object] | None = None  # of a built-in kind: the other version's object at this one
     definition: Any = field(default=None, repr=False)  # the CRD of a custom resource
     default: Callable[[Object], Object] | None = None  # fills in defaults: the object, or a changed copy
     prepare_create: Callable[[Object], None] | None = None

@@ -1,0 +1,54 @@
+"""HorizontalPodAutoscalers at both of their versions."""
+
+import pytest
+
+from fairlead.server.registry.autoscaling import to_v1, to_v2
+
+REF = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
+VALUE, AVERAGE = {"type": "Value", "value": "5"}, {"type": "AverageValue", "averageValue": "5"}
+METRICS = [
+    {"type": "Pods", "pods": {"metric": {"name": "p", "selector": {}}, "target": AVERAGE}},
+    {"type": "Object", "object": {"describedObject": REF, "metric": {"name": "o"}, "target": VALUE}},
+    {"type": "Object", "object": {"describedObject": REF, "metric": {"name": "o"}, "target": AVERAGE}},
+    {"type": "External", "external": {"metric": {"name": "e"}, "target": VALUE}},
+    {"type": "External", "external": {"metric": {"name": "e"}, "target": AVERAGE}},
+    {"type": "Resource", "resource": {"name": "memory", "target": AVERAGE}},
+]
+
+
+def autoscaler(version, spec, status=None, **metadata):
+    kind = {"apiVersion": f"autoscaling/{version}", "kind": "HorizontalPodAutoscaler"}
+    return {**kind, "metadata": {"name": "a", **metadata}, "spec": spec, "status": status or {}}
+
+
+def test_cpu_utilization_is_a_field_of_v1():
+    assert to_v1(autoscaler("v2", {"metrics": [CPU]})) == autoscaler("v1", {"targetCPUUtilizationPercentage": 50})
+    assert to_v2(autoscaler("v1", {"targetCPUUtilizationPercentage": 50})) == autoscaler("v2", {"metrics": [CPU]})
+
+
+def test_without_a_metric_v1_implies_eighty_percent():
+    made = to_v2(autoscaler("v1", {}))["spec"]["metrics"]
+    assert [metric["resource"]["target"]["averageUtilization"] for metric in made] == [80]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_other_metrics_survive_in_an_annotation(metric):
+    there = to_v1(autoscaler("v2", {"metrics": [metric]}, annotations={"mine": "x"}))
+    assert set(there["metadata"]["annotations"]) == {"mine", "autoscaling.alpha.kubernetes.io/metrics"}
+    assert to_v2(there) == autoscaler("v2", {"metrics": [metric]}, annotations={"mine": "x"})
+
+
+def test_behavior_and_conditions_survive_too():
+    behavior = {
+        "scaleUp": {"stabilizationWindowSeconds": 3, "policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}]}
+    }
+    status = {"conditions": [{"type": "AbleToScale", "status": "True"}]}
+    whole = autoscaler("v2", {"metrics": [CPU], "behavior": behavior}, status)
+    assert to_v2(to_v1(whole)) == whole
+
+
+def test_an_annotation_that_cannot_be_read_is_dropped():
+    annotations = {"autoscaling.alpha.kubernetes.io/metrics": "{", "autoscaling.alpha.kubernetes.io/behavior": "null"}
+    made = to_v2(autoscaler("v1", {"targetCPUUtilizationPercentage": 50}, annotations=annotations))
+    assert made == autoscaler("v2", {"metrics": [CPU]})
