@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.times import rfc3339
+from fairlead.server.discovery import priority
 from fairlead.server.failures import forbidden
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import structural
@@ -244,4 +245,11 @@ def resource_of(definition: Object, version: dict[str, Any], storage: Resource |
 def _deprecation(spec: Object, names: Object, version: Object) -> str:
     if not version.get("deprecated"):
         return ""
-    return version.get("deprecationWarning") or f"{spec['group']}/{version['name']} {names['kind']} is deprecated"
+    if version.get("deprecationWarning"):
+        return str(version["deprecationWarning"])
+    told = f"{spec['group']}/{version['name']} {names['kind']} is deprecated"
+    for other in spec["versions"]:
+        newer = priority(other["name"]) < priority(version["name"])
+        if newer and other.get("served") and not other.get("deprecated"):
+            return f"{told}; use {spec['group']}/{other['name']} {names['kind']}"
+    return told

@@ -187,7 +187,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     obj = metadata.for_update(obj, old)
     obj["metadata"]["resourceVersion"] = str(live.version)
     obj = narrow(resource, write.subresource, obj if resource.custom else codec.stored(resource.schema, obj), old)
-    if resource.prepare_update and not write.subresource:
+    if resource.prepare_update:
         resource.prepare_update(obj, old)
     server.rules.generation(resource, write.subresource, obj, old)
     found = metadata.validate(obj["metadata"], resource, generic=True)

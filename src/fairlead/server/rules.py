@@ -65,16 +65,16 @@ class Rules:
             return wrong
         found = metadata.validate_update(obj["metadata"], old["metadata"])
         if resource.custom:
-            return found + validation.validate(resource.schema, obj, old) + _replicas(resource, obj)
+            status = subresource == "status"
+            found += validation.validate(resource.schema, obj, old, status_only=status)
+            return found + _replicas(resource, obj)
         found += metadata.standard_finalizers(obj["metadata"])
         found += metadata.validate(obj["metadata"], resource)
         return found + (resource.validate(obj, old) if resource.validate else [])
 
     def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:
         if resource.custom:
-            return validation.warnings(resource.schema, obj, old)
-        if resource.custom:
-            return _unqualified(obj, old)
+            return _unqualified(obj, old) + validation.warnings(resource.schema, obj, old)
         return resource.warn(obj, old) if resource.warn else []
 
     def generation(self, resource: Resource, subresource: str, obj: Object, old: Object) -> None:

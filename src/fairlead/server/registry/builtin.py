@@ -55,6 +55,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_create=preparing.service,
         prepare_update=preparing.kept_addresses,
         validate=networking.service,
+        warn=networking.service_warnings,
     ),
     ("", "ServiceAccount"): _ANSWERED,
     ("", "PersistentVolumeClaim"): Entry(

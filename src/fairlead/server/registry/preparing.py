@@ -199,9 +199,9 @@ def definition(obj: Object) -> None:
 
 
 def stored_versions(obj: Object, old: Object) -> None:
-    """A new storage version is one that objects may be stored in from now on."""
-    status = dict(old.get("status") or {})
-    stored = list(status.get("storedVersions") or [])
+    """A new storage version is one that objects may be stored in from now on; the list is never emptied."""
+    status = dict(obj.get("status") or {})
+    stored = list(status.get("storedVersions") or (old.get("status") or {}).get("storedVersions") or [])
     for version in obj["spec"].get("versions") or ():
         if version.get("storage") and version["name"] not in stored:
             stored.append(version["name"])

@@ -37,9 +37,19 @@ class _Found(NamedTuple):
     message: str
 
 
-def validate(node: Node, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[Cause]:
-    """What is wrong with a custom resource by its schema, embedded resources, list types and rules included."""
-    found = schema_causes(node, obj, old)
+def validate(
+    node: Node, obj: dict[str, Any], old: dict[str, Any] | None = None, *, status_only: bool = False
+) -> list[Cause]:
+    """What is wrong with a custom resource by its schema, embedded resources, list types and rules included.
+
+    A write of /status holds only the status to the schema, and tells of it as of a thing by itself.
+    """
+    if not status_only:
+        found = schema_causes(node, obj, old)
+    elif "status" in obj and "status" in node.rules.properties:
+        found = schema_causes(node.rules.properties["status"], obj["status"], (old or {}).get("status"), under="status")
+    else:
+        found = []
     found += embedded_causes(node, obj)
     if old is None or not duplicate_causes(node, old):
         found += duplicate_causes(node, obj)
@@ -55,7 +65,8 @@ def warnings(node: Node, obj: dict[str, Any], old: dict[str, Any] | None) -> lis
     """Rules that an unchanged value fails: they are warned of, not refused."""
     if old is None or not cel.has_rules(node):
         return []
-    return [f"{failed.cause.field}: {failed.cause.message}" for failed in cel.failures(node, obj, old) if failed.same]
+    same = [failed.cause for failed in cel.failures(node, obj, old) if failed.same]
+    return sorted(f"{cause.field}: {cause.message}" for cause in same)
 
 
 def schema_causes(node: Node, obj: Any, old: Any = None, under: str = "") -> list[Cause]:

@@ -42,6 +42,13 @@ def service(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
+def service_warnings(new: Object, old: Object | None) -> list[str]:
+    spec = new["spec"]
+    if spec.get("clusterIP") == "None" and spec.get("sessionAffinity") not in (None, "None"):
+        return ["spec.SessionAffinity is ignored for headless services"]
+    return []
+
+
 def _outside(address: str | None) -> str:
     """Why an address cannot be a Service's; the range is the one that addresses are made from."""
     try:

@@ -74,7 +74,8 @@ def priority_class(new: Object, old: Object | None) -> list[Cause]:
         return found + unchanged(new, old, "preemptionPolicy")
     name = new["metadata"].get("name") or ""
     if name.startswith("system-"):
-        told = "priority class names with 'system-' prefix are reserved for system use only"
+        told = "priority class names with 'system-' prefix are reserved for system use only. error: "
+        told += f"{name} is not a known system priority class"
         return [causes.forbidden("metadata.name", told)]
     if value > _HIGHEST:
         told = f"maximum allowed value of a user defined priority is {_HIGHEST}"
