@@ -105,7 +105,7 @@ class Context(View):
         self._obj = obj
         self._controller = controller
         self.report = Report(obj.generation)
-        self.applied: set[tuple[tuple[str, str], str | None, str]] = set()
+        self.applied: set[tuple[str, str, str | None, str]] = set()
 
     async def apply(self, obj: Any, *, owned: bool = True, adopt: bool = False, recreate: bool = False) -> Object:
         """Make a child be so, by server-side apply, and answer the live object. Nothing is sent if it is so already.
@@ -119,7 +119,7 @@ class Context(View):
         before = self._writer.seen.version(kind, payload.name, payload.namespace)
         owner = self._obj if owned else None
         # noted first: a child whose apply failed is still wanted
-        self.applied.add((kind.key, payload.namespace, payload.name))
+        self.applied.add((kind.group, kind.kind, payload.namespace, payload.name))
         live = await writes.apply(self._writer, payload, owner=owner, adopt=adopt, recreate=recreate)
         if before == (live.uid, live.resource_version):
             self._parts.metrics.unchanged.labels(self._controller).inc()

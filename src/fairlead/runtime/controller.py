@@ -14,11 +14,11 @@ from fairlead.runtime import logs, verdicts
 from fairlead.runtime.calls import TimedOut, call
 from fairlead.runtime.context import Context, View
 from fairlead.runtime.operator import Cleanup, Controller, Mapper
-from fairlead.runtime.outcomes import After, Terminal
+from fairlead.runtime.outcomes import After, Terminal, Wait
 from fairlead.runtime.parts import Key, Parts
 from fairlead.runtime.transports import NotLeading
 from fairlead.runtime.verdicts import NOTHING, Next, Verdict
-from fairlead.writes import Writer, finalizers, status
+from fairlead.writes import Report, Writer, finalizers, status
 from fairlead.writes.errors import Deleting
 
 
@@ -104,17 +104,19 @@ class Reconciler:
 
     async def handle(self, key: Key) -> None:
         """Look at a key and give it back to the queue, whatever happens."""
-        parts, metrics, name = self._parts, self._parts.metrics, self.name
-        started = asyncio.get_running_loop().time()
-        metrics.workers.labels(name).inc()
+        metrics, name = self._parts.metrics, self.name
+        reconcile = self._parts.world.uid()[:8]
         verdict = NOTHING
         try:
-            with logs.fields(controller=name, namespace=key.namespace, name=key.name, reconcile=parts.world.uid()[:8]):
+            with (
+                metrics.workers.labels(name).track_inprogress(),
+                logs.fields(controller=name, namespace=key.namespace, name=key.name, reconcile=reconcile),
+            ):
+                started = asyncio.get_running_loop().time()
                 verdict = await self._pass(key)
+                metrics.seconds.labels(name).observe(asyncio.get_running_loop().time() - started)
+                metrics.reconciles.labels(name, verdict.result).inc()
         finally:
-            metrics.workers.labels(name).dec()
-            metrics.seconds.labels(name).observe(asyncio.get_running_loop().time() - started)
-            metrics.reconciles.labels(name, verdict.result).inc()
             self._give_back(key, verdict)
 
     def _give_back(self, key: Key, verdict: Verdict) -> None:
@@ -139,33 +141,26 @@ class Reconciler:
                 queue.done(key)
 
     async def _pass(self, key: Key) -> Verdict:
+        obj = None
         try:
             obj = await self._look(key)
-        except Exception as error:
-            return verdicts.of_error(error)
-        if obj is None:
-            return NOTHING
-        ctx = Context(self._parts, self._writer, self.declared.kind, obj, self.name)
-        try:
-            verdict = await self._run(obj, ctx)
-            if verdict is None:
+            if obj is None:
                 return NOTHING
+            ctx = Context(self._parts, self._writer, self.declared.kind, obj, self.name)
+            verdict = await self._run(obj, ctx)
         except NotLeading:
             return NOTHING  # on the way out; the next leader looks at everything
         except Exception as error:  # contained: one object's trouble is not another's
-            if may_have_happened(error):
-                self._doubts.add(key)
-                self._parts.metrics.unknown.labels(self.name).inc()
-            verdict = verdicts.of_error(error)
-            self._tell(obj, ctx, verdict)
+            verdict = self._failed(key, obj, error)
+        if obj is None or verdict is NOTHING:
+            return verdict
         try:
-            await self._report(obj, ctx, verdict, key)
+            await self._report(obj, ctx.report, verdict, key)
         except NotLeading:
             return NOTHING
         except Exception as error:
-            told = verdicts.of_error(error)
-            self._tell(obj, ctx, told)
-            return told if not verdict.failed else verdict
+            unreported = self._failed(key, obj, error)
+            return verdict if verdict.failed else unreported
         return verdict
 
     async def _look(self, key: Key) -> Object | None:
@@ -178,25 +173,25 @@ class Reconciler:
             self._doubts.discard(key)
         return self._parts.local.get(kind, key.name, key.namespace)
 
-    async def _run(self, obj: Object, ctx: Context) -> Verdict | None:
-        """The function on the object, and what belongs around it. None when there was nothing to do."""
+    async def _run(self, obj: Object, ctx: Context) -> Verdict:
+        """The function on the object, and what belongs around it. NOTHING when there is nothing to report."""
         declared, cleanup = self.declared, self._cleanup
         if obj.deleting:
             if cleanup is None or cleanup.finalizer not in obj.finalizers:
-                return None
+                return NOTHING
             result = await self._call(cleanup.clean, obj, ctx)
             verdicts.of_result(result, "cleanup")
             if isinstance(result, After):
                 return Verdict("requeue_after", Next.DONE, False, "CleaningUp", after=result.seconds)
             await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
-            return None
+            return NOTHING
         if declared.when is not None and not declared.when(obj):
-            return None
+            return NOTHING
         if cleanup is not None:
             try:
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
             except Deleting:
-                return None  # its event is on the way; nothing was done yet, so there is nothing to clean up
+                return NOTHING  # its event is on the way; nothing was done yet, so there is nothing to clean up
         verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
         await self._prune(obj, ctx)
         return verdict
@@ -207,13 +202,14 @@ class Reconciler:
     async def _prune(self, obj: Object, ctx: Context) -> None:
         for kind in self.declared.owns:
             children = self._parts.local.owned_by(kind, obj.uid)
-            keep = [(namespace, name) for key, namespace, name in ctx.applied if key == kind.key]
+            # by group and kind: the version that was applied need not be the one that is watched
+            keep = [(ns, name) for group, named, ns, name in ctx.applied if (group, named) == (kind.group, kind.kind)]
             for child in await writes.prune(self._writer, obj, kind, children, keep):
                 ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
 
-    async def _report(self, obj: Object, ctx: Context, verdict: Verdict, key: Key) -> None:
+    async def _report(self, obj: Object, report: Report, verdict: Verdict, key: Key) -> None:
         """Write the status, once, if the kind has one and there is something to say."""
-        report, ready = ctx.report, self.declared.ready
+        ready = self.declared.ready
         if verdict.next is Next.CONFLICT:
             return  # the pass was made on something old: what it gathered may be wrong
         if "status" not in (await self._parts.client.served(self.declared.kind)).subresources:
@@ -233,23 +229,28 @@ class Reconciler:
         if ready in report.conditions and after.condition(ready) is None:
             self._holds_condition = False
 
-    def _tell(self, obj: Object, ctx: Context, verdict: Verdict) -> None:
-        metrics, error = self._parts.metrics, verdict.error
+    def _failed(self, key: Key, obj: Object | None, error: Exception) -> Verdict:
+        """Say what was raised where people look: the log, the metrics, an Event."""
+        verdict, metrics, log = verdicts.of_error(error), self._parts.metrics, self._parts.log
+        if may_have_happened(error):
+            self._doubts.add(key)
+            metrics.unknown.labels(self.name).inc()
         if verdict.next is Next.CONFLICT:
             metrics.conflicts.labels(self.name).inc()
-            ctx.log.info("looking again: %s", error)
-            return
-        if error is None:
-            ctx.log.info("waiting: %s %s", verdict.reason, verdict.message)
-            return
+            log.info("looking again: %s", error)
+        if not verdict.failed:
+            if isinstance(error, Wait):
+                log.info("waiting: %s", error)
+            return verdict
         metrics.errors.labels(self.name).inc()
-        if isinstance(error, Terminal):
-            metrics.terminal.labels(self.name).inc()
-        if isinstance(error, TimedOut):
-            metrics.timeouts.labels(self.name).inc()
-        if verdict.mistake:
-            metrics.panics.labels(self.name).inc()
-        ours = not verdict.unexpected
-        ctx.log.error("%s: %s", verdict.reason or type(error).__name__, error, exc_info=None if ours else error)
-        if verdict.ready is False and not verdict.transient:
-            ctx.event(verdict.reason, verdict.message or verdict.reason, warning=True)
+        for counted, counter in (
+            (isinstance(error, Terminal), metrics.terminal),
+            (isinstance(error, TimedOut), metrics.timeouts),
+            (verdict.mistake, metrics.panics),
+        ):
+            if counted:
+                counter.labels(self.name).inc()
+        log.error("%s: %s", verdict.reason, error, exc_info=error if verdict.unexpected else None)
+        if obj is not None and not verdict.transient:
+            self._parts.recorder.record(obj, verdict.reason, verdict.message or verdict.reason, warning=True)
+        return verdict

@@ -59,6 +59,10 @@ class Local:
 
     def get(self, kind: Kind, name: str, namespace: str | None) -> Object | None:
         view, namespace = self._view(kind, namespace)
+        if view.kind.namespaced and namespace is None:
+            raise ValueError(
+                f"{kind.kind} {name} needs a namespace: the kind is namespaced, and there is no other to take"
+            )
         return view.get(name, namespace)
 
     def owned_by(self, kind: Kind, uid: str) -> list[Object]:
