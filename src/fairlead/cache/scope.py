@@ -9,11 +9,11 @@ from fairlead.api.kinds import Kind
 from fairlead.cache.entries import Transform
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scope:
     """A kind, in one namespace or all, perhaps selected, perhaps only its metadata, perhaps transformed.
 
-    Two who ask for equal scopes share one watch.
+    Two who ask for equal scopes share one watch. A kind is the same whether or not discovery has settled its plural.
     """
 
     kind: Kind
@@ -22,6 +22,15 @@ class Scope:
     fields: str | None = None
     metadata_only: bool = False
     transform: Transform | None = None
+
+    def _identity(self) -> tuple[object, ...]:
+        return self.kind.key, self.namespace, self.labels, self.fields, self.metadata_only, self.transform
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scope) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
 
     @property
     def whole(self) -> bool:
