@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
-from fairlead.server import discovery, encoding, lists, representations, routing, watch
+from fairlead.server import discovery, encoding, lists, openapi, representations, routing, watch
 from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.definitions import Definitions
 from fairlead.server.exchange import Answer, Request, Response
@@ -197,10 +197,20 @@ class Server:
             return Response(200, b"ok", "text/plain; charset=utf-8")
         if path == "/metrics":
             return Response(200, self.metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
+        aggregated = discovery.aggregated_version(request.headers.get("accept", ""))
+        if (
+            aggregated
+            and request.method == "GET"
+            and (all_of_it := discovery.aggregated(self.registry, path, aggregated))
+        ):
+            kind = f"application/json;g={discovery.AGGREGATED};v={aggregated};as=APIGroupDiscoveryList"
+            return Response(200, encoding.encode(all_of_it), kind)
         if path == "/version":
             found: Object | None = discovery.VERSION
+        elif path.startswith("/openapi/"):
+            found = openapi.document(self.registry, path)
         else:
-            found = self._discovered(request, path)
+            found = discovery.document(self.registry, path)
         if found is None:
             parts = path.split("/")
             if len(parts) > 2 and parts[1] in ("api", "apis") and self.registry.builtin_group(_group_of(parts)):
@@ -209,15 +219,6 @@ class Server:
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         return Response(200, encoding.encode(found))
-
-    def _discovered(self, request: Request, path: str) -> Object | None:
-        accept = request.headers.get("accept", "")
-        if "as=APIGroupDiscoveryList" in accept and "g=apidiscovery.k8s.io" in accept:
-            version = "v2" if "v=v2;" in f"{accept};" or "v=v2," in accept else "v2beta1"
-            found = discovery.aggregated(self.registry, path, version)
-            if found is not None:
-                return found
-        return discovery.document(self.registry, path)
 
 
 def _group_of(parts: list[str]) -> str:

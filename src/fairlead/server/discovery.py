@@ -126,6 +126,17 @@ def storage_version_hash(stored: Resource) -> str:
     return base64.b64encode(digest[:8]).decode()
 
 
+def aggregated_version(accept: str) -> str:
+    """The version of aggregated discovery that is asked for first; empty where none is."""
+    for clause in accept.split(","):
+        parts = {part.strip() for part in clause.split(";")}
+        if f"g={AGGREGATED}" in parts and "as=APIGroupDiscoveryList" in parts:
+            for version in ("v2", "v2beta1"):
+                if f"v={version}" in parts:
+                    return version
+    return ""
+
+
 def aggregated(registry: Registry, path: str, version: str) -> Document | None:
     """The whole of discovery in one document, as newer clients ask for it at /api and /apis."""
     if path == "/api":
