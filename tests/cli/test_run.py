@@ -58,6 +58,7 @@ def test_the_greeter_runs_once_with_no_cluster():
     assert "export KUBECONFIG=" in done.stderr
     assert "Greeting.v1.example.com was not known: defined it" in done.stderr
     assert "applied Greeting hello" in done.stderr
+    assert "[default/hello] applied ConfigMap hello" in done.stderr
 
 
 def test_a_file_is_a_program_with_the_same_flags():

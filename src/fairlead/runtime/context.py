@@ -123,6 +123,8 @@ class Context(View):
         live = await writes.apply(self._writer, payload, owner=owner, adopt=adopt, recreate=recreate)
         if before == (live.uid, live.resource_version):
             self._parts.metrics.unchanged.labels(self._controller).inc()
+        else:
+            self.log.info("applied %s %s", kind.kind, live.name)
         return live
 
     def children(self, kind: Kind) -> "list[Object]":

@@ -23,6 +23,10 @@ def permissive(kind: Kind) -> Object:
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
+        "additionalPrinterColumns": [
+            {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},
+            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        ],
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
     }
     names = {"plural": kind.plural, "singular": kind.kind.lower(), "kind": kind.kind, "listKind": f"{kind.kind}List"}

@@ -1,0 +1,103 @@
+"""What a controller costs when there is nothing to do, and how soon it reacts: `python bench/runtime.py [--objects N]`.
+
+One process, the embedded server by its in-process door. The floor of a pass is what nobody can do without: decoding
+the object and its child, and one turn of an event loop. Trust the ratios within one run, not the absolutes.
+"""
+
+import argparse
+import asyncio
+import statistics
+import time
+
+import msgspec
+
+import fairlead as fl
+from fairlead.client.client import Client, PatchType
+from fairlead.runtime.definitions import install_missing
+from fairlead.server.app import Server
+
+Greeting = fl.kind("bench.example.com/v1", "Greeting")
+ROUNDS, EVENTS = 5, 300
+
+
+class Counting:
+    """Counts requests; watches are not requests here."""
+
+    def __init__(self, inner):
+        self._inner = inner
+        self.requests = 0
+
+    async def request(self, method, path, **rest):
+        self.requests += 1
+        return await self._inner.request(method, path, **rest)
+
+    async def stream(self, path, **rest):
+        return await self._inner.stream(path, **rest)
+
+    async def close(self): ...
+
+
+async def main(objects):
+    world = fl.World()
+    server = Server(world)
+    client = Client(server.transport(), world)
+    wire = Counting(server.transport())
+    await install_missing(client, [Greeting])
+    for number in range(objects):
+        await client.create(Greeting(f"hello-{number}", "default", spec={"who": "world", "turn": 0}))
+    op = fl.Operator("bench")
+    passes, seen = [], {}
+
+    @op.reconcile(Greeting, owns=[fl.ConfigMap])
+    async def greet(obj, ctx):
+        passes.append(obj.name)
+        if obj.spec["turn"] in seen:
+            seen[obj.spec["turn"]].set_result(time.perf_counter())
+            del seen[obj.spec["turn"]]
+        await ctx.apply(fl.ConfigMap(obj.name, data={"text": f"Hello, {obj.spec['who']}"}))
+
+    async with op.running(wire, world) as running:
+        await running.quiet()
+        wire.requests = 0
+        rates = []
+        for _ in range(ROUNDS):
+            passes.clear()
+            started = time.process_time()
+            running.resync()
+            await running.quiet()
+            rates.append(len(passes) / (time.process_time() - started))
+        print(
+            f"passes with nothing to do      {statistics.median(rates):8.0f} a second of CPU, {wire.requests} requests"
+        )
+        floor = await floor_rate(client, objects)
+        print(f"floor: decode two, one turn    {floor:8.0f} a second of CPU ({floor / statistics.median(rates):.1f}x)")
+
+        delays = []
+        for turn in range(1, EVENTS + 1):
+            seen[turn] = asyncio.get_running_loop().create_future()
+            sent = time.perf_counter()
+            reached = seen[turn]
+            name = f"hello-{turn % objects}"
+            await client.patch(Greeting, name, "default", {"spec": {"turn": turn}}, type=PatchType.MERGE)
+            delays.append((await reached - sent) * 1e3)
+            await running.quiet()
+        delays.sort()
+        p50, p99 = delays[len(delays) // 2], delays[int(len(delays) * 0.99)]
+        print(f"from a write to its reconcile  p50 {p50:.2f} ms, p99 {p99:.2f} ms (the write itself included)")
+
+
+async def floor_rate(client, objects):
+    parents = [msgspec.json.encode(obj) for obj in (await client.list(Greeting, "default")).items]
+    children = [msgspec.json.encode(obj) for obj in (await client.list(fl.ConfigMap, "default")).items[:objects]]
+    started = time.process_time()
+    for parent, child in zip(parents, children, strict=True):
+        msgspec.json.decode(parent)
+        msgspec.json.decode(child)
+        await asyncio.sleep(0)
+    return len(parents) / (time.process_time() - started)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--objects", type=int, default=1000)
+    asyncio.run(main(parser.parse_args().objects))
