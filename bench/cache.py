@@ -174,7 +174,7 @@ class Feeder(asyncio.Protocol):
         await asyncio.gather(*(watcher.frames(b"MODIFIED", range(count)) for watcher in self.watchers))
 
     async def trickle(self, count, rate):
-        loop, start = asyncio.get_running_loop(), time.monotonic()
+        start = time.monotonic()
         for number in range(count):
             await asyncio.sleep(max(0, start + number / rate - time.monotonic()))
             for watcher in self.watchers:
@@ -185,7 +185,6 @@ class Feeder(asyncio.Protocol):
                 watcher.chunk(
                     compact({"type": "MODIFIED", "object": {"kind": "Pod", "apiVersion": "v1", **obj}}) + b"\n"
                 )
-        del loop
 
 
 async def feed(objects):
@@ -351,7 +350,7 @@ async def contest(name, port, objects, events):
 
 
 async def no_op(contestant):
-    """Each event wakes a key; a worker finds that it has seen that version, or notes it."""
+    """Each event wakes a key; a worker looks which version is there, without decoding it, and notes it."""
     from fairlead.api.world import World
     from fairlead.queue import Queue
 
