@@ -20,7 +20,7 @@ TESTS = [
     "tests/writes",
     "tests/hazards",
     "-k",
-    "not real and not contention and not histories and not commands and not h45 and not by_a_rule",
+    "not real and not contention and not histories and not commands",
 ]
 
 

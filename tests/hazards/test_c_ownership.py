@@ -1,8 +1,10 @@
 """Hazards C: ownership under server-side apply. What the naive write does, and what ours does instead.
 
 Left out: h37 to h39 (entries of versions that a CRD no longer serves, and conversion webhooks that are down) need a
-CRD with several versions and a webhook; h46 is about caches.
+CRD with several versions and a webhook.
 """
+
+import dataclasses
 
 import pytest
 from workbench import MANAGER, WIDGET
@@ -11,7 +13,7 @@ from fairlead.api.builtin import ConfigMap, Deployment
 from fairlead.api.errors import ApiError, BadRequest, Conflict, Invalid
 from fairlead.api.objects import Object
 from fairlead.client.client import PatchType
-from fairlead.writes import OnlyRead, apply, decide
+from fairlead.writes import OnlyRead, apply, decide, migrate
 
 
 def widget(bench, **spec):
@@ -35,6 +37,13 @@ async def test_h26_update_and_apply_of_one_name_are_two_managers(bench):
     after = await bench.other.apply(widget(bench, size=1), field_manager="me")
     assert managers(after) >= {("me", "Update"), ("me", "Apply")}
     assert after.spec["note"] == "mine", "left out of the apply, and still there: the Update entry owns it"
+
+
+async def test_h27_after_a_migration_an_apply_can_remove_what_update_wrote(bench):
+    made = await bench.other.create(widget(bench, note="mine", size=1), field_manager="me")
+    await migrate(bench.writer, WIDGET, made, fields=["spec"], managers=["me"])
+    after = await apply(bench.writer, widget(bench, size=1), adopt=True)
+    assert after.spec == {"size": 1}
 
 
 async def test_h28_cleared_managed_fields_do_not_make_an_apply_the_owner(bench):
@@ -180,6 +189,18 @@ async def test_h45_a_write_to_scale_owns_replicas_of_its_parent(bench):
     after = await bench.other.get(Deployment, "d", bench.namespace)
     assert fields(after, "hpa", "Update")["f:spec"] == {"f:replicas": {}}
     assert "f:replicas" not in fields(after, "deployer")["f:spec"]
+
+
+async def test_h46_a_view_without_managed_fields_cannot_tell_so_ours_asks_the_server(bench):
+    made = await apply(bench.writer, widget(bench, size=1, note="n"))
+    metadata = {key: value for key, value in made.metadata.items() if key != "managedFields"}
+    bench.view.put(WIDGET, Object({**made, "metadata": metadata}))
+    restarted = dataclasses.replace(bench.cached, memos={})
+    bench.wire.forget()
+    # what it lacks is what tells that the note was ours and is to go
+    after = await apply(restarted, widget(bench, size=1), adopt=True)
+    assert after.spec == {"size": 1}
+    assert bench.wire.writes
 
 
 async def test_h29_carrying_a_read_value_forward_reverts_the_newer_one(bench):

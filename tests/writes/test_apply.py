@@ -186,6 +186,17 @@ async def test_an_unknown_field_is_an_error_and_sent_once(bench, owner):
     assert bench.wire.writes == ["PATCH"]
 
 
+async def test_two_releases_of_one_operator_delete_each_others_fields(bench, owner):
+    """What leader election is for: to a server both are one field manager, and the last to apply is right."""
+    old, new = (Writer(bench.client, bench.world, "operator") for _ in range(2))
+    await apply(old, ConfigMap("child", data={"a": "1", "dropped": "x"}), owner=owner)
+    for _ in range(2):
+        child = await apply(new, ConfigMap("child", data={"a": "1", "added": "y"}), owner=owner)
+        assert child["data"] == {"a": "1", "added": "y"}
+        child = await apply(old, ConfigMap("child", data={"a": "1", "dropped": "x"}), owner=owner)
+        assert child["data"] == {"a": "1", "dropped": "x"}
+
+
 # Immutable fields
 
 

@@ -80,3 +80,12 @@ async def test_duplicates_of_ours_go_together(bench):
     )  # fmt: skip
     await finalizers.remove(bench.writer, WIDGET, made, OURS)
     assert (await bench.live(made)).finalizers == [THEIRS]
+
+
+async def test_an_uninstall_releases_every_object_and_keeps_foreign_entries(bench):
+    for n in range(5):
+        widget = await bench.widget(f"w{n}")
+        await bench.merge(widget, {"metadata": {"finalizers": [OURS, THEIRS] if n else [THEIRS]}})
+    assert await finalizers.release_all(bench.writer, WIDGET, OURS, bench.namespace) == 4
+    for widget in (await bench.other.list(WIDGET, bench.namespace)).items:
+        assert widget.finalizers == [THEIRS]

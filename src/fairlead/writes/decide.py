@@ -76,7 +76,10 @@ async def decide(
                 found = await writer.live(kind, obj)
                 if live and found.resource_version == base.resource_version and tests_hold(found, patch):
                     raise Untestable(what, patch) from error
-            except (Conflict, NotFound, Unknown):
+            except NotFound:
+                await writer.live(kind, obj)  # raises Gone; where the object is there, its endpoint is not
+                raise
+            except (Conflict, Unknown):
                 found = await writer.live(kind, obj)
             else:
                 return Decided(result, writer.wrote(kind, answer), changed=True)

@@ -9,6 +9,8 @@ from fairlead.writes.errors import Deleting, Gone
 from fairlead.writes.view import Draft
 from fairlead.writes.writer import Writer, told
 
+PAGE = 500  # objects a list request: what kubectl asks for
+
 
 async def add(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Object:
     """The object with our finalizer on it, acknowledged by the server. Nothing is sent when it is on already.
@@ -41,3 +43,20 @@ async def remove(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Non
 
     with suppress(Gone):
         await decide(writer, kind, obj, take_off)
+
+
+async def release_all(writer: Writer, kind: Kind, finalizer: str, namespace: str | None = None) -> int:
+    """Our finalizer off every object of the kind, for an uninstall: nothing would clean up after it any more.
+
+    How many had it. One that appears while this runs is not seen: stop the operator first.
+    """
+    released, token = 0, None
+    while True:
+        page = await writer.client.list(kind, namespace, limit=PAGE, continue_=token, metadata_only=True)
+        for obj in page.items:
+            if finalizer in obj.finalizers:
+                await remove(writer, kind, obj, finalizer)
+                released += 1
+        token = page.continue_
+        if not token:
+            return released

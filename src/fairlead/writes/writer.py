@@ -15,6 +15,9 @@ from fairlead.writes.seen import Nothing, Seen
 
 Key = tuple[str, str, str | None, str]
 
+# Names remembered, so that objects which others deleted do not pile up; one forgotten costs a request.
+KEPT = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class Memo:
@@ -71,6 +74,8 @@ class Writer:
 
     def remembered(self, kind: Kind, name: str, namespace: str | None) -> dict[tuple[str, str], Memo]:
         """What is remembered of that name, by field manager and subresource."""
+        if len(self.memos) >= KEPT:
+            del self.memos[next(iter(self.memos))]
         return self.memos.setdefault(key_of(kind, name, namespace), {})
 
     def newest(self, kind: Kind, obj: Object) -> Object:
