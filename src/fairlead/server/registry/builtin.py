@@ -63,7 +63,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("", "PersistentVolume"): Entry(delete_answers_object=True, prepare_create=preparing.pending),
     ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True),
-    ("", "ResourceQuota"): _ANSWERED,
+    ("", "ResourceQuota"): Entry(delete_answers_object=True, validate=others.resource_quota),
     ("", "LimitRange"): Entry(create_on_update=True),
     ("", "Event"): Entry(create_on_update=True),
     ("", "Endpoints"): Entry(create_on_update=True),

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from fairlead.server.schema import quantity
 from fairlead.server.schema.nodes import MISSING, Node
 
 Value = dict[str, Any]
@@ -315,18 +314,6 @@ def _crd_names(spec: Value) -> Value:
     return {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}
 
 
-def _whole_memory(resources: Value) -> Value:
-    """Fractions of a byte are rounded up."""
-    made = resources
-    for key in ("limits", "requests"):
-        memory = (resources.get(key) or {}).get("memory")
-        if memory and memory.endswith("m"):
-            value, form = quantity.parse(memory)
-            whole = quantity.write(value.to_integral_value(rounding="ROUND_CEILING"), form)
-            made = {**made, key: {**resources[key], "memory": whole}}
-    return made
-
-
 _CONTAINER: Final = {
     "imagePullPolicy": _pull_policy,
     "terminationMessagePath": "/dev/termination-log",
@@ -430,7 +417,6 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
 WHOLES: Final[dict[str, tuple[Callable[[Value], Value], ...]]] = {
     "core.v1.Pod": (_requests_from_limits, _links),
     "core.v1.PodSpec": (_host_ports, _service_account),
-    "core.v1.ResourceRequirements": (_whole_memory,),
     "core.v1.Volume": (_no_source,),
     "core.v1.ServiceSpec": (_service_ports, _affinity),
     "core.v1.Namespace": (_name_label,),

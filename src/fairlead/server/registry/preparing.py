@@ -61,6 +61,8 @@ def claim(obj: Object) -> None:
 def pod(obj: Object) -> None:
     """Priority and the tolerations that every Pod gets; phase and quality of service."""
     spec = _tolerating({"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **obj["spec"]})
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     obj["spec"] = spec
     obj["status"] = {"phase": "Pending", "qosClass": quality(spec)}
 

@@ -219,6 +219,8 @@ def _map(node: Node, value: Any, unknown: list[str]) -> Any:
                 return {k: "" if v is None else _string(values, v, unknown) for k, v in value.items()}
         return value
     one = _DECODERS[kind]
+    if node.go.type == "v1.ResourceList":
+        return {key: "0" if inner is None else _resource(inner) for key, inner in value.items()}
     nothing = "" if kind == "bytes" else zero(values)  # stored nil, bytes come back empty
     return {key: nothing if inner is None else one(values, inner, unknown) for key, inner in value.items()}
 
@@ -252,11 +254,17 @@ def _float(node: Node, value: Any, unknown: list[str]) -> float:
 
 def _bytes(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is list:
-        raise _WrongType("array" if not value else _word(value[0]), "uint8" if value else "[]uint8")
+        for one in value:
+            if type(one) is not int or not 0 <= one < 256:
+                raise _WrongType(_literal(one), "uint8")
+        return base64.b64encode(bytes(value)).decode()
     if type(value) is not str:
         raise _WrongType(_word(value), "[]uint8")
+    text = value.replace("\n", "").replace("\r", "")
     try:
-        return base64.b64encode(base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)).decode()
+        if len(text) % 4:
+            raise ValueError
+        return base64.b64encode(base64.b64decode(text, validate=True)).decode()
     except (binascii.Error, ValueError):
         raise DecodeError(f"illegal base64 data at input byte {_bad_base64(value)}") from None
 
@@ -285,19 +293,25 @@ def _bad_base64(text: str) -> int:
     return len(text) - quantum
 
 
-def _quantity(node: Node, value: Any, unknown: list[str]) -> str:
+def _quantity(node: Node, value: Any, unknown: list[str], milli: bool = False) -> str:
     text = value.strip() if type(value) is str else _json(value)
-    if not text:
-        return "0"
     try:
-        return quantity.canonical(text)
+        return quantity.canonical(text, milli=milli)
     except quantity.QuantityError as error:
         raise DecodeError(str(error)) from None
 
 
+def _resource(value: Any) -> str:
+    """A quantity of a resource list: defaulting rounds it up to thousandths."""
+    return _quantity(_NO_NODE, value, [], True)
+
+
+_NO_NODE = Node()
+
+
 def _time(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not str:
-        raise DecodeError(f"json: cannot unmarshal {_word(value)} into Go value of type string")
+        raise _WrongType(_word(value), "string")
     try:
         return times.time(value, micro=node.go.kind == "MicroTime")
     except ValueError as error:
@@ -306,7 +320,7 @@ def _time(node: Node, value: Any, unknown: list[str]) -> Any:
 
 def _duration(node: Node, value: Any, unknown: list[str]) -> str:
     if type(value) is not str:
-        raise DecodeError(f"json: cannot unmarshal {_word(value)} into Go value of type string")
+        raise _WrongType(_word(value), "string")
     try:
         return times.duration(value)
     except ValueError as error:
@@ -317,7 +331,7 @@ def _int_or_string(node: Node, value: Any, unknown: list[str]) -> int | str:
     if type(value) is str:
         return value
     if type(value) is not int or not -(2**31) <= value < 2**31:
-        raise DecodeError(f"json: cannot unmarshal {_literal(value)} into Go value of type int32")
+        raise _WrongType(_literal(value), "int32")
     return value
 
 

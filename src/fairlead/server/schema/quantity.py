@@ -10,11 +10,11 @@ _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T"
 _BINARY_SUFFIX: Final = {power: suffix for suffix, power in _BINARY.items()}
 _DECIMAL_SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _NANO: Final = Decimal(1).scaleb(-9)
-_MOST: Final = Decimal(2**63 - 1)
+_MILLI: Final = Decimal(1).scaleb(-3)
+_EXACT_BELOW: Final = Decimal(1).scaleb(40)  # beyond, there are no fractions to round
 
 WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
-WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
 
 
 class QuantityError(ValueError):
@@ -23,7 +23,7 @@ class QuantityError(ValueError):
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> tuple[Decimal, str]:
-    """The exact value (rounded up to a billionth, capped at int64) and its format: binary, decimal or exponent."""
+    """The exact value (rounded up to a billionth) and its format: binary, decimal or exponent."""
     number, suffix = _split(text)
     if suffix in _BINARY:
         value, form = number * (1024 ** _BINARY[suffix]), "binary"
@@ -31,15 +31,30 @@ def parse(text: str) -> tuple[Decimal, str]:
         value, form = number.scaleb(_DECIMAL[suffix], _EXACT), "decimal"
     else:
         value, form = number.scaleb(_exponent(suffix), _EXACT), "exponent"
-    if -_MOST <= value <= _MOST:
-        return value.quantize(_NANO, ROUND_UP, _EXACT), form
-    return _MOST.copy_sign(value), form
+    return (value.quantize(_NANO, ROUND_UP, _EXACT) if abs(value) < _EXACT_BELOW else value), form
 
 
-def canonical(text: str) -> str:
-    """The same quantity as a server answers it. Raises QuantityError."""
+@lru_cache(maxsize=4096)
+def canonical(text: str, *, milli: bool = False) -> str:
+    """The same quantity as a server answers it, `milli` rounded up to thousandths. Raises QuantityError."""
     value, form = parse(text)
-    return write(value, form)
+    if milli and abs(value) < _EXACT_BELOW and _EXACT.remainder(value, _MILLI):
+        return write(value.quantize(_MILLI, ROUND_UP, _EXACT), form)
+    return text if _kept(text) else write(value, form)
+
+
+def _kept(text: str) -> bool:
+    """Whether a server takes the text for canonical and keeps it: 1.500, +1 and 1E3 stay as they are."""
+    _, suffix = _split(text)
+    whole, _, fraction = text[: len(text) - len(suffix)].lstrip("+-").partition(".")
+    digits = whole.lstrip("0") + fraction
+    if suffix in _BINARY:
+        exponent = 10 * _BINARY[suffix]
+        short = 15 - len(digits) - int(exponent * 3 / 10) - 1 >= 0
+        return not fraction and "." not in text and short and bool(int(digits or 0) & 7)
+    scale = (_DECIMAL[suffix] if suffix in _DECIMAL else _exponent(suffix)) - len(fraction)
+    fits = len(digits) <= 18 and scale >= -9 and scale % 3 == 0
+    return fits and digits[:1] not in ("", "0") and not digits.endswith("000")
 
 
 def write(value: Decimal, form: str) -> str:
@@ -73,9 +88,10 @@ def _split(text: str) -> tuple[Decimal, str]:
         end += 1
     if not text or not set(text[end:]) <= set("eEinumkKMGTP+-0123456789"):
         raise QuantityError(WRONG_FORMAT)
-    if dots > 1 or text[start:end] in ("", "."):
-        raise QuantityError(WRONG_FORMAT if end == start else WRONG_NUMBER)
-    return _EXACT.create_decimal(text[:end]), text[end:]
+    if dots > 1 or end == start:
+        raise QuantityError(WRONG_FORMAT)
+    number = "0" if text[start:end] == "." else text[:end]
+    return _EXACT.create_decimal(number), text[end:]
 
 
 def _exponent(suffix: str) -> int:

@@ -20,7 +20,7 @@ def time(text: str, *, micro: bool = False) -> str:
     match = _TIME.fullmatch(text)
     layout = _MICRO_LAYOUT if micro else _LAYOUT
     if match is None or (micro and len(match[7] or "") != 7):
-        raise ValueError(f'parsing time "{text}" as "{layout}": {_where(text, micro)}')
+        raise ValueError(_problem(text, layout, micro))
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     zone = match[8]
     offset = UTC if zone == "Z" else timezone((1 if zone[0] == "+" else -1) * _hours(zone))
@@ -96,21 +96,24 @@ def _hours(zone: str) -> timedelta:
     return timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
 
 
-def _where(text: str, micro: bool) -> str:
-    """Where Go's parser stops: the rest of the text and the piece of the layout it wanted there."""
-    pieces = [(r"\d{4}", "2006"), ("-", "-"), (r"\d\d", "01"), ("-", "-"), (r"\d\d", "02"), ("T", "T"),
-              (r"\d\d", "15"), (":", ":"), (r"\d\d", "04"), (":", ":"), (r"\d\d", "05")]  # fmt: skip
-    at = 0
-    for pattern, wanted in pieces:
+def _problem(text: str, layout: str, micro: bool) -> str:
+    """Where Go's parser stops: a part out of its range, or the rest of the text and what the layout wanted there."""
+    pieces = [(r"\d{4}", "2006", "", 0), ("-", "-", "", 0), (r"\d\d", "01", "month", 12), ("-", "-", "", 0),
+              (r"\d\d", "02", "", 0), ("T", "T", "", 0), (r"\d\d", "15", "hour", 23), (":", ":", "", 0),
+              (r"\d\d", "04", "minute", 59), (":", ":", "", 0), (r"\d\d", "05", "second", 59)]  # fmt: skip
+    shown, at = f'parsing time "{text}"', 0
+    for pattern, wanted, part, most in pieces:
         match = re.compile(pattern, re.ASCII).match(text, at)
         if match is None:
-            return f'cannot parse "{text[at:]}" as "{wanted}"'
+            return f'{shown} as "{layout}": cannot parse "{text[at:]}" as "{wanted}"'
+        if part and (int(match[0]) > most or (part == "month" and match[0] == "00")):
+            return f"{shown}: {part} out of range"
         at = match.end()
-    fraction = re.compile(r"[.,]\d+").match(text, at)
-    if micro and (fraction is None or fraction.end() - at != 7):
-        return f'cannot parse "{text[at:]}" as ".000000"'
+    fraction = re.compile(r"[.,]\d{6}" if micro else r"[.,]\d+", re.ASCII).match(text, at)
+    if micro and fraction is None:
+        return f'{shown} as "{layout}": cannot parse "{text[at:]}" as ".000000"'
     at = fraction.end() if fraction else at
     zone = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII).match(text, at)
     if zone is None:
-        return f'cannot parse "{text[at:]}" as "Z07:00"'
-    return f'extra text: "{text[zone.end() :]}"'
+        return f'{shown} as "{layout}": cannot parse "{text[at:]}" as "Z07:00"'
+    return f'{shown}: extra text: "{text[zone.end() :]}"'

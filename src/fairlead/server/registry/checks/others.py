@@ -5,11 +5,18 @@ from typing import Final
 from fairlead.server import causes
 from fairlead.server.causes import Cause
 from fairlead.server.registry.checks.vocabulary import Object, at, one_of, unchanged
+from fairlead.server.schema import quantity
 
 _CLAIM: Final = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
 _MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_COUNTED: Final = frozenset(
+    {
+        "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps",
+        "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
+    }
+)  # fmt: skip
 _HIGHEST: Final = 1_000_000_000
 
 
@@ -45,6 +52,18 @@ def claim(new: Object, old: Object | None) -> list[Cause]:
     free |= {key for key in ("volumeName", "storageClassName") if not bound and not was.get(key)}
     kept, before = ({k: v for k, v in one.items() if k not in free} for one in (spec, was))
     return [] if kept == before else [causes.forbidden("spec", _CLAIM)]
+
+
+def resource_quota(new: Object, old: Object | None) -> list[Cause]:
+    found: list[Cause] = []
+    for name, amount in ((new.get("spec") or {}).get("hard") or {}).items():
+        value, field = quantity.parse(amount)[0], f"spec.hard[{name}]"
+        if value < 0:
+            found.append(causes.invalid(field, amount, "must be greater than or equal to 0"))
+        counted = name in _COUNTED or name.startswith("count/") or ("/" in name and "kubernetes.io/" not in name)
+        if counted and value != value.to_integral_value():
+            found.append(causes.invalid(field, amount, "must be an integer"))
+    return found
 
 
 def lease(new: Object, old: Object | None) -> list[Cause]:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from fairlead.server import causes
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.vocabulary import PROTOCOLS, Object, label, one_of, port_name
+from fairlead.server.registry.checks.vocabulary import PROTOCOLS, Object, label, one_of, port, port_name
 from fairlead.server.schema import quantity
 
 _FIXED: Final = (
@@ -14,6 +14,9 @@ _FIXED: Final = (
 )
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _PULLS: Final = ("Always", "IfNotPresent", "Never")
+_SOURCES: Final = {  # what a volume's source must name
+    "hostPath": "path", "configMap": "name", "secret": "secretName", "persistentVolumeClaim": "claimName",
+}  # fmt: skip
 _DNS: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 
 
@@ -74,6 +77,9 @@ def pod_spec(spec: Object, path: str, *, restarts: tuple[str, ...] = ()) -> list
         here, name = f"{path}.volumes[{index}]", volume.get("name") or ""
         sources = [key for key in volume if key != "name"]
         found += [causes.forbidden(f"{here}.{key}", "may not specify more than 1 volume type") for key in sources[1:]]
+        for source, key in _SOURCES.items():
+            if volume.get(source) is not None and not volume[source].get(key):
+                found.append(causes.required(f"{here}.{source}.{key}"))
         found += label(f"{here}.name", name) if name else [causes.required(f"{here}.name")]
         if name in volumes:
             found.append(causes.duplicate(f"{here}.name", name))
@@ -122,6 +128,15 @@ def _container(container: Object, path: str, volumes: set[str], repeated: bool) 
         if not mount.get("mountPath"):
             found.append(causes.required(f"{here}.mountPath"))
     found += one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULLS)
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        for action in ("httpGet", "tcpSocket"):
+            given = (container.get(probe) or {}).get(action)
+            found += port(f"{path}.{probe}.{action}.port", given.get("port")) if given is not None else []
+    for key in ("limits", "requests"):
+        for resource, amount in ((container.get("resources") or {}).get(key) or {}).items():
+            if quantity.parse(amount)[0] < 0:
+                told = "must be greater than or equal to 0"
+                found.append(causes.invalid(f"{path}.resources.{key}[{resource}]", amount, told))
     limits = (container.get("resources") or {}).get("limits") or {}
     for resource, asked in ((container.get("resources") or {}).get("requests") or {}).items():
         if resource in limits and quantity.parse(asked)[0] > quantity.parse(limits[resource])[0]:
