@@ -35,11 +35,14 @@ class KindSchemas:
         return found.schema if found else None
 
     def convert(self, obj: Object, api_version: str) -> Object:
+        """Custom resources change their version's name only: what the other version lacks is an error, as it should."""
         resource = self._resource
         if obj.get("apiVersion") == api_version:
             return obj
         found = self._registry.find(resource.group, api_version.rpartition("/")[2], resource.plural)
-        return versions.convert(found, obj) if found else {**obj, "apiVersion": api_version}
+        if found is None or found.custom:
+            return {**obj, "apiVersion": api_version}
+        return versions.convert(found, obj)
 
     def empty(self, api_version: str) -> Object:
         named = {"apiVersion": api_version, "kind": self._resource.kind}
@@ -88,6 +91,11 @@ def reset_fields(resource: Resource, subresource: str) -> FieldSet | None:
     return _STATUS if resource.status else None
 
 
+def _everywhere(resource: Resource, subresource: str) -> bool:
+    """Whether that holds for entries of the kind's other versions too; a custom resource's main path forgets them."""
+    return bool(subresource) or not resource.custom
+
+
 class Tracking:
     """Settles metadata.managedFields of what is written."""
 
@@ -107,6 +115,7 @@ class Tracking:
             subresource=write.subresource,
             schemas=KindSchemas(self._registry, resource),
             reset=reset_fields(resource, write.subresource),
+            reset_everywhere=_everywhere(resource, write.subresource),
             now=write.now,
         )
         write.managed = managed
@@ -129,6 +138,7 @@ class Tracking:
             subresource=write.subresource,
             schemas=KindSchemas(self._registry, resource),
             reset=reset_fields(resource, write.subresource),
+            reset_everywhere=_everywhere(resource, write.subresource),
             now=write.now,
         )
         write.managed = managed
@@ -166,6 +176,7 @@ class Tracking:
                 subresource=write.subresource,
                 schemas=KindSchemas(self._registry, resource),
                 reset=reset_fields(resource, write.subresource),
+                reset_everywhere=_everywhere(resource, write.subresource),
                 now=write.now,
             )
         except ownership.FieldConflict as conflict:

@@ -161,3 +161,26 @@ def test_a_write_to_scale_takes_replicas_from_the_parents_applier():
         ("m1", {"f:spec": {"f:selector": {}}}, None),
         ("hpa", {"f:spec": {"f:replicas": {}}}, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "left"), [(True, {"f:status": {".": {}, "f:a": {}}}), (False, {"f:status": {}})]
+)
+def test_what_is_reset_may_still_be_lost_at_another_version(everywhere, left):
+    node = root(status=Node("object", fields={"a": text()}))
+    schemas = Kind(v1=node, v2=node)
+    old = {"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a", "uid": "u"}, "status": {"a": "1"}}
+    managed = ownership.decode([entry({"f:status": {".": {}, "f:a": {}}}, apiVersion="v2")])
+    reset = ownership.decode([entry({"f:status": {}})])[0].fields
+    after = ownership.update(
+        old,
+        managed,
+        {**old, "status": {"a": "2"}},
+        manager="m1",
+        api_version="v1",
+        schemas=schemas,
+        reset=reset,
+        reset_everywhere=everywhere,
+        now="2026-01-01T00:00:00Z",
+    )
+    assert [(each["manager"], each["fieldsV1"]) for each in ownership.encode(after)] == [("m", left)]

@@ -67,6 +67,7 @@ def apply(
     subresource: str = "",
     schemas: Schemas,
     reset: FieldSet | None = None,
+    reset_everywhere: bool = True,
     now: str,
 ) -> Applied:
     """Apply `config` to `live` (None for a missing object) as `manager`.
@@ -81,7 +82,9 @@ def apply(
             live, api_version=api_version, subresource=subresource, schemas=schemas, reset=reset, now=now
         )
     try:
-        made = _applied(old, managed, config, manager, force, api_version, subresource, schemas, reset, now)
+        made = _applied(
+            old, managed, config, manager, force, api_version, subresource, schemas, reset, reset_everywhere, now
+        )
     except FieldConflict as conflict:
         if manager != lastapplied.MANAGER:
             raise
@@ -89,7 +92,9 @@ def apply(
         left = [each for each in conflict.conflicts if allowed is None or each[1] not in allowed]
         if left:
             raise FieldConflict(left) from None
-        made = _applied(old, managed, config, manager, True, api_version, subresource, schemas, reset, now)
+        made = _applied(
+            old, managed, config, manager, True, api_version, subresource, schemas, reset, reset_everywhere, now
+        )
     if manager == lastapplied.MANAGER:
         return Applied(lastapplied.synced(made.object, config), made.managed)
     return made
@@ -105,6 +110,7 @@ def _applied(
     subresource: str,
     schemas: Schemas,
     reset: FieldSet | None,
+    everywhere: bool,
     now: str,
 ) -> Applied:
     shape = served(schemas, api_version)
@@ -122,7 +128,7 @@ def _applied(
     if new is live:
         out.update(others)
     else:
-        changes = Changes(live, new, api_version, schemas, hidden)
+        changes = Changes(live, new, api_version, schemas, hidden, everywhere)
         if not force:
             found = conflicting(others.values(), changes)
             if found:

@@ -22,9 +22,16 @@ class Changes:
     """How a write changed an object, at each version that someone owns fields at; less what the strategy resets."""
 
     def __init__(
-        self, old: dict[str, Any], new: dict[str, Any], api_version: str, schemas: Schemas, reset: Trie
+        self,
+        old: dict[str, Any],
+        new: dict[str, Any],
+        api_version: str,
+        schemas: Schemas,
+        reset: Trie,
+        everywhere: bool,
     ) -> None:
-        self._old, self._new, self._schemas, self._reset = old, new, schemas, reset
+        self._old, self._new, self._schemas = old, new, schemas
+        self._reset, self._everywhere = reset, everywhere
         self._at: dict[str, Comparison] = {}
         self._touched: dict[str, Trie] = {}
         self._given = api_version
@@ -51,7 +58,7 @@ class Changes:
             new = converted(self._schemas, new, api_version, "failed to convert new object: ")
         made = compare(served(self._schemas, api_version), old, new)
         self._at[api_version] = made
-        if not self._reset:
+        if not self._reset or not (self._everywhere or api_version == self._given):
             return made
         kept = [without(trie, self._reset) for trie in (made.added, made.modified, made.removed)]
         self._at[api_version] = Comparison(*kept)

@@ -22,18 +22,20 @@ def update(
     subresource: str = "",
     schemas: Schemas,
     reset: FieldSet | None = None,
+    reset_everywhere: bool = True,
     now: str,
 ) -> Managed:
     """Who owns what after `live` became `new` by a plain write (None for a create).
 
-    The writer owns what it added or changed; whoever owned that, or what was removed, no longer does. An object that
+    `reset` is what the path never changes, at every version or at this one only. The writer owns what it added or
+    changed; whoever owned that, or what was removed, no longer does. An object that
     no one owns anything of is not tracked until the next apply. An object that does not fit its schema is owned by no
     one: a plain write never fails for its managedFields.
     """
     if not managed and live is not None and (live.get("metadata") or {}).get("uid"):
         return NOTHING
     try:
-        return _updated(live, managed, new, manager, api_version, subresource, schemas, reset, now)
+        return _updated(live, managed, new, manager, api_version, subresource, schemas, reset, reset_everywhere, now)
     except TypedError:
         return NOTHING
 
@@ -43,7 +45,7 @@ def before_first_apply(
 ) -> Managed:
     """One entry for all that an object held before anyone was tracked."""
     try:
-        return _updated(None, NOTHING, live, "before-first-apply", api_version, subresource, schemas, reset, now)
+        return _updated(None, NOTHING, live, "before-first-apply", api_version, subresource, schemas, reset, True, now)
     except TypedError as error:
         raise TypedError(f"failed to create manager for existing fields: {error}") from error
 
@@ -57,6 +59,7 @@ def _updated(
     subresource: str,
     schemas: Schemas,
     reset: FieldSet | None,
+    everywhere: bool,
     now: str,
 ) -> Managed:
     shape = served(schemas, api_version)
@@ -65,7 +68,7 @@ def _updated(
     checked(shape, old, "failed to convert live object ({}) to smd typed", repeats=True)
     hidden = LEAF if reset is None else reset.trie
     entries = current(managed, old, schemas)
-    changes = Changes(old, new, api_version, schemas, hidden)
+    changes = Changes(old, new, api_version, schemas, hidden, everywhere)
     out: dict[str, Entry] = {}
     for identity, entry in entries.items():
         left = bereft(entry, changes)

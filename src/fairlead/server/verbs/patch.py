@@ -86,8 +86,12 @@ def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Objec
     write.managed = managed
     made = decoding.applied(write.resource, obj)
     # A real server stores a custom resource as merged, `labels: {}` and all, but reads it back without.
-    write.respelled = write.resource.custom and not write.subresource and not given.keys() <= made["metadata"].keys()
+    write.respelled = _kept_as_merged(write) and not given.keys() <= made["metadata"].keys()
     return with_managed(_same_thing(write, made), managed)
+
+
+def _kept_as_merged(write: pipeline.Write) -> bool:
+    return write.resource.custom and write.resource.storage is None and not write.subresource
 
 
 def configuration(write: pipeline.Write) -> Object:
