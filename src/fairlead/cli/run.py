@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from fairlead.api.errors import UserError
+from fairlead.api.errors import ApiError, UserError
 from fairlead.api.kinds import Kind
 from fairlead.api.world import World
 from fairlead.cli.load import NoOperator, folder, forget, load
@@ -164,7 +164,7 @@ async def _run(
                 if not dev:
                     await operator.run(place.transport, world, **options)
                 operator = await _until_changed(operator, find, target, place, world, options)
-        except OSError as error:
+        except (OSError, ApiError) as error:
             raise UserError(f"cannot work on {place.name}: {error}") from error
 
 
