@@ -60,7 +60,7 @@ BOMB = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
         (b"[" * 10_000, "application/yaml", 400),
         (BOMB, "application/yaml", 400),
         (b'{"metadata":{"name":"n"}}', "text/plain", 415),
-        (b'{"metadata":{"name":"n"}}', "application/vnd.kubernetes.protobuf", 415),
+        (b'{"metadata":{"name":"n"}}', "application/vnd.kubernetes.protobuf", 400),
         (b"x" * (3 * 1024 * 1024 + 1), "application/json", 413),
     ],
 )

@@ -30,6 +30,7 @@ from fairlead.server.routing import Route, Target
 from fairlead.server.rules import Rules
 from fairlead.server.store import Store, Stored
 from fairlead.server.tracking import Tracking
+from fairlead.server.verbs import reviews
 from fairlead.server.verbs.create import create
 from fairlead.server.verbs.delete import delete, delete_collection
 from fairlead.server.verbs.patch import patch
@@ -53,12 +54,14 @@ VERBS: dict[str, Handler] = {
     "patch": patch,
     "delete": delete,
     "deletecollection": delete_collection,
+    "review": reviews.review,
 }
 POD_VERBS: dict[str, Handler] = {"binding": bind, "eviction": evict}
 SUBRESOURCE_VERBS: dict[str, dict[str, Handler]] = {
     "scale": {"get": get_scale, "update": put_scale, "patch": patch_scale},
     "binding": POD_VERBS,
     "eviction": POD_VERBS,
+    "token": {"token": reviews.request_token},
 }
 HEALTH = frozenset(f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping"))
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -143,15 +146,21 @@ class Server:
         elif deleted and resource.custom:
             self.definitions.emptied(resource.group, resource.plural)
 
+    def knows(self, token: str) -> bool:
+        """Whether a token is one of this server's."""
+        return any(hmac.compare_digest(token.encode(), each) for each in self._tokens)
+
     def _authenticate(self, request: Request) -> None:
         if not self._tokens:
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not any(hmac.compare_digest(given.strip().encode(), t) for t in self._tokens):
+        if scheme.lower() != "bearer" or not self.knows(given.strip()):
             raise unauthorized()
 
     def _routed(self, request: Request) -> Route | None:
         target = routing.parse(request.path)
+        if target is not None and (asked := reviews.route(target, request.method)) is not None:
+            return asked
         if target is None or not self.registry.serves(target.group, target.version):
             return None
         return self._route(request, target)
@@ -171,6 +180,8 @@ class Server:
             verb = {"PUT": "update"}.get(request.method, "")
         elif target.subresource in POD_VERBS and resource.plural == "pods" and not resource.group:
             verb = target.subresource if request.method == "POST" else ""
+        elif target.subresource == "token" and resource.plural == "serviceaccounts" and not resource.group:
+            verb = "token" if request.method == "POST" else ""
         elif target.subresource:
             raise not_found(resource, target.name) if resource.custom else unknown_path()
         elif target.name:

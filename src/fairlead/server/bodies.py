@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.server import encoding, goyaml
+from fairlead.server import encoding, goyaml, protobuf
 from fairlead.server.exchange import Request
 from fairlead.server.failures import Failure, bad_request, too_large, unsupported_media_type
 from fairlead.server.registry.resource import Resource
@@ -18,12 +18,14 @@ def check_size(body: bytes) -> None:
 
 
 def media_type(request: Request) -> str:
-    """json or yaml. Anything else is refused; protobuf too, which this server does not speak."""
+    """json, yaml or protobuf. Anything else is refused."""
     given = request.media_type
     if given in ("", "application/json"):
         return "json"
     if given == "application/yaml":
         return "yaml"
+    if given == protobuf.MEDIA_TYPE:
+        return "protobuf"
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"
     )
@@ -34,6 +36,8 @@ def read_value(request: Request) -> tuple[Any, list[str]]:
     check_size(request.body)
     if media_type(request) == "yaml":
         return goyaml.read(request.body)[0], []
+    if media_type(request) == "protobuf":
+        return protobuf.decode(request.body), []
     return encoding.decode(request.body)
 
 
