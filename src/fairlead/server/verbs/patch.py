@@ -116,10 +116,10 @@ def configuration(write: pipeline.Write) -> Object:
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
             f"{_word(config)} into Go value of type map[string]interface {{}}"
         )
-    if (config.get("apiVersion"), config.get("kind")) != (resource.api_version, resource.kind):
-        version = config.get("apiVersion") or ""
+    version, kind = (config[key] if isinstance(config.get(key), str) else "" for key in ("apiVersion", "kind"))
+    if (version, kind) != (resource.api_version, resource.kind):
         shown = version if "/" in version else f"/{version}"
-        raise bad_request(f"invalid object type: {shown}, Kind={config.get('kind') or ''}")
+        raise bad_request(f"invalid object type: {shown}, Kind={kind}")
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
