@@ -88,8 +88,10 @@ async def running(
 
         return handle
 
+    stopping = asyncio.Event()
+
     async def work() -> None:
-        while True:
+        while not stopping.is_set():  # a deferred write that fails swallows a cancellation
             key = await queue.get()
             try:
                 after = await reconcile(key, view)
@@ -114,6 +116,7 @@ async def running(
         try:
             yield view
         finally:
+            stopping.set()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -15,6 +15,7 @@ from fairlead.operators.httpproxy.children import (
     slices_of,
 )
 from fairlead.operators.httpproxy.kinds import (
+    CERT_HOSTNAME,
     FINALIZER,
     Connector,
     EndpointSlice,
@@ -26,6 +27,15 @@ from fairlead.operators.httpproxy.kinds import (
 )
 
 op = fl.Operator("httpproxy")
+
+PREDECESSOR = "network-services-operator"
+ONCE_UPDATED = {
+    Gateway: ["spec.gatewayClassName"],
+    HTTPRoute: ["spec.parentRefs", "spec.rules"],
+    EndpointSlice: ["endpoints", "ports", f"/metadata/annotations/{CERT_HOSTNAME.replace('/', '~1')}"],
+}
+"""What the operator before this one wrote by update. The listeners are not among it: its entry may hold the gateway
+controller's hostnames too, which ran in the same process and under the same name."""
 
 
 def proxies_of(connector: fl.Object, view: fl.View) -> Iterable[fl.Object]:
@@ -46,6 +56,7 @@ async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
     connectors = [ctx.get(Connector, b.connector) for b in backends_of(proxy) if b.connector]
     online = {c.name: c for c in connectors if c is not None and c.is_true("Ready")}
     try:
+        await take_over(proxy, ctx)
         gateway = await ctx.apply(gateway_of(proxy))
         for child in [*filters_of(proxy, online), route_of(proxy, online)]:
             await ctx.apply(child)
@@ -59,6 +70,21 @@ async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
         ctx.condition("Programmed", False, "Conflict", str(error))
         raise
     report(proxy, gateway, online, bool(policies), ctx)
+
+
+async def take_over(proxy: fl.Object, ctx: fl.Context) -> None:
+    """Make what the predecessor wrote ours, so that leaving it out removes it."""
+    names = {Gateway: [proxy.name], HTTPRoute: [proxy.name], EndpointSlice: [s.name for s in slices_of(proxy)]}
+    for kind, fields in ONCE_UPDATED.items():
+        for name in names[kind]:
+            child = ctx.get(kind, name)
+            # The local view keeps our own Apply entry alone: without one, we have not written this child yet.
+            if child is not None and is_ours(child, proxy) and not child.metadata.get("managedFields"):
+                await ctx.migrate(child, fields=fields, managers=[PREDECESSOR])
+
+
+def is_ours(child: fl.Object, proxy: fl.Object) -> bool:
+    return any(owner["uid"] == proxy.uid for owner in child.metadata.get("ownerReferences") or ())
 
 
 def report(proxy: fl.Object, gateway: fl.Object, online: Online, patched: bool, ctx: fl.Context) -> None:
@@ -108,7 +134,7 @@ def _serves_tls(gateway: fl.Object) -> bool:
 async def leave(proxy: fl.Object, ctx: fl.Context) -> None:
     """Take the tunnels out of the data plane before the proxy goes; the garbage collector does the rest."""
     policy = ctx.get(EnvoyPatchPolicy, policy_name(proxy))
-    if policy is not None and any(o["uid"] == proxy.uid for o in policy.metadata.get("ownerReferences") or ()):
+    if policy is not None and is_ours(policy, proxy):
         await ctx.delete(policy)
 
 

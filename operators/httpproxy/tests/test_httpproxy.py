@@ -9,7 +9,7 @@ import fairlead as fl
 from fairlead.api.errors import NotFound
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
-from fairlead.operators.httpproxy import bed, gateway
+from fairlead.operators.httpproxy import bed, gateway, operator
 from fairlead.operators.httpproxy.kinds import (
     CERT_HOSTNAME,
     FINALIZER,
@@ -218,6 +218,44 @@ async def test_the_certificate_annotation_comes_and_goes_with_the_need_of_it(wor
     await world.until(EndpointSlice, "web-0-0", lambda obj: obj.annotations.get(CERT_HOSTNAME) == "cert.example.com")
     await world.change("web", rules=rules("http://backend.example.com"))
     await world.until(EndpointSlice, "web-0-0", lambda obj: CERT_HOSTNAME not in obj.annotations)
+
+
+async def legacy_then_http(api, stack):
+    """A slice that the old operator made for https; then ours takes over, and the backend turns to http."""
+    it = Bed(api, stack)
+    await bed.install(it.client)
+    async with bed.theirs(api.transport(), World(), api.namespace):
+        await it.create()
+        await it.until(EndpointSlice, "web-0-0", there)
+    await stack.enter_async_context(bed.ours(api.transport(), World(), api.namespace))
+    await it.change("web", rules=rules("http://backend.example.com"))
+    return await it.until(EndpointSlice, "web-0-0", lambda obj: obj["ports"][0]["appProtocol"] == "http")
+
+
+async def test_what_the_predecessor_wrote_goes_when_it_is_no_longer_wanted(api):
+    async with AsyncExitStack() as stack:
+        assert CERT_HOSTNAME not in (await legacy_then_http(api, stack)).annotations
+
+
+async def test_without_migration_it_would_stay_for_ever(api, monkeypatch):
+    monkeypatch.setattr(operator, "ONCE_UPDATED", {})
+    async with AsyncExitStack() as stack:
+        assert CERT_HOSTNAME in (await legacy_then_http(api, stack)).annotations
+
+
+async def test_a_listener_that_the_gateway_holds_on_to_is_said_and_recovers(world):
+    """Another manager's hostname keeps a dropped listener alive without its port: 422 until that manager lets go."""
+    await world.create(hostnames=["www.example.com"])
+    await world.until(Gateway, "web", there)
+    held = [{"name": "http-hostname-0", "hostname": "www.example.com"}]
+    mine = Gateway("web", world.namespace, spec={"listeners": held})
+    await world.client.apply(mine, field_manager=gateway.MANAGER)
+    await world.change("web", hostnames=None)
+    said = await world.condition("Programmed", "False", "Invalid")
+    assert "port" in said["message"]
+    await world.client.apply(Gateway("web", world.namespace), field_manager=gateway.MANAGER)
+    await world.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
+    await world.condition("Programmed", "False", "Pending")
 
 
 async def test_a_flip_of_the_address_type_makes_the_slice_anew(world):

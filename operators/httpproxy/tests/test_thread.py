@@ -12,11 +12,13 @@ from fairlead.server.app import Server
 from fairlead.testing import virtual
 
 
-async def test_a_proxy_is_programmed_in_six_writes_and_without_a_conflict(api):
+async def test_a_proxy_is_programmed_in_a_handful_of_writes_and_without_a_conflict(api):
     outcome = await bed.race(api.transport, World(), bed.ours, proxies=1, namespace=api.namespace, idle=0.5)
     writes = {key: count for key, count in outcome.requests.items() if key[0] != "GET"}
-    # the finalizer, three children, and two reports: what was made, and what the gateway made of it
-    assert writes == {("PATCH", 200): 3, ("PATCH", 201): 3}
+    assert writes.pop(("PATCH", 201)) == 3  # the children
+    # the finalizer, and as many reports as there were stages to see: in virtual time two
+    assert 2 <= writes.pop(("PATCH", 200)) <= 5
+    assert not writes
     assert outcome.conflicts == outcome.idle_writes == 0
 
 
@@ -33,6 +35,10 @@ def test_the_old_way_meets_conflicts_where_ours_meets_none(seed):
     theirs, ours = race(bed.theirs, seed=seed, proxies=3), race(bed.ours, seed=seed, proxies=3)
     assert theirs.conflicts > 10
     assert ours.conflicts == 0
+    assert {key: count for key, count in ours.requests.items() if key[0] != "GET"} == {
+        ("PATCH", 200): 3 * 3,
+        ("PATCH", 201): 3 * 3,
+    }
     assert ours.total < theirs.total / 2
     assert ours.programmed[-1] < theirs.programmed[-1]
     assert (ours.idle_writes, theirs.idle_writes > 0) == (0, True)
