@@ -361,6 +361,16 @@ async def test_a_changed_payload_is_sent_and_takes_effect(bench, owner, before, 
     assert {key: changed[key] for key in body} == body
 
 
+async def test_a_map_can_be_emptied(bench, owner):
+    """A server makes null of the map whose last key is given up, and refuses that."""
+    await apply(bench.cached, WIDGET("child", spec={"size": 1, "options": {"a": "b"}}), owner=owner)
+    empty = WIDGET("child", spec={"size": 1, "options": {}})
+    assert not (await apply(bench.cached, empty, owner=owner)).spec.get("options")
+    bench.wire.forget()
+    await apply(bench.cached, empty, owner=owner)
+    assert bench.wire.sent == []
+
+
 async def test_a_steady_state_of_twenty_children_sends_nothing_and_one_change_sends_one(bench, owner):
     children = [cm(str(n), name=f"child-{n}") for n in range(20)]
     await apply_all(bench.cached, children, owner=owner)

@@ -15,6 +15,7 @@ from fairlead.api.objects import Object
 from fairlead.writes.delete import delete_in_turn
 from fairlead.writes.elision import digest, our_entry, owned, unchanged
 from fairlead.writes.errors import Foreign, Gone, Immutable, Undecided, WriteError
+from fairlead.writes.jsonpatch import Path, at, named
 from fairlead.writes.payload import can_own, scratch
 from fairlead.writes.writer import Memo, Writer, told
 
@@ -151,16 +152,23 @@ class _Child:
         raise Undecided(self.what, 2)
 
     async def send(self, **guard: str) -> Object:
-        body = {**self.payload, "metadata": {**self.payload["metadata"], **guard}}
         try:
-            answer = await self.writer.client.apply(body, field_manager=self.writer.manager, force=True)
+            answer = await self.request(self.payload, guard)
         except Invalid as error:
-            fixed = [cause for cause in error.causes if _IMMUTABLE.search(str(cause.get("message")))]
-            if fixed and not any(cause.get("field") == "metadata.uid" for cause in error.causes):
-                raise Immutable(self.what, fixed) from error
-            raise
+            emptied = [path for cause in error.causes if (path := _emptied(self.payload, cause))]
+            if emptied:
+                answer = await self.request(_without(self.payload, emptied), guard)
+            else:
+                fixed = [cause for cause in error.causes if _IMMUTABLE.search(str(cause.get("message")))]
+                if fixed and not any(cause.get("field") == "metadata.uid" for cause in error.causes):
+                    raise Immutable(self.what, fixed) from error
+                raise
         self.remember(answer)
         return self.writer.wrote(self.kind, answer)
+
+    async def request(self, payload: dict[str, Any], guard: dict[str, str]) -> Object:
+        body = {**payload, "metadata": {**payload["metadata"], **guard}}
+        return await self.writer.client.apply(body, field_manager=self.writer.manager, force=True)
 
     async def remove(self) -> None:
         """Delete the child that is there and wait until it is gone."""
@@ -196,6 +204,20 @@ class _Child:
         outcome = digest(mine) if mine else b""
         memos = self.writer.remembered(self.kind, self.name, self.namespace)
         memos[self.writer.manager, ""] = Memo(obj.uid, obj.resource_version, self.digest, outcome)
+
+
+def _emptied(payload: dict[str, Any], cause: dict[str, Any]) -> Path | None:
+    """The map that the payload now has empty and a server made null of: it does so when the last key is given up."""
+    path = named(str(cause.get("field") or ""))
+    return path if '"null"' in str(cause.get("message")) and at(payload, path) == {} else None
+
+
+def _without(payload: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
+    """The payload without what is at the paths; left out, an emptied map is given up as it was meant to be."""
+    left = {key: value for key, value in payload.items() if (key,) not in paths}
+    for key in {path[0] for path in paths if len(path) > 1}:
+        left[str(key)] = _without(left[str(key)], [path[1:] for path in paths if path[0] == key and len(path) > 1])
+    return left
 
 
 def controller_of(obj: Object) -> str | None:

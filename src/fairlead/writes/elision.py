@@ -58,7 +58,9 @@ def _agrees(payload: Any, mine: Any, live: Any) -> bool:
             for key in payload.keys() | mine.keys()
         )
     if mine is MISSING:  # an empty map or keyed list asks for nothing where there is one, and may be owned by nobody
-        return payload is MISSING or (payload in ({}, []) and isinstance(live, type(payload)))
+        if isinstance(payload, dict) and isinstance(live, dict):
+            return all(_agrees(item, MISSING, live.get(key, MISSING)) for key, item in payload.items())
+        return payload is MISSING or (payload == [] and isinstance(live, list))
     if isinstance(payload, list) and isinstance(mine, list):
         return len(payload) == len(mine) and all(_agrees(*pair, MISSING) for pair in zip(payload, mine, strict=True))
     return payload is not MISSING and (same(payload, mine) or (payload == [] and mine == {}))

@@ -1,0 +1,76 @@
+"""An apply that is not sent would have changed nothing: on random payloads, drift and foreign fields."""
+
+import asyncio
+from types import SimpleNamespace
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from workbench import MANAGER, WIDGET, Bench, install
+
+from fairlead.api.errors import Invalid
+from fairlead.api.world import World
+from fairlead.server.app import Server
+from fairlead.writes.elision import unchanged
+from fairlead.writes.jsonpatch import same
+
+names = st.sampled_from("abc")
+listener = st.fixed_dictionaries({}, optional={"port": st.integers(0, 2), "mode": st.sampled_from(["plain", "tls"])})
+listeners = st.dictionaries(names, listener, max_size=3).map(
+    lambda items: [{"name": name, **item} for name, item in items.items()]
+)
+spec = st.fixed_dictionaries(
+    {},
+    optional={
+        "size": st.integers(0, 1),
+        "note": st.sampled_from(["", "x"]),
+        "listeners": listeners,
+        "tags": st.lists(names, unique=True),
+        "lines": st.lists(names, max_size=2),
+        "options": st.dictionaries(names, names, max_size=2),
+        "free": st.dictionaries(
+            names, st.one_of(st.booleans(), st.integers(0, 1), st.just({}), st.just([])), max_size=2
+        ),
+    },
+)
+foreign = st.one_of(st.none(), spec)
+
+
+async def check(before, drift, after):
+    server = Server(World(), tokens=["t"])
+    bench = Bench(SimpleNamespace(namespace="default"), server.transport())
+    await install(bench.other)
+
+    def payload(fields):
+        return WIDGET("w", "default", labels={"always": "owned"}, **({"spec": fields} if fields else {}))
+
+    seen = await bench.other.apply(payload(before), field_manager=MANAGER)
+    if drift is not None:
+        seen = await bench.merge(seen, {"spec": drift})
+    elided = unchanged(payload(after), seen, MANAGER)
+    try:
+        applied = await bench.other.apply(payload(after), field_manager=MANAGER)
+    except Invalid:  # a map whose last key is given up
+        assert not elided
+        return
+    if elided:
+        assert same({**applied, "metadata": 0}, {**seen, "metadata": 0})
+    if same(after, before) and drift is None:
+        assert elided, "the same payload again is recognised, here where nothing is normalised"
+    await bench.transport.close()
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(spec, foreign, spec)
+@example({"size": 1}, None, {"size": 1, "listeners": []})
+@example({"listeners": [{"name": "a"}, {"name": "b"}]}, None, {"listeners": [{"name": "b"}, {"name": "a"}]})
+@example({"options": {}}, {"options": {"a": "b"}}, {"options": {}})
+@example({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, {"tags": ["a", "b"]})
+@example({"free": {"a": True}}, None, {"free": {"a": 1}})
+def test_what_is_not_sent_would_have_changed_nothing(before, drift, after):
+    asyncio.run(check(before, drift, after))
+
+
+@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(spec)
+def test_the_same_payload_again_is_not_sent(fields):
+    asyncio.run(check(fields, None, fields))
