@@ -33,6 +33,14 @@ _EMPTY: Final = {  # of the alternatives of a combinator: what they may not say,
     "x-kubernetes-validations": "must be empty to be structural",
 }
 _WHERE: Final = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}
+_REGEXP: Final = {  # RE2's words for what is wrong with a pattern, and those of Go's regexp
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+}
 _UNIQUE: Final = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
 _METADATA: Final = "must not specify anything other than name and generateName, but metadata is implicitly specified"
 _EMBEDDED: Final = (
@@ -95,7 +103,7 @@ def _keywords(schema: Schema, path: str, *, root: bool, defaults: bool) -> Itera
         top = path.rpartition("[")[2].rstrip("]")
         yield causes.forbidden(f"{path}.default", f"must not be set in top-level {top}")
     for key in _UNSUPPORTED:
-        if schema.get(key):
+        if schema.get(key) or (key == "dependencies" and schema.get(key) is not None):
             yield causes.forbidden(f"{path}.{key}", f"{key} is not supported")
     if kind == "null":
         yield causes.forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
@@ -293,8 +301,9 @@ def _regexp_error(error: Exception, pattern: str) -> str:
     text = error.args[0] if error.args else ""
     text = text.decode() if isinstance(text, bytes) else str(text)
     name, _, piece = text.partition(": ")
-    wording = {"missing )": "missing closing )", "missing ]": "missing closing ]", "unexpected )": "unexpected )"}
-    return f"{wording.get(name, name)}: `{piece or pattern}`"
+    if name.startswith("trailing"):
+        return "trailing backslash at end of expression: ``"
+    return f"{_REGEXP.get(name, name)}: `{piece or pattern}`"
 
 
 def _alternative(schema: Schema, path: str, free: list[Schema] | None) -> Iterator[Cause]:

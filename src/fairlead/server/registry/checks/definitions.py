@@ -12,6 +12,7 @@ from fairlead.server.schema.structurality import schema_problems
 
 _APPROVED: Final = "api-approved.kubernetes.io"
 _SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
+_SHARED: Final = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 _MIXED: Final = "may have mixed case, but should otherwise match: "
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _STORED: Final = (
@@ -43,6 +44,7 @@ def definition(new: Object, old: Object | None) -> list[Cause]:
     found += _versions(versions)
     found += _names(called)
     found += _schemas(versions)
+    found += _conversion(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields"):
         told = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         found.append(causes.invalid("spec.preserveUnknownFields", True, told))
@@ -125,14 +127,47 @@ def _versions(versions: list[Object]) -> list[Cause]:
         if version.get("deprecationWarning") and not version.get("deprecated"):
             told = "can only be set for deprecated versions"
             found.append(causes.invalid(f"{here}.deprecationWarning", version["deprecationWarning"], told))
-    shown = versions or None
+    if versions and (told := _label(versions[0].get("name") or "")) and versions[0].get("name"):
+        found.append(causes.invalid("spec.version", versions[0]["name"], told))
+    shown = _internal(versions)
     listed = [version.get("name") for version in versions]
     if len(set(listed)) != len(listed):
-        found.append(causes.invalid("spec.versions", shown, "must contain unique version names"))
+        found.append(_of_versions(shown, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         told = "must have exactly one version marked as storage version"
-        found.append(causes.invalid("spec.versions", shown, told))
+        found.append(_of_versions(shown, told))
     return found
+
+
+def _of_versions(shown: str, told: str) -> Cause:
+    return Cause("FieldValueInvalid", "spec.versions", f"Invalid value: {shown}: {told}")
+
+
+def _internal(versions: list[Object]) -> str:
+    """The versions as the Go type inside the server encodes; what all of them share stands elsewhere."""
+    shared = {key: all(one.get(key) == versions[0].get(key) for one in versions) for key in _SHARED}
+    made = []
+    for version in versions:
+        fields = {
+            "Name": version.get("name", ""),
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
+        }
+        fields |= {f"{key[0].upper()}{key[1:]}": None if shared[key] else version.get(key) for key in _SHARED}
+        made.append("{" + ",".join(f'"{key}":{causes.shown(value)}' for key, value in fields.items()) + "}")
+    return f"[{','.join(made)}]" if made else "null"
+
+
+def _conversion(given: Object) -> list[Cause]:
+    strategy = given.get("strategy") or ""
+    if strategy == "Webhook":
+        told = "this server converts between versions by None only: webhooks are not called"
+        return [causes.forbidden("spec.conversion.strategy", told)]
+    if strategy != "None":
+        return [causes.not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
+    return []
 
 
 def _schemas(versions: list[Object]) -> list[Cause]:
