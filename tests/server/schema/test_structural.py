@@ -200,6 +200,33 @@ def test_causes_are_worded_as_the_real_server_words_them(schema, value, told):
     assert one(schema, value) == told
 
 
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("date", "2024-01-01", "2024-02-30"),
+        ("date-time", "2024-01-01t00:00:00.5+01:00", "2024-01-01T24:00:00Z"),
+        ("duration", "5 days", "x"),
+        ("ipv4", "010.0.0.1", "256.1.1.1"),
+        ("ipv6", "::1", "fe80::1%eth0"),
+        ("cidr", "::/0", "10.0.0.1/33"),
+        ("mac", "0011.2233.4455", "00:11"),
+        ("uri", "/path", "a b"),
+        ("email", "A <a@b.c>", "a@b@c"),
+        ("hostname", "a.example.com", "-a"),
+        ("uuid4", "11111111-2222-4333-8444-555555555555", "11111111-2222-3333-4444-555555555555"),
+        ("byte", "YWJj", "YW="),
+        ("rgbcolor", "rgb(1,2,3)", "rgb(256,1,1)"),
+        ("creditcard", "4111111111111111", "4111-1111-1111-1112"),
+        ("isbn", "978-0321751041", "123"),
+    ],
+)
+def test_formats_are_checked(name, good, bad):
+    assert one({"type": "string", "format": name}, good) == []
+    assert one({"type": "string", "format": name}, bad) == [
+        f'spec.x: Invalid value: "{bad}": spec.x in body must be of type {name}: "{bad}"'
+    ]
+
+
 def test_what_did_not_change_is_not_held_to_the_schema():
     schema = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 1}, "b": {"type": "string"}}}
     assert one(schema, {"a": "long", "b": "new"}, {"a": "long", "b": "old"}) == []

@@ -4,14 +4,13 @@ import ipaddress
 import re
 from collections.abc import Callable
 from datetime import date
-from email.utils import parseaddr
 from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead.server.schema import times
 
 _UUID: Final = r"[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
-_LETTER: Final = r"a-zA-Z0-9\u0080-\U0010ffff"  # letters and symbols of any script
+_LETTER: Final = r"a-zA-Z0-9$+<=>^`|~\u0080-\U0010ffff"  # letters and symbols of any script
 _HOSTNAME: Final = re.compile(
     rf"[{_LETTER}](-?[{_LETTER}]{{0,62}})?|([{_LETTER}]([{_LETTER}-]{{0,61}}[{_LETTER}])?\.)+[a-zA-Z\u0080-\U0010ffff]{{2,63}}"
 )
@@ -20,6 +19,8 @@ _CARD: Final = re.compile(
     r"|(2131|1800|35\d{3})\d{11}",
     re.ASCII,
 )
+_MAILBOX: Final = r"[^\s@<>(),:;\"\[\]\\]+@[^\s@<>(),:;\"\[\]\\]+"
+_EMAIL: Final = re.compile(rf"{_MAILBOX}|(?:[^<>@,:;]*|\"[^\"]*\"\s*)<\s*{_MAILBOX}\s*>")  # alone, or after a name
 _BYTE: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
 _COLOR: Final = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 _CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
@@ -113,8 +114,7 @@ def _uri(text: str) -> bool:
 
 
 def _email(text: str) -> bool:
-    _, address = parseaddr(text, strict=True)
-    return re.fullmatch(r"[^@\s]+@[^@\s]+", address) is not None
+    return _EMAIL.fullmatch(text.strip()) is not None
 
 
 def _without_zeros(text: str) -> str:
@@ -138,13 +138,13 @@ def _cidr(text: str) -> bool:
 
 
 def _mac(text: str) -> bool:
-    """6, 8 or 20 bytes, in pairs by colons or dashes, or in fours by dots."""
+    """6, 8 or 20 bytes, in pairs by colons or dashes, in fours by dots, or in one piece."""
     for separator, width in ((":", 2), ("-", 2), (".", 4)):
         parts = text.split(separator)
         if len(parts) > 1:
             right = all(re.fullmatch(rf"[0-9a-fA-F]{{{width}}}", part) for part in parts)
             return right and len(parts) * width in (12, 16, 40)
-    return False
+    return re.fullmatch(r"[0-9a-fA-F]+", text) is not None and len(text) in (12, 16, 40)
 
 
 def _isbn10(text: str) -> bool:

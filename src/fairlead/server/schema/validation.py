@@ -129,7 +129,7 @@ def _checks(node: Node, value: Any, path: str, errors: list[_Found], old: Any, r
 
 def _type(rules: Declared, value: Any, path: str, errors: list[_Found]) -> int:
     kind, form = _KINDS[type(value)]
-    whole = kind == "number" and "integer" in rules.types and float(value).is_integer()
+    whole = kind == "number" and "integer" in rules.types and _json_integer(value)
     fits = kind in rules.types or whole or (kind == "integer" and "number" in rules.types)
     stringlike = kind in ("string", "array")
     if not stringlike and rules.format and not fits and form != rules.format:
@@ -218,8 +218,8 @@ def _number(rules: Declared, value: float, path: str, errors: list[_Found]) -> N
         factor = int(rules.multiple_of) if whole and exact else rules.multiple_of
         if factor <= 0:
             told = f"factor MultipleOf declared for {path} must be positive: {_number_text(factor)}"
-            errors.append(_Found(told, *_named(causes.invalid("", value, told), path)))
-        elif value % factor if whole and exact else not (value / factor).is_integer():
+            errors.append(_Found(told, *_named(causes.invalid("", factor, told), path)))
+        elif value % factor if whole and exact else not _json_integer(value / factor):
             errors.append(_invalid(path, value, f"should be a multiple of {_number_text(factor)}"))
     if rules.minimum is not None:
         exact = _in_range(rules.minimum, single, form, "Minimum boundary", path, errors)
@@ -295,7 +295,15 @@ def _object(
 
 
 def _same(value: Any, one: Any) -> bool:
+    """Equality as Go converts for it: a fraction is cut off when the other side is an integer."""
+    if type(value) is float and type(one) is int:
+        value = int(value)
     return bool(value == one) and isinstance(value, bool) == isinstance(one, bool)
+
+
+def _json_integer(value: float) -> bool:
+    """Whether a float counts as an integer; beyond 2^53 none does."""
+    return abs(value) < 2**53 and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value))
 
 
 def _not_in(rules: Declared, path: str, value: Any) -> _Found:
