@@ -370,6 +370,14 @@ def test_a_kind_is_reconciled_once():
         op.reconcile(Thing)(lambda obj, ctx: None)
 
 
+def test_controllers_need_names_of_their_own():
+    def reconcile(obj, ctx): ...
+
+    op = operator(reconcile)
+    with pytest.raises(ValueError, match="two functions of tester are called reconcile"):
+        op.reconcile(fl.ConfigMap)(reconcile)
+
+
 def test_an_api_error_is_told_by_its_reason(virtually, caplog):
     async def test(bed):
         async def reconcile(obj, ctx):

@@ -46,9 +46,13 @@ class View:
             told = informer.store.items()
             yield from ((namespace or None, name) for (namespace, name), _ in told)
 
-    def owned_by(self, uid: str) -> list[Object]:
-        """The objects with an owner of that uid. The first call makes the index."""
-        return _decoded(informer.owned_by(uid) for informer in self._informers)
+    def owned_by(self, uid: str, but: Iterable[tuple[str | None, str]] = ()) -> list[Object]:
+        """The objects with an owner of that uid, except those `but`, (namespace, name) each, which are not decoded.
+
+        The first call makes the index.
+        """
+        skipped = {(namespace or "", name) for namespace, name in but}
+        return _decoded(informer.owned_by(uid, skipped) for informer in self._informers)
 
     def index(self, name: str, values: Callable[[Object], Iterable[str]]) -> None:
         """Keep an index by what `values` finds in an object. It must depend on nothing else."""

@@ -4,7 +4,7 @@ import asyncio
 import heapq
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -135,13 +135,14 @@ class Informer:
         """The objects in which that index found `value`."""
         return self._indexed(self.store.indexed(name), value)
 
-    def owned_by(self, uid: str) -> Iterator[Snapshot]:
-        """The objects with an owner of that uid."""
-        return self._indexed(self.store.index("", indexes.owners), uid)
+    def owned_by(self, uid: str, but: Container[Key] = ()) -> Iterator[Snapshot]:
+        """The objects with an owner of that uid, except those at the keys in `but`."""
+        return self._indexed(self.store.index("", indexes.owners), uid, but)
 
-    def _indexed(self, index: indexes.Index, value: str) -> Iterator[Snapshot]:
-        found = ((key, entry) for key in index.keys(value) if (entry := self.store.get(key)) is not None)
-        own = (key for key, entry in self.overlay.present() if value in index.of(entry))
+    def _indexed(self, index: indexes.Index, value: str, but: Container[Key] = ()) -> Iterator[Snapshot]:
+        keys = (key for key in index.keys(value) if key not in but)
+        found = ((key, entry) for key in keys if (entry := self.store.get(key)) is not None)
+        own = (key for key, entry in self.overlay.present() if key not in but and value in index.of(entry))
         return self._snapshots(found, own)
 
     def _snapshots(self, told: Iterable[tuple[Key, Entry]], own: Iterable[Key]) -> Iterator[Snapshot]:

@@ -35,6 +35,10 @@ class Reconciler:
         self._doubts: set[Key] = set()  # a write's answer was lost there
         # What the kind's status turned out not to hold; learnt from the first answer without it.
         self._holds_condition = self._holds_observed = True
+        metrics = parts.metrics  # looked up once: a label costs as much as a queue's turn
+        self._working = metrics.workers.labels(self.name)
+        self._seconds = metrics.seconds.labels(self.name)
+        self._results = {word: metrics.reconciles.labels(self.name, word) for word in verdicts.RESULTS}
 
     # What wakes a key
 
@@ -104,18 +108,17 @@ class Reconciler:
 
     async def handle(self, key: Key) -> None:
         """Look at a key and give it back to the queue, whatever happens."""
-        metrics, name = self._parts.metrics, self.name
-        reconcile = self._parts.world.uid()[:8]
+        reconcile = f"{self._parts.world.random.getrandbits(32):08x}"
         verdict = NOTHING
         try:
             with (
-                metrics.workers.labels(name).track_inprogress(),
-                logs.fields(controller=name, namespace=key.namespace, name=key.name, reconcile=reconcile),
+                self._working.track_inprogress(),
+                logs.fields(controller=self.name, namespace=key.namespace, name=key.name, reconcile=reconcile),
             ):
                 started = asyncio.get_running_loop().time()
                 verdict = await self._pass(key)
-                metrics.seconds.labels(name).observe(asyncio.get_running_loop().time() - started)
-                metrics.reconciles.labels(name, verdict.result).inc()
+                self._seconds.observe(asyncio.get_running_loop().time() - started)
+                self._results[verdict.result].inc()
         finally:
             self._give_back(key, verdict)
 
@@ -201,9 +204,9 @@ class Reconciler:
 
     async def _prune(self, obj: Object, ctx: Context) -> None:
         for kind in self.declared.owns:
-            children = self._parts.local.owned_by(kind, obj.uid)
             # by group and kind: the version that was applied need not be the one that is watched
             keep = [(ns, name) for group, named, ns, name in ctx.applied if (group, named) == (kind.group, kind.kind)]
+            children = self._parts.local.owned_by(kind, obj.uid, but=keep)
             for child in await writes.prune(self._writer, obj, kind, children, keep):
                 ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
 

@@ -65,8 +65,8 @@ class Local:
             )
         return view.get(name, namespace)
 
-    def owned_by(self, kind: Kind, uid: str) -> list[Object]:
-        return self._views[kind.key].owned_by(uid)
+    def owned_by(self, kind: Kind, uid: str, but: Iterable[tuple[str | None, str]] = ()) -> list[Object]:
+        return self._view(kind, None)[0].owned_by(uid, but)
 
     def indexed(self, kind: Kind, name: str, value: str) -> list[Object]:
         return self._view(kind, None)[0].indexed(name, value)

@@ -121,8 +121,12 @@ class Operator:
         def declare(function: F) -> F:
             if kind.key in self.controllers:
                 raise ValueError(f"{self.name} reconciles {kind} already: one function a kind, or two operators")
+            name = getattr(function, "__name__", "")
+            name = name.strip("_").replace("_", "-") if name.isidentifier() else kind.kind.lower()
+            if any(other.name == name for other in self.controllers.values()):
+                raise ValueError(f"two functions of {self.name} are called {name}: their fields and metrics would mix")
             self.controllers[kind.key] = Controller(
-                getattr(function, "__name__", kind.kind.lower()).replace("_", "-"),
+                name,
                 kind,
                 function,
                 tuple(owns),

@@ -73,7 +73,8 @@ class Running:
         identity = f"{os.uname().nodename}_{world.uid()}"
         declared = operator.controllers.values()
 
-        queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=_QueueMetrics(metrics))
+        observer = _QueueMetrics(metrics, [one.name for one in declared])
+        queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=observer)
         pace = Pace(sum(c.concurrency for c in declared), world, queue.limit)
 
         def observe(method: str, code: str, seconds: float) -> None:
@@ -310,16 +311,19 @@ async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
 class _QueueMetrics:
     """The queue's own numbers, under client-go's names."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+    def __init__(self, metrics: Metrics, lanes: Iterable[str]) -> None:
+        self._added = {lane: metrics.adds.labels(lane, lane) for lane in lanes}
+        self._queued = {lane: metrics.queued.labels(lane, lane) for lane in lanes}
+        self._worked = {lane: metrics.worked.labels(lane, lane) for lane in lanes}
+        self._retries = {lane: metrics.retries.labels(lane, lane) for lane in lanes}
 
     def added(self, lane: Hashable) -> None:
-        self._metrics.adds.labels(lane, lane).inc()
+        self._added[str(lane)].inc()
 
     def taken(self, lane: Hashable, waited: float) -> None:
-        self._metrics.queued.labels(lane, lane).observe(waited)
+        self._queued[str(lane)].observe(waited)
 
     def finished(self, lane: Hashable, took: float, outcome: Outcome) -> None:
-        self._metrics.worked.labels(lane, lane).observe(took)
+        self._worked[str(lane)].observe(took)
         if outcome is not Outcome.DONE:
-            self._metrics.retries.labels(lane, lane).inc()
+            self._retries[str(lane)].inc()

@@ -36,6 +36,10 @@ _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _LONGEST = 1024
 
 
+RESULTS = ("success", "error", "requeue", "requeue_after")
+"""What controller-runtime calls the outcomes."""
+
+
 class Next(StrEnum):
     """How the key goes back to the queue."""
 
@@ -48,7 +52,7 @@ class Next(StrEnum):
 class Verdict:
     """Of one pass. `ready` is None where nothing is known to have changed: the condition then stays as it is."""
 
-    result: str  # controller-runtime's word: success, error, requeue, requeue_after
+    result: str  # one of RESULTS
     next: Next
     ready: bool | None = None
     reason: str = ""
