@@ -1,0 +1,73 @@
+"""What an apply costs on the embedded server, in-process and on one core: `python bench/applies.py [--profile]`.
+
+Rates are by processor time, so that a busy machine does not blur them. Ten-key ConfigMaps, then one object whose keyed
+list grows: its cost must grow with it and no faster.
+"""
+
+import asyncio
+import cProfile
+import json
+import pstats
+import sys
+import time
+
+from fairlead.api.world import World
+from fairlead.server.app import Server
+
+APPLIES, ROUNDS = 2_000, 3
+APPLY = {"Content-Type": "application/apply-patch+yaml", "Authorization": "Bearer bench"}
+CONFIG_MAP = "/api/v1/namespaces/bench/configmaps/a"
+
+
+def config_map(number):
+    data = {f"key-{i}": f"value {i}" for i in range(9)}
+    metadata = {"name": "a", "labels": {"app": "bench"}}
+    return json.dumps(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {**data, "n": str(number)}}
+    ).encode()
+
+
+def deployment(items, number):
+    variables = [{"name": f"VARIABLE_{i}", "value": str(number)} for i in range(items)]
+    pod = {"containers": [{"name": "c", "image": "i", "env": variables}]}
+    template = {"metadata": {"labels": {"app": "bench"}}, "spec": pod}
+    spec = {"selector": {"matchLabels": {"app": "bench"}}, "template": template}
+    return json.dumps(
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": f"d{items}"}, "spec": spec}
+    ).encode()
+
+
+async def applied(transport, path, bodies):
+    """Seconds of processor time for these applies, one after another."""
+    start = time.process_time()
+    for body in bodies:
+        query = {"fieldManager": "bench", "force": "true"}
+        answer = await transport.request("PATCH", path, query=query, headers=APPLY, body=body)
+        assert answer.status in (200, 201), answer.body
+    return time.process_time() - start
+
+
+async def main():
+    transport = Server(World(), tokens=["bench"]).transport()
+    json_headers = {**APPLY, "Content-Type": "application/json"}
+    namespace = b'{"metadata": {"name": "bench"}}'
+    await transport.request("POST", "/api/v1/namespaces", headers=json_headers, body=namespace)
+    await applied(transport, CONFIG_MAP, [config_map(-n) for n in range(200)])
+    bodies = [config_map(n) for n in range(APPLIES)]
+    changing = min([await applied(transport, CONFIG_MAP, bodies) for _ in range(ROUNDS)])
+    unchanged = min([await applied(transport, CONFIG_MAP, [bodies[-1]] * APPLIES) for _ in range(ROUNDS)])
+    print(f"ten-key ConfigMap: {APPLIES / changing:,.0f} applies a second that change something (at least 2,500)")
+    print(f"                   {APPLIES / unchanged:,.0f} that change nothing (at least 5,000)")
+    for items in (100, 1_000, 2_000):
+        path = f"/apis/apps/v1/namespaces/bench/deployments/d{items}"
+        spent = [await applied(transport, path, [deployment(items, n)]) for n in range(1 + 2 * ROUNDS)]
+        print(f"{items:5,} keyed items: {min(spent[1:]) * 1e3:5.1f} ms an apply that changes all of them")
+    if "--profile" in sys.argv:
+        profile = cProfile.Profile()
+        profile.enable()
+        await applied(transport, CONFIG_MAP, bodies)
+        profile.disable()
+        pstats.Stats(profile).sort_stats("tottime").print_stats(20)
+
+
+asyncio.run(main())
