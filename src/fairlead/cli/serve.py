@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from fairlead.api.world import World
+from fairlead.server.app import Server
 
 
 @click.command()
@@ -20,7 +21,15 @@ from fairlead.api.world import World
 )
 @click.option("--no-tls", is_flag=True, help="Plain HTTP, on loopback only. kubectl sends no token over it.")
 @click.option("--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig (0600).")
-def serve(listen: str, token: str | None, token_file: Path | None, no_tls: bool, write_kubeconfig: Path | None) -> None:
+@click.option("--controllers", default="", metavar="NAMES", help="Also run controllers: gc, namespace, or both.")
+def serve(
+    listen: str,
+    token: str | None,
+    token_file: Path | None,
+    no_tls: bool,
+    write_kubeconfig: Path | None,
+    controllers: str,
+) -> None:
     """Serve the Kubernetes API from memory until interrupted."""
     if token and token_file:
         raise click.UsageError("give --token or --token-file, not both")
@@ -32,7 +41,8 @@ def serve(listen: str, token: str | None, token_file: Path | None, no_tls: bool,
             raise click.UsageError(f"{token_file} holds no token: write one line into it")
     token = token or f"{world.random.getrandbits(128):032x}"
     try:
-        asyncio.run(_serve(world, host, port, token, tls=not no_tls, kubeconfig=write_kubeconfig))
+        server = Server(world, tokens=[token], controllers=[name for name in controllers.split(",") if name])
+        asyncio.run(_serve(server, host, port, token, tls=not no_tls, kubeconfig=write_kubeconfig))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
@@ -46,14 +56,12 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-async def _serve(world: World, host: str, port: int, token: str, *, tls: bool, kubeconfig: Path | None) -> None:
-    from fairlead.server.app import Server
-
+async def _serve(server: Server, host: str, port: int, token: str, *, tls: bool, kubeconfig: Path | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
-    listening = await Server(world, tokens=[token]).listen(host, port, tls=tls)
+    listening = await server.listen(host, port, tls=tls)
     try:
         if kubeconfig is not None:
             write_private(kubeconfig, kubeconfig_text(listening.url, token, listening.ca))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
 from fairlead.server import discovery, encoding, lists, openapi, representations, routing, watch
+from fairlead.server.controllers import Controllers
 from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.definitions import Definitions
 from fairlead.server.exchange import Answer, Request, Response
@@ -79,9 +80,12 @@ class Server:
 
     Guarantees: every write is atomic and seen by reads and watches in one order; nothing is read from the clock or a
     random source but through `world`. With tokens, every request must carry one; without, none is asked for.
+    `controllers` are those of `controllers.py` to run beside it: "gc", "namespace".
     """
 
-    def __init__(self, world: World | None = None, *, tokens: Iterable[str] = ()) -> None:
+    def __init__(
+        self, world: World | None = None, *, tokens: Iterable[str] = (), controllers: Iterable[str] = ()
+    ) -> None:
         self.world = world or World()
         self.store = Store()
         self.registry = Registry(builtin.resources())
@@ -89,6 +93,8 @@ class Server:
         self.metrics = Metrics()
         self.tracking = Tracking(self.registry)
         self.definitions = Definitions(self)
+        wanted = frozenset(controllers)
+        self._controllers = Controllers(self, wanted) if wanted else None
         self._tokens = tuple(token.encode() for token in tokens)
         namespace = self.registry.find("", "v1", "namespaces")
         assert namespace is not None
@@ -145,6 +151,8 @@ class Server:
             self.definitions.changed(stored, deleted)
         elif deleted and resource.custom:
             self.definitions.emptied(resource.group, resource.plural)
+        if self._controllers is not None:
+            self._controllers.changed(resource, previous, stored, deleted)
 
     def knows(self, token: str) -> bool:
         """Whether a token is one of this server's."""

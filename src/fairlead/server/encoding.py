@@ -2,6 +2,7 @@
 
 import json
 import math
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -59,7 +60,7 @@ def _number(digits: str) -> float | int:
     if math.isinf(value):
         raise BadJSON(f"json: cannot unmarshal number {digits} into Go value of type float64")
     # Go writes 1.0 and 1e3 back as 1 and 1000, and reads those as integers from then on.
-    return int(value) if value.is_integer() and abs(value) < 2**63 else value
+    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < 2**64 else value
 
 
 def _constant(name: str) -> Any:

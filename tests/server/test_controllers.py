@@ -1,0 +1,110 @@
+"""Garbage collection and namespace finalisation, where they are switched on."""
+
+import json
+
+import pytest
+
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def make(transport, name, *owners, block=False, path=MAPS):
+    references = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": o["metadata"]["name"], "uid": o["metadata"]["uid"]}
+        | ({"blockOwnerDeletion": True} if block else {})
+        for o in owners
+    ]
+    body = {"metadata": {"name": name, **({"ownerReferences": references} if references else {})}}
+    return json.loads((await transport.request("POST", path, body=json.dumps(body).encode())).body)
+
+
+async def names(transport):
+    found = json.loads((await transport.request("GET", MAPS)).body)
+    return [item["metadata"]["name"] for item in found["items"]]
+
+
+def played(main, *controllers):
+    async def run():
+        await main(Server(virtual.world(), controllers=controllers).transport())
+
+    virtual.run(run())
+
+
+def test_dependents_go_with_their_last_owner():
+    async def main(transport):
+        a, b = await make(transport, "a"), await make(transport, "b")
+        child = await make(transport, "child", a, b)
+        await make(transport, "grandchild", child)
+        await transport.request("DELETE", f"{MAPS}/a")
+        assert await names(transport) == ["b", "child", "grandchild"]
+        left = json.loads((await transport.request("GET", f"{MAPS}/child")).body)
+        assert [r["name"] for r in left["metadata"]["ownerReferences"]] == ["b"]
+        await transport.request("DELETE", f"{MAPS}/b")
+        assert await names(transport) == []
+
+    played(main, "gc")
+
+
+def test_an_object_made_for_an_owner_that_is_gone_goes_too():
+    async def main(transport):
+        a = await make(transport, "a")
+        await transport.request("DELETE", f"{MAPS}/a")
+        await make(transport, "late", a)
+        assert await names(transport) == []
+
+    played(main, "gc")
+
+
+def test_foreground_deletion_ends_with_the_owner():
+    async def main(transport):
+        a = await make(transport, "a")
+        await make(transport, "child", a, block=True)
+        await transport.request("PATCH", f"{MAPS}/child", headers={"Content-Type": "application/merge-patch+json"},
+                                body=b'{"metadata":{"finalizers":["example.com/f"]}}')  # fmt: skip
+        await transport.request("DELETE", f"{MAPS}/a", query={"propagationPolicy": "Foreground"})
+        assert await names(transport) == ["a", "child"]
+        await transport.request("PATCH", f"{MAPS}/child", headers={"Content-Type": "application/merge-patch+json"},
+                                body=b'{"metadata":{"finalizers":null}}')  # fmt: skip
+        assert await names(transport) == []
+
+    played(main, "gc")
+
+
+def test_orphans_stay_without_their_owner():
+    async def main(transport):
+        a = await make(transport, "a")
+        await make(transport, "child", a)
+        await transport.request("DELETE", f"{MAPS}/a", query={"propagationPolicy": "Orphan"})
+        assert await names(transport) == ["child"]
+        left = json.loads((await transport.request("GET", f"{MAPS}/child")).body)
+        assert "ownerReferences" not in left["metadata"]
+
+    played(main, "gc")
+
+
+def test_without_the_collector_nothing_is_collected():
+    async def main(transport):
+        a = await make(transport, "a")
+        await make(transport, "child", a)
+        await transport.request("DELETE", f"{MAPS}/a")
+        assert await names(transport) == ["child"]
+
+    played(main)
+
+
+def test_a_namespace_goes_when_it_is_empty():
+    async def main(transport):
+        await transport.request("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"n"}}')
+        await make(transport, "a", path="/api/v1/namespaces/n/configmaps")
+        await transport.request("DELETE", "/api/v1/namespaces/n")
+        assert (await transport.request("GET", "/api/v1/namespaces/n")).status == 404
+        assert (await transport.request("GET", "/api/v1/namespaces/n/configmaps/a")).status == 404
+
+    played(main, "namespace")
+
+
+def test_an_unknown_controller_is_refused():
+    with pytest.raises(ValueError, match="no such controller: nope"):
+        Server(controllers=["nope"])
