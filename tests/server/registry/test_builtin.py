@@ -64,6 +64,7 @@ def test_defaulting_twice_adds_nothing():
     obj = made("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})
     again = resource.default(codec.decode(resource.schema, obj).object)
     assert again == obj
+    assert resource.default(again) is again
 
 
 def test_an_explicit_zero_is_kept():

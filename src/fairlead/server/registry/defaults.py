@@ -37,7 +37,8 @@ def _walk(node: Node, value: Any) -> Any:
         return value
     made = value
     for rule in whole:
-        made = rule(made)
+        changed = rule(made)
+        made = made if changed == made else changed
     for key, wanted in mine:
         if made.get(key) is None or made[key] == "":
             found = wanted(made) if callable(wanted) else wanted

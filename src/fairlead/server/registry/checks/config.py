@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead.server import causes, encoding
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.vocabulary import Object, config_key
+from fairlead.server.registry.checks.vocabulary import Object, config_key, plain_key
 
 _FIXED: Final = "field is immutable when `immutable` is set"
 _LIMIT: Final = 1024 * 1024
@@ -22,16 +22,23 @@ _JSON: Final = (".dockercfg", ".dockerconfigjson")
 def config_map(new: Object, old: Object | None) -> list[Cause]:
     found = _frozen(new, old, ("data", "binaryData")) if old is not None else []
     data, binary = new.get("data") or {}, new.get("binaryData") or {}
-    for key in data:
-        found += config_key(f"data[{key}]", key)
-        if key in binary:
-            found.append(causes.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
-    for key in binary:
-        found += config_key(f"binaryData[{key}]", key)
-    size = sum(len(text.encode()) for text in data.values()) + sum(len(text) * 3 // 4 for text in binary.values())
-    if size > _LIMIT:
+    found += _keys(data, "data")
+    both = [key for key in data if key in binary] if binary else []
+    found += [causes.invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in both]
+    found += _keys(binary, "binaryData")
+    if _size(data) + sum(len(text) * 3 // 4 for text in binary.values()) > _LIMIT:
         found.append(causes.too_long("", _LIMIT))
     return found
+
+
+def _keys(data: Object, field: str) -> list[Cause]:
+    return [cause for key in data if not plain_key(key) for cause in config_key(f"{field}[{key}]", key)]
+
+
+def _size(data: Object) -> int:
+    """The bytes of all values; counted exactly only where it could matter."""
+    letters = sum(map(len, data.values()))
+    return letters if letters * 4 <= _LIMIT // 2 else sum(len(text.encode()) for text in data.values())
 
 
 def secret(new: Object, old: Object | None) -> list[Cause]:
@@ -40,8 +47,7 @@ def secret(new: Object, old: Object | None) -> list[Cause]:
     if old is not None:
         found += [causes.invalid("type", kind, "field is immutable")] if kind != old.get("type") else []
         found += _frozen(new, old, ("data",))
-    for key in data:
-        found += config_key(f"data[{key}]", key)
+    found += _keys(data, "data")
     if sum(len(text) * 3 // 4 for text in data.values()) > _LIMIT:
         found.append(causes.too_long("data", _LIMIT))
     for key in _REQUIRED.get(kind, ()):

@@ -11,6 +11,7 @@ Object = dict[str, Any]
 IMMUTABLE: Final = "field is immutable"
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_PLAIN: Final = re.compile(r"[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}")
 _KEY_TOLD: Final = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
@@ -79,6 +80,11 @@ def label(field: str, value: str) -> list[Cause]:
 
 def subdomain(field: str, value: str) -> list[Cause]:
     return [causes.invalid(field, value, told) for told in names.subdomain(value)]
+
+
+def plain_key(key: str) -> bool:
+    """Whether nothing can be wrong with a key: the common case, told fast."""
+    return _PLAIN.fullmatch(key) is not None
 
 
 def config_key(field: str, key: str) -> list[Cause]:
