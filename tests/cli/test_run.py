@@ -1,5 +1,6 @@
 """`fairlead run`: what a newcomer types first."""
 
+import asyncio
 import json
 import os
 import signal
@@ -9,6 +10,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
+from fairlead.api.world import World
+from fairlead.cli.serve import kubeconfig_text, write_private
+from fairlead.server.app import Server
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -137,6 +142,26 @@ def test_a_cluster_that_is_not_there_is_one_line(tmp_path):
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "cannot work on" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("token", "told"), [("right", "serves no Greeting in example.com/v1: install"), ("wrong", "Unauthorized")]
+)
+async def test_once_on_a_cluster_that_cannot_be_worked_on_ends_with_one_line(tmp_path, token, told):
+    listening = await Server(World(), tokens=["right"]).listen()
+    config = tmp_path / "config"
+    write_private(config, kubeconfig_text(listening.url, token, listening.ca))
+    command = ["run", str(EXAMPLES / "greeter.py"), "--kubeconfig", str(config), "--once"]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "fairlead", *command, stderr=asyncio.subprocess.PIPE
+        )
+        _, stderr = await asyncio.wait_for(process.communicate(), 30)
+    finally:
+        await listening.close()
+    (line,) = stderr.decode().splitlines()
+    assert told in line
+    assert process.returncode == 2
 
 
 def test_a_directory_and_a_package_run_their_operator(write, failing):

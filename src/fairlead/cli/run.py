@@ -16,6 +16,7 @@ from fairlead.api.errors import ApiError, UserError
 from fairlead.api.kinds import Kind
 from fairlead.api.world import World
 from fairlead.cli.load import NoOperator, folder, forget, load
+from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
 from fairlead.runtime.health import address
@@ -212,6 +213,9 @@ async def _place(
 
 
 async def _once(operator: Operator, place: Place, world: World, options: Options) -> int:
+    client = Client(place.transport, world)
+    for kind in _kinds(operator):
+        await client.resolve(kind)  # one that is not served would be waited for
     options["tries"] = TRIES
     async with operator.running(place.transport, world, **options) as running:
         await running.quiet()
