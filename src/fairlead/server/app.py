@@ -29,7 +29,7 @@ from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route, Target
 from fairlead.server.rules import Rules
-from fairlead.server.store import Store, Stored
+from fairlead.server.store import Store, Stored, Table
 from fairlead.server.tracking import Tracking
 from fairlead.server.verbs import reviews
 from fairlead.server.verbs.create import create
@@ -153,6 +153,11 @@ class Server:
             self.definitions.emptied(resource.group, resource.plural)
         if self._controllers is not None:
             self._controllers.changed(resource, previous, stored, deleted)
+
+    def table(self, resource: Resource) -> Table:
+        """Where the objects of a kind are kept, whatever version or group it is asked for at."""
+        kept = resource.storage or resource
+        return self.store.table(kept.group, kept.plural)
 
     def knows(self, token: str) -> bool:
         """Whether a token is one of this server's."""

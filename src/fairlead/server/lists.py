@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.api import selectors
-from fairlead.server import causes, fieldselectors, names, representations
+from fairlead.server import causes, fieldselectors, names, representations, versions
 from fairlead.server.causes import quoted
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, bare, expired, failure
 from fairlead.server.options import integer, option_failure
-from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.registry.resource import Resource
 from fairlead.server.routing import Route
 from fairlead.server.store import Stored
 
@@ -40,7 +40,8 @@ class Selection:
     def __bool__(self) -> bool:
         return bool(self.labels or self.fields)
 
-    def matches(self, obj: Object) -> bool:
+    def matches(self, stored: Stored) -> bool:
+        obj = versions.view(self.resource, stored).object
         if self.labels and not self.labels.matches(obj["metadata"].get("labels")):
             return False
         return not self.fields or self.fields.matches(lambda path: fieldselectors.value(self.resource, obj, path))
@@ -87,7 +88,7 @@ def page(server: "Server", request: Request, route: Route) -> Page:
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
     _check_match(match, asked, token)
-    table = server.store.table(resource.group, resource.plural)
+    table = server.table(resource)
     namespace = (route.namespace or None) if resource.namespaced else ""
     start = ""
     if token:
@@ -107,7 +108,7 @@ def page(server: "Server", request: Request, route: Route) -> Page:
         entries = list(table.scan(namespace))
     if start:
         entries = [entry for entry in entries if entry[0] >= start]
-    matching = [entry for entry in entries if chosen.matches(entry[1].object)] if chosen else entries
+    matching = [entry for entry in entries if chosen.matches(entry[1])] if chosen else entries
     items = [stored for _, stored in matching]
     if limit <= 0 or len(items) <= limit:
         return Page(items, version)

@@ -62,7 +62,7 @@ class Write:
 
     @property
     def table(self) -> Table:
-        return self.server.store.table(self.resource.group, self.resource.plural)
+        return self.server.table(self.resource)
 
     @property
     def kept(self) -> Stored | None:

@@ -1,8 +1,8 @@
 """Versions of one kind: objects are kept at the storage version and shown at the one that was asked for.
 
-Custom resources are converted by naming the other version and dropping what its schema does not know, the one built-in
-kind that has two by its own rules. What is read is
-brought in line with today's schema: new defaults show, removed fields vanish, the resourceVersion stays.
+Custom resources are converted by naming the other version and dropping what its schema does not know, the two built-in
+kinds that have another form by rules of their own. A custom resource is read by today's schema: new defaults show,
+removed fields vanish, the resourceVersion stays.
 """
 
 from fairlead.server.registry.resource import Object, Resource

@@ -85,7 +85,7 @@ class Watch:
         frames = [
             self._encoded("ADDED", stored)
             for _, stored in self.table.scan(self.namespace)
-            if self.selection.matches(stored.object)
+            if self.selection.matches(stored)
         ]
         if self.announce:
             frames.append(self._bookmark({INITIAL_EVENTS_END: "true"}))
@@ -104,8 +104,8 @@ class Watch:
             return b""
         kind: str = event.type
         if self.selection:
-            now = event.type != "DELETED" and self.selection.matches(stored.object)
-            before = previous is not None and self.selection.matches(previous.object)
+            now = event.type != "DELETED" and self.selection.matches(stored)
+            before = previous is not None and self.selection.matches(previous)
             if not now and not before:
                 return b""
             if now != before:
@@ -162,7 +162,7 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
     version = server.store.version if from_start else lists.parse_version(asked, "watch")
     initial = send_initial or (from_start and not initial_given)
     announce = bookmarks and (send_initial or (from_start and not initial_given))
-    table = server.store.table(resource.group, resource.plural)
+    table = server.table(resource)
     timeout = integer(request, "timeoutSeconds") or server.world.random.randint(SHORTEST, 2 * SHORTEST)
     begun = Watch(
         server=server,

@@ -1,4 +1,4 @@
-"""The one built-in kind served at two versions: what autoscaling/v1 has no fields for stands in annotations."""
+"""The built-in kind served at two versions: what autoscaling/v1 has no fields for stands in annotations."""
 
 import json
 from collections.abc import Callable

@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from fairlead.server.causes import Cause
-from fairlead.server.registry import autoscaling, defaults, preparing
+from fairlead.server.registry import autoscaling, defaults, events, preparing
 from fairlead.server.registry.checks import config, definitions, networking, others, pods, rbac, workloads
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
@@ -132,6 +132,8 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
 _CONVERSIONS = {
     ("autoscaling", "v1", "HorizontalPodAutoscaler"): autoscaling.to_v1,
     ("autoscaling", "v2", "HorizontalPodAutoscaler"): autoscaling.to_v2,
+    ("", "v1", "Event"): events.to_core,
+    ("events.k8s.io", "v1", "Event"): events.to_events,
 }
 
 
@@ -154,7 +156,8 @@ def _versioned(made: list[Resource]) -> Iterator[Resource]:
     """Each kind's other versions bound to the first one, where its objects are kept."""
     first: dict[tuple[str, str], Resource] = {}
     for resource in made:
-        kept = first.setdefault((resource.group, resource.kind), resource)
+        group = "" if resource.kind == "Event" else resource.group  # the core group keeps those of events.k8s.io
+        kept = first.setdefault((group, resource.kind), resource)
         yield resource if kept is resource else replace(resource, storage=kept)
 
 

@@ -92,7 +92,7 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
     representation = representations.negotiate(request, resource, listing=False)
     options = read_options(request)
     space = route.namespace if resource.namespaced else ""
-    stored = server.store.table(resource.group, resource.plural).get(space, route.name)
+    stored = server.table(resource).get(space, route.name)
     if stored is None:
         raise not_found(resource, route.name)
     result, gone = delete_object(server, resource, stored, options)
@@ -113,7 +113,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
     """Delete, or begin to: what became of the object and whether it is gone."""
     server.rules.on_delete(resource, stored.object)
     _check_preconditions(resource, stored, options)
-    table = server.store.table(resource.group, resource.plural)
+    table = server.table(resource)
     if resource.plural == PLURAL and resource.group == GROUP and "deletionTimestamp" not in stored.object["metadata"]:
         changed = server.definitions.marked(stored.object)
         if options.dry_run:
@@ -250,7 +250,7 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
     representation = representations.negotiate(request, resource, listing=True)
     options = read_options(request)
     page = lists.page(server, request, route)
-    table = server.store.table(resource.group, resource.plural)
+    table = server.table(resource)
     for item in page.items:
         metadata = item.object["metadata"]
         live = table.get(metadata.get("namespace", ""), metadata["name"])

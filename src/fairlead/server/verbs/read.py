@@ -16,9 +16,7 @@ def get(server: "Server", request: Request, route: Route) -> Response:
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=False)
     at_least(server, request.first("resourceVersion"), reading="get")
-    stored = server.store.table(resource.group, resource.plural).get(
-        route.namespace if resource.namespaced else "", route.name
-    )
+    stored = server.table(resource).get(route.namespace if resource.namespaced else "", route.name)
     if stored is None:
         raise not_found(resource, route.name)
     return representation.answer(200, stored, request.warnings)

@@ -95,7 +95,7 @@ def _update(write: pipeline.Write, changed: pipeline.Updated, request: Request, 
 
 def _live(server: "Server", route: Route) -> Stored | None:
     space = route.namespace if route.resource.namespaced else ""
-    stored = server.store.table(route.resource.group, route.resource.plural).get(space, route.name)
+    stored = server.table(route.resource).get(space, route.name)
     return versions.view(route.resource, stored) if stored is not None else None
 
 
