@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server import metadata, namespaces, versions
+from fairlead.server import limits, metadata, namespaces, versions
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.encoding import exactly_equal
 from fairlead.server.exchange import Request
@@ -20,6 +20,7 @@ from fairlead.server.failures import (
     bare,
     being_deleted,
     conflict,
+    forbidden,
     invalid,
     invalid_named,
     not_found,
@@ -121,6 +122,9 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         obj.pop("status", None)
     if not resource.custom:
         obj = codec.stored(resource.schema, obj)
+        if resource.kind == "Pod":
+            obj = _limited(write, obj)
+            given = obj["metadata"]
     if resource.prepare_create:
         resource.prepare_create(obj)
     name = given.get("name") or ""
@@ -141,6 +145,16 @@ def _commit_create(write: Write, obj: Object) -> Stored:
     if write.options.dry_run:
         return Stored(obj, 0, resource)
     return _put(write, obj, None)
+
+
+def _limited(write: Write, pod: Object) -> Object:
+    """A new Pod as the LimitRanges of its namespace let it be."""
+    name = pod["metadata"].get("name") or ""
+    ranges = [stored.object for _, stored in write.server.store.table("", "limitranges").scan(write.namespace)]
+    pod = limits.limited(pod, ranges)
+    if told := limits.refusal(pod, ranges):
+        raise forbidden(write.resource, name, told)
+    return pod
 
 
 def update(
