@@ -44,7 +44,7 @@ def figures(table):
 @pytest.mark.smoke
 def test_its_table_is_what_the_demo_prints():
     """Zeros exactly, the rest within a factor of three: a change elsewhere draws other numbers from the same seed."""
-    shown = figures(README.partition("<!-- fairlead demo httpproxy -->")[2].partition("The story")[0])
+    shown = figures(README.partition("<!-- fairlead demo httpproxy -->")[2].partition("The same on")[0])
     printed = figures(fairlead("demo", "httpproxy").stdout)
     assert [name for name, _ in shown] == [name for name, _ in printed] == ["CreateOrUpdate", "fairlead"] * 2
     for (_, said), (_, measured) in zip(shown, printed, strict=True):

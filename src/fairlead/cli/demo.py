@@ -31,8 +31,9 @@ def _httpproxy(seed: int, objects: int | None) -> None:
         tables.show(f"{what}, beside a gateway controller", columns, bed.summary(outcomes))
     low, high = (round(1000 * bound) for bound in bed.WATCH)
     tables.notes(
-        "requests: the operator's, for each object; median, last: from creation to Programmed=True;",
-        f"idle writes: in the ten minutes after. Time is virtual; watch events come {low} to {high} ms late.",
+        "409s: in all; requests: of the operator, for each object, till the last is there;",
+        "median, last: from creation to Programmed=True; idle writes: ten minutes after.",
+        f"Time is virtual; watch events come {low} to {high} ms late.",
     )
 
 
