@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.api.builtin import ConfigMap
 from fairlead.api.world import World
+from fairlead.cli.embedded import embedded
 from fairlead.cli.serve import kubeconfig_text, write_private
+from fairlead.client.client import Client
 from fairlead.server.app import Server
 
 ROOT = Path(__file__).parents[2]
@@ -162,6 +165,22 @@ async def test_once_on_a_cluster_that_cannot_be_worked_on_ends_with_one_line(tmp
     (line,) = stderr.decode().splitlines()
     assert told in line
     assert process.returncode == 2
+
+
+async def test_the_server_beside_it_collects_what_was_owned():
+    world = World()
+    async with embedded(world) as transport, asyncio.timeout(10):
+        client = Client(transport, world)
+        owner = await client.create(ConfigMap("owner", "default"))
+        child = ConfigMap("child", "default")
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid}
+        child["metadata"]["ownerReferences"] = [reference]
+        await client.create(child)
+        async with client.watch(ConfigMap, "default") as watch:
+            await client.delete(ConfigMap, "owner", "default")
+            async for frame in watch:
+                if frame.type == "DELETED" and b'"child"' in frame.raw:
+                    return
 
 
 def test_a_directory_and_a_package_run_their_operator(write, failing):

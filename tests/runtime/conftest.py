@@ -100,7 +100,7 @@ class Bed:
 
     def __init__(self):
         self.world = virtual.world()
-        self.server = Server(self.world)
+        self.server = Server(self.world, controllers=("gc",))
         self.client = Client(self.server.transport(), self.world, user_agent="somebody-else")
         self.wire = Counting(self.server.transport())
 

@@ -121,7 +121,6 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
                     await bed.client.delete(Thing, name, "default")
                     del wanted[name]
                     await asyncio.sleep(40)  # longer than any back-off, so its clean-up has run
-                    await collect_garbage(bed)
                 else:
                     wanted[name] = spec(turn)
                     await bed.edit(name, spec=wanted[name])
@@ -151,11 +150,3 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
             assert wire.requests == before, "and then it is quiet"
 
     virtually(test)
-
-
-async def collect_garbage(bed):
-    """What a controller manager does: children whose owner is gone go too."""
-    uids = {thing.uid for thing in (await bed.client.list(Thing, "default")).items}
-    for child in (await bed.client.list(fl.ConfigMap, "default")).items:
-        if child.metadata["ownerReferences"][0]["uid"] not in uids:
-            await bed.client.delete(fl.ConfigMap, child.name, "default", uid=child.uid)

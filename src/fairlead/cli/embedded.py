@@ -30,7 +30,8 @@ async def embedded(world: World) -> AsyncIterator[Transport]:
     from fairlead.server.app import Server
 
     token = f"{world.random.getrandbits(128):032x}"
-    server = Server(world, tokens=[token])
+    # as in a cluster: what was owned goes with its owner, and a deleted namespace empties itself
+    server = Server(world, tokens=[token], controllers=("gc", "namespace"))
     listening = await server.listen()
     try:
         with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
