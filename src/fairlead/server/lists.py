@@ -93,8 +93,12 @@ def page(server: "Server", request: Request, route: Route) -> Page:
     start = ""
     if token:
         version, start = _decode_token(token, asked)
-        if version < table.floor:
-            raise expired(CONTINUE_EXPIRED)
+        if version == ANY:
+            version = server.store.version
+        elif version < table.floor:
+            refusal = expired(CONTINUE_EXPIRED)
+            refusal.status["metadata"] = {"continue": _encode_token(ANY, start)}
+            raise refusal
         entries = table.snapshot(namespace, version)
     elif asked not in ("", "0") and (match == "Exact" or (not match and limit > 0)):
         version = parse_version(asked, "list")
@@ -117,6 +121,7 @@ def page(server: "Server", request: Request, route: Route) -> Page:
     return Page(items[:limit], version, _encode_token(version, last + "\0"), remaining)
 
 
+ANY = -1  # in a token: go on with whatever is there by then
 CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
