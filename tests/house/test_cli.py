@@ -63,6 +63,35 @@ def test_what_the_user_can_put_right_is_one_line_and_status_2(args, says):
     assert answer.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["run", "docs/examples/greeter.py", "--kubeconfig", "/no/such/file"], "'/no/such/file' does not exist"),
+        (["run", "docs/examples/greeter.py", "--kubeconfig", "{bad}"], "name another kubeconfig"),
+        (["run", "no-such-operator.py", "--embedded"], "no-such-operator.py"),
+        (["serve", "--listen", "nonsense"], "HOST:PORT"),
+        (["demo", "nonsense"], "'httpproxy'"),
+    ],
+)
+def test_each_commands_own_mistakes_too(args, says, tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("{")
+    answer = call(*FAIRLEAD, *(arg.format(bad=bad) for arg in args))
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert says in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_ctrl_c_ends_the_demo_in_the_middle_of_virtual_time():
+    command = [*FAIRLEAD, "demo", "httpproxy", "-N", "1000"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(3)  # it is at work by then
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors.strip()) == (130, "")
+
+
 def test_an_option_has_a_twin_in_the_environment():
     assert call(*TOY, "read", __file__, FAIRLEAD_READ_NAMESPACE="blue").stdout == "blue\n"
 

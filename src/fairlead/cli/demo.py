@@ -7,7 +7,7 @@ import click
 
 
 @click.command()
-@click.argument("system", type=click.Choice(["httpproxy", "all"]), default="all")
+@click.argument("system", type=click.Choice(["httpproxy", "all"]), default="all", metavar="[SYSTEM]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Where all chance in the run comes from.")
 @click.option("-N", "--objects", type=click.IntRange(1, 1000), default=None, help="How many; 1 and 20 by default.")
 def demo(system: str, seed: int, objects: int | None) -> None:
@@ -31,7 +31,7 @@ def _httpproxy(seed: int, objects: int | None) -> None:
         tables.show(f"{what}, beside a gateway controller", columns, bed.summary(outcomes))
     low, high = (round(1000 * bound) for bound in bed.WATCH)
     tables.notes(
-        "409s: in all; requests: of the operator, for each object, till the last is there;",
+        "409s: in all; requests: of the operator, for each object, until the last;",
         "median, last: from creation to Programmed=True; idle writes: ten minutes after.",
         f"Time is virtual; watch events come {low} to {high} ms late.",
     )
