@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fairlead.server.causes import Cause
 from fairlead.server.registry import autoscaling, defaults, events, preparing
-from fairlead.server.registry.checks import config, definitions, networking, others, pods, rbac, workloads
+from fairlead.server.registry.checks import config, definitions, networking, others, pods, podwarnings, rbac, workloads
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
@@ -38,6 +38,8 @@ _GENERATED: Final = Entry(generation=_SPEC)
 _ANSWERED: Final = Entry(delete_answers_object=True)
 _COMMON: Final = Entry()
 
+_TEMPLATE: Final = podwarnings.template("spec", "template")
+
 ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "ConfigMap"): Entry(validate=config.config_map),
     ("", "Secret"): Entry(validate=config.secret),
@@ -48,6 +50,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_create=preparing.pod,
         prepare_update=preparing.pod_update,
         validate=pods.pod,
+        warn=podwarnings.pod,
     ),
     ("", "Service"): Entry(
         create_on_update=True,
@@ -71,17 +74,21 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "ReplicationController"): _GENERATED,
     ("events.k8s.io", "Event"): Entry(create_on_update=True),
     ("apps", "Deployment"): Entry(
-        generation=("spec", "metadata.annotations"), status_keeps=("labels",), validate=workloads.deployment
+        generation=("spec", "metadata.annotations"),
+        status_keeps=("labels",),
+        validate=workloads.deployment,
+        warn=_TEMPLATE,
     ),
-    ("apps", "ReplicaSet"): Entry(generation=_SPEC, validate=workloads.replica_set),
-    ("apps", "StatefulSet"): Entry(generation=_SPEC, validate=workloads.stateful_set),
+    ("apps", "ReplicaSet"): Entry(generation=_SPEC, validate=workloads.replica_set, warn=_TEMPLATE),
+    ("apps", "StatefulSet"): Entry(generation=_SPEC, validate=workloads.stateful_set, warn=_TEMPLATE),
     ("apps", "DaemonSet"): Entry(
         generation=_SPEC,
         prepare_create=preparing.daemon_set,
         prepare_update=preparing.daemon_set_update,
         validate=workloads.daemon_set,
+        warn=_TEMPLATE,
     ),
-    ("batch", "Job"): Entry(generation=_SPEC, prepare_create=preparing.job, validate=workloads.job),
+    ("batch", "Job"): Entry(generation=_SPEC, prepare_create=preparing.job, validate=workloads.job, warn=_TEMPLATE),
     ("batch", "CronJob"): _GENERATED,
     ("rbac.authorization.k8s.io", "Role"): Entry(create_on_update=True, validate=rbac.role),
     ("rbac.authorization.k8s.io", "ClusterRole"): Entry(create_on_update=True, validate=rbac.cluster_role),
