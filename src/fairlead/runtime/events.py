@@ -34,7 +34,6 @@ class _Series:
     first: float
     last: float
     count: int = 1
-    sent: int = 0
     sent_at: float = 0.0
     name: str = ""
 
@@ -127,7 +126,6 @@ class Recorder:
             patch = {"count": count, "lastTimestamp": rfc3339(series.last)}
             try:
                 await self._client.patch(Event, series.name, namespace, patch, type=PatchType.MERGE)
-                series.sent = count
                 return
             except NotFound:
                 series.name = ""  # expired on the server, or somebody cleaned up
@@ -152,4 +150,4 @@ class Recorder:
             "reportingInstance": self._instance,
         }
         await self._client.create(Object(event))
-        series.name, series.sent = name, count
+        series.name = name

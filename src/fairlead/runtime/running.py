@@ -40,7 +40,7 @@ GRACE = 25.0
 class Running:
     """One run of an operator: what `op.running(…)` answers, with `Options` as its options.
 
-    Leaving the block stops the sources, waits up to `grace` seconds for what is under way, lets the lease go, writes
+    Leaving the block stops the sources, waits up to 25 seconds for what is under way, lets the lease go, writes
     the last Events and runs the shutdown hooks. After a lost lease nothing is waited for.
     """
 
@@ -56,14 +56,12 @@ class Running:
         dry_run: bool = False,
         resources: Mapping[str, Any] | None = None,
         tries: int | None = None,
-        grace: float = GRACE,
     ) -> None:
         for key in operator.cleanups.keys() - operator.controllers.keys():
             raise ValueError(f"{operator.name} cleans up {key[1]} and does not reconcile it: declare both")
         self.operator = operator
         self.metrics = metrics = Metrics()
         self._world = world
-        self._grace = grace
         self._health_address = health
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._background: set[asyncio.Task[Any]] = set()
@@ -274,7 +272,7 @@ class Running:
             await self._sources.aclose()
             await _cancel(self._background - keep)  # timers, resyncs, dispatch: no new work
             if not lost and self._passes:
-                await asyncio.wait(set(self._passes), timeout=self._grace)
+                await asyncio.wait(set(self._passes), timeout=GRACE)
             await _cancel(self._passes)
             await _cancel(self._background)
             if self.lease is not None and not lost:
