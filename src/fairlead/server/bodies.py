@@ -76,7 +76,15 @@ def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]
         kind = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
         problem = f"json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
         raise unrecognized(resource, request.body, f"couldn't get version/kind; json parse error: {problem}")
+    if resource.custom and _unserved(value, resource) and request.first("fieldValidation") in ("", "Warn"):
+        for name in sorted(value.keys() - {"apiVersion", "kind", "metadata"}):
+            request.warn(f'unknown field "{name}"')  # of a version that is not served, nothing more is known
     return claim(value, resource, request.body), duplicates
+
+
+def _unserved(value: Object, resource: Resource) -> bool:
+    known = (None, "", resource.api_version, (resource.storage or resource).api_version)
+    return value.get("kind") == resource.kind and value.get("apiVersion") not in known
 
 
 def claim(value: Object, resource: Resource, body: bytes) -> Object:
