@@ -27,7 +27,7 @@ async def embedded(scenario):
     from fairlead.server.app import Server
     from fairlead.testing import virtual
 
-    server = Server(virtual.world(), tokens=["conformance"])
+    server = Server(virtual.world(), tokens=["conformance"], authorization="RBAC")
     return await traces.run(server.transport(), scenario, "x0f1e2d")
 
 

@@ -74,7 +74,7 @@ def test_serve_prints_where_it_serves_and_stops_on_sigterm(tmp_path):
             with urllib.request.urlopen(asked, context=context) as response:
                 assert json.load(response)["major"] == "1"
             with pytest.raises(urllib.error.HTTPError, match="401") as refused:
-                urllib.request.urlopen(f"{url}/version", context=context)
+                urllib.request.urlopen(f"{url}/api", context=context)
             refused.value.close()
         finally:
             process.send_signal(signal.SIGTERM)

@@ -6,18 +6,42 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fairlead.api.world import World
 from fairlead.server.app import Server
 
+if TYPE_CHECKING:
+    from fairlead.server.identity.users import User
+
 
 @click.command()
 @click.option("--listen", default="127.0.0.1:0", metavar="HOST:PORT", help="Where to listen; port 0 picks a free one.")
-@click.option("--token", help="The token that clients must send. Made up when none is given.")
 @click.option(
-    "--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file holding the token."
+    "--token",
+    envvar="FAIRLEAD_TOKEN",
+    show_envvar=True,
+    help="The token of an administrator. Made up when none is given. Others see the command line: rather say it in the "
+    "environment or a file.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='A file holding tokens: one alone on a line, or token,user,uid,"group,group".',
+)
+@click.option(
+    "--client-ca-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Certificates by this CA authenticate clients: CN is the user, each O a group.",
+)
+@click.option(
+    "--authorization-mode",
+    type=click.Choice(["AlwaysAllow", "RBAC"]),
+    default="AlwaysAllow",
+    show_default=True,
+    help="Whether roles and bindings decide who may do what.",
 )
 @click.option("--no-tls", is_flag=True, help="Plain HTTP, on loopback only. kubectl sends no token over it.")
 @click.option("--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig (0600).")
@@ -26,23 +50,26 @@ def serve(
     listen: str,
     token: str | None,
     token_file: Path | None,
+    client_ca_file: Path | None,
+    authorization_mode: str,
     no_tls: bool,
     write_kubeconfig: Path | None,
     controllers: str,
 ) -> None:
     """Serve the Kubernetes API from memory until interrupted."""
-    if token and token_file:
-        raise click.UsageError("give --token or --token-file, not both")
     host, port = _address(listen)
     world = World()
-    if token_file:
-        token = token_file.read_text().strip()
-        if not token:
-            raise click.UsageError(f"{token_file} holds no token: write one line into it")
-    token = token or f"{world.random.getrandbits(128):032x}"
+    tokens = _tokens(world, token, token_file)
+    client_ca = client_ca_file.read_bytes() if client_ca_file else None
     try:
-        server = Server(world, tokens=[token], controllers=[name for name in controllers.split(",") if name])
-        asyncio.run(_serve(server, host, port, token, tls=not no_tls, kubeconfig=write_kubeconfig))
+        server = Server(
+            world,
+            tokens=tokens,
+            authorization=authorization_mode,
+            controllers=[name for name in controllers.split(",") if name],
+        )
+        shown = next((one for one, user in tokens.items() if user.is_master), next(iter(tokens)))
+        asyncio.run(_serve(server, host, port, shown, not no_tls, client_ca, write_kubeconfig))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
@@ -56,12 +83,31 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-async def _serve(server: Server, host: str, port: int, token: str, *, tls: bool, kubeconfig: Path | None) -> None:
+def _tokens(world: World, token: str | None, file: Path | None) -> "dict[str, User]":
+    """Who is known by which token; an administrator's is made up where none is given."""
+    from fairlead.server.identity import tokens
+    from fairlead.server.identity.users import ADMIN
+
+    found = {token: ADMIN} if token else {}
+    if file:
+        try:
+            read = tokens.read(file.read_text())
+        except ValueError as error:
+            raise click.UsageError(f"{file}: {error}") from None
+        if not read:
+            raise click.UsageError(f"{file} holds no token: write one line into it")
+        found |= read
+    return found or {f"{world.random.getrandbits(128):032x}": ADMIN}
+
+
+async def _serve(
+    server: Server, host: str, port: int, token: str, tls: bool, client_ca: bytes | None, kubeconfig: Path | None
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
-    listening = await server.listen(host, port, tls=tls)
+    listening = await server.listen(host, port, tls=tls, client_ca=client_ca)
     try:
         if kubeconfig is not None:
             write_private(kubeconfig, kubeconfig_text(listening.url, token, listening.ca))

@@ -1,13 +1,16 @@
 """The server: what is kept and served, and the one entry that both doors lead to."""
 
-import hmac
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
 from fairlead.server import discovery, encoding, lists, openapi, representations, routing, watch
+from fairlead.server.authorization import attributes, bootstrap
+from fairlead.server.authorization.deciding import AlwaysAllow, Authorizer, require
+from fairlead.server.authorization.rbac import RBAC
+from fairlead.server.authorization.reviews import access, rules
 from fairlead.server.controllers import Controllers
 from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.definitions import Definitions
@@ -18,10 +21,15 @@ from fairlead.server.failures import (
     internal,
     method_not_allowed,
     not_found,
-    unauthorized,
     unknown_path,
     unsupported,
 )
+from fairlead.server.identity.accounts import Accounts
+from fairlead.server.identity.authentication import OPEN, Authentication
+from fairlead.server.identity.impersonation import impersonated
+from fairlead.server.identity.reviews import request_token, who_am_i, whose_token
+from fairlead.server.identity.tokens import Tokens
+from fairlead.server.identity.users import SERVER, User
 from fairlead.server.metrics import Metrics
 from fairlead.server.options import truth
 from fairlead.server.registry import builtin
@@ -31,7 +39,6 @@ from fairlead.server.routing import Route, Target
 from fairlead.server.rules import Rules
 from fairlead.server.store import Store, Stored, Table
 from fairlead.server.tracking import Tracking
-from fairlead.server.verbs import reviews
 from fairlead.server.verbs.create import create
 from fairlead.server.verbs.delete import delete, delete_collection
 from fairlead.server.verbs.patch import patch
@@ -55,16 +62,24 @@ VERBS: dict[str, Handler] = {
     "patch": patch,
     "delete": delete,
     "deletecollection": delete_collection,
-    "review": reviews.review,
 }
 POD_VERBS: dict[str, Handler] = {"binding": bind, "eviction": evict}
 SUBRESOURCE_VERBS: dict[str, dict[str, Handler]] = {
     "scale": {"get": get_scale, "update": put_scale, "patch": patch_scale},
     "binding": POD_VERBS,
     "eviction": POD_VERBS,
-    "token": {"token": reviews.request_token},
+    "token": {"create": request_token},
 }
-HEALTH = frozenset(f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping"))
+REVIEWS: dict[str, Handler] = {
+    "tokenreviews": whose_token,
+    "selfsubjectreviews": who_am_i,
+    "selfsubjectrulesreviews": rules,
+    "selfsubjectaccessreviews": access,
+    "subjectaccessreviews": access,
+    "localsubjectaccessreviews": access,
+}
+HEALTH = OPEN - {"/version"}
+AUTHORIZATION = ("AlwaysAllow", "RBAC")
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -79,13 +94,21 @@ class Server:
     """A Kubernetes API server in this process.
 
     Guarantees: every write is atomic and seen by reads and watches in one order; nothing is read from the clock or a
-    random source but through `world`. With tokens, every request must carry one; without, none is asked for.
+    random source but through `world`. With tokens (an administrator's each, or a mapping to users), every request must
+    carry a credential, health and version apart; without, none is asked for. `authorization` is AlwaysAllow or RBAC.
     `controllers` are those of `controllers.py` to run beside it: "gc", "namespace".
     """
 
     def __init__(
-        self, world: World | None = None, *, tokens: Iterable[str] = (), controllers: Iterable[str] = ()
+        self,
+        world: World | None = None,
+        *,
+        tokens: Iterable[str] | Mapping[str, User] = (),
+        authorization: str = "AlwaysAllow",
+        controllers: Iterable[str] = (),
     ) -> None:
+        if authorization not in AUTHORIZATION:
+            raise ValueError(f"authorization is one of {', '.join(AUTHORIZATION)}, not {authorization!r}")
         self.world = world or World()
         self.store = Store()
         self.registry = Registry(builtin.resources())
@@ -95,13 +118,20 @@ class Server:
         self.definitions = Definitions(self)
         wanted = frozenset(controllers)
         self._controllers = Controllers(self, wanted) if wanted else None
-        self._tokens = tuple(token.encode() for token in tokens)
+        tokens = tokens if isinstance(tokens, Mapping) else list(tokens)
+        self._first_token = next(iter(tokens), None)
+        rbac = authorization == "RBAC"
+        self.authorizer: Authorizer = RBAC(self.store) if rbac else AlwaysAllow()
+        self.accounts = Accounts(self.world, self.store)
+        self.authentication = Authentication(Tokens(tokens), self.accounts, anonymous=rbac)
         namespace = self.registry.find("", "v1", "namespaces")
         assert namespace is not None
         self.namespace_resource = namespace
         for name in INITIAL_NAMESPACES:
             body = encoding.encode({"metadata": {"name": name}})
             self.respond(Request("POST", "/api/v1/namespaces", {}, {"user-agent": "fairlead"}, body), trusted=True)
+        if rbac:
+            bootstrap.install(self)
 
     @property
     def now(self) -> str:
@@ -110,27 +140,34 @@ class Server:
 
     @property
     def asks_for_tokens(self) -> bool:
-        return bool(self._tokens)
+        return self._first_token is not None
 
     def transport(self, token: str | None = None) -> "InProcess":
         """A door inside this process: a client's Transport without sockets."""
         from fairlead.server.doors.inprocess import InProcess
 
-        return InProcess(self, token or (self._tokens[0].decode() if self._tokens else None))
+        return InProcess(self, token or self._first_token)
 
-    async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: bool = True) -> "Listening":
-        """Serve over HTTP until the result is closed. Port 0 picks a free one."""
+    async def listen(
+        self, host: str = "127.0.0.1", port: int = 0, *, tls: bool = True, client_ca: bytes | None = None
+    ) -> "Listening":
+        """Serve over HTTP until the result is closed. Port 0 picks a free one.
+
+        Certificates by `client_ca` (PEM) name their holders: CN is the user, each O a group.
+        """
         from fairlead.server.doors.http import listen
 
-        return await listen(self, host, port, tls=tls)
+        return await listen(self, host, port, tls=tls, client_ca=client_ca)
 
     def respond(self, request: Request, *, trusted: bool = False) -> Answer:
         """Answer one request. Never raises, whatever a client sent."""
         request.time = self.world.clock.now()
         route: Route | None = None
         try:
-            if not trusted:
-                self._authenticate(request)
+            if trusted:
+                request.user = SERVER
+            else:
+                self._admit(request)
             route = self._routed(request)
             answer = self._nonresource(request) if route is None else self._served(request, route)
         except NoSuchPath:
@@ -159,21 +196,15 @@ class Server:
         kept = resource.storage or resource
         return self.store.table(kept.group, kept.plural)
 
-    def knows(self, token: str) -> bool:
-        """Whether a token is one of this server's."""
-        return any(hmac.compare_digest(token.encode(), each) for each in self._tokens)
-
-    def _authenticate(self, request: Request) -> None:
-        if not self._tokens:
-            return
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not self.knows(given.strip()):
-            raise unauthorized()
+    def _admit(self, request: Request) -> None:
+        """Find out who asks and whether they may: before anything else, and whether or not anything is there."""
+        user = self.authentication.user(request)
+        request.user = impersonated(request, user, self.authorizer)
+        if not request.user.is_master:
+            require(self.authorizer, attributes.of(request))
 
     def _routed(self, request: Request) -> Route | None:
         target = routing.parse(request.path)
-        if target is not None and (asked := reviews.route(target, request.method)) is not None:
-            return asked
         if target is None or not self.registry.serves(target.group, target.version):
             return None
         return self._route(request, target)
@@ -181,7 +212,9 @@ class Server:
     def _served(self, request: Request, route: Route) -> Answer:
         if route.resource.deprecation:
             request.warn(route.resource.deprecation)
-        return SUBRESOURCE_VERBS.get(route.subresource, VERBS)[route.verb](self, request, route)
+        verbs = SUBRESOURCE_VERBS.get(route.subresource, VERBS)
+        review = REVIEWS.get(route.resource.plural) if not route.resource.custom else None
+        return (review or verbs[route.verb])(self, request, route)
 
     def _route(self, request: Request, target: Target) -> Route:
         resource = self.registry.find(target.group, target.version, target.plural)
@@ -194,7 +227,7 @@ class Server:
         elif target.subresource in POD_VERBS and resource.plural == "pods" and not resource.group:
             verb = target.subresource if request.method == "POST" else ""
         elif target.subresource == "token" and resource.plural == "serviceaccounts" and not resource.group:
-            verb = "token" if request.method == "POST" else ""
+            verb = "create" if request.method == "POST" else ""
         elif target.subresource:
             raise not_found(resource, target.name) if resource.custom else unknown_path()
         elif target.name:

@@ -3,10 +3,16 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
+from fairlead.server.identity.users import ANONYMOUS, User
+
 
 @dataclass(slots=True)
 class Request:
-    """A request as it arrived. Header names are lower-case; `query` keeps every value of a key in order."""
+    """A request as it arrived.
+
+    Header names are lower-case; one that came several times holds its values on lines. `query` keeps every value of a
+    key in order.
+    """
 
     method: str
     path: str
@@ -15,6 +21,8 @@ class Request:
     body: bytes = b""
     warnings: list[str] = field(default_factory=list)  # what the answer will warn of
     time: float = 0.0  # when it arrived, by the server's clock
+    certified: User | None = None  # whom the client's certificate names
+    user: User = ANONYMOUS  # who it is taken to be from, once that is known
 
     def first(self, key: str, default: str = "") -> str:
         values = self.query.get(key)

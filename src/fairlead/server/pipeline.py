@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.server import limits, metadata, namespaces, versions
+from fairlead.server.authorization.granting import may_create_by_update, may_grant
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.encoding import exactly_equal
 from fairlead.server.exchange import Request
@@ -93,6 +94,7 @@ def create(write: Write, obj: Object) -> Stored:
 
 
 def _admit_create(write: Write, obj: Object) -> None:
+    may_grant(write, obj, None)
     namespaces.admit_create(write.server, write.resource, write.namespace, obj)
     if write.resource.custom:
         given = obj.get("metadata") or {}
@@ -175,6 +177,7 @@ def update(
         return live, False
     version = _requested_version(obj)
     if live is None:
+        may_create_by_update(write)
         obj = expect_namespace(obj, write)
         _admit_create(write, obj)
         if not owned:
@@ -182,6 +185,7 @@ def update(
         obj = _initialised(obj, write)
         obj["metadata"].pop("resourceVersion", None)
         return _commit_create(write, obj), True
+    may_grant(write, obj, live.object)
     if not owned:
         obj = server.tracking.updated(write, live, obj)
     if not version and not resource.unconditional_update:

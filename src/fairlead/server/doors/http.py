@@ -36,8 +36,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-async def listen(server: "Server", host: str, port: int, *, tls: bool) -> Listening:
-    """Listen on an address. One that others can reach needs TLS and a token."""
+async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca: bytes | None = None) -> Listening:
+    """Listen on an address. One that others can reach needs TLS and a token.
+
+    Certificates by `client_ca` (PEM) authenticate their clients; a certificate by anyone else ends the handshake.
+    """
+    if client_ca and not tls:
+        raise ValueError("client certificates need TLS")
     if not is_loopback(host) and not (tls and server.asks_for_tokens):
         raise ValueError(f"{host} can be reached from elsewhere: listen there only with TLS and a token")
     ca: bytes | None = None
@@ -46,6 +51,8 @@ async def listen(server: "Server", host: str, port: int, *, tls: bool) -> Listen
         hosts = list(dict.fromkeys([host, "127.0.0.1", "::1", "localhost"]))
         shown = certificates.identity(hosts, server.world.clock.now())
         ca, context = shown.ca, shown.context
+        if client_ca:
+            certificates.trust_clients(context, client_ca)
 
     async def handle(incoming: web.BaseRequest) -> web.StreamResponse:
         return await _handle(server, incoming)
@@ -71,8 +78,13 @@ async def _handle(server: "Server", incoming: web.BaseRequest) -> web.StreamResp
     query: dict[str, list[str]] = {}
     for key, value in incoming.query.items():
         query.setdefault(key, []).append(value)
-    headers = {name.lower(): value for name, value in incoming.headers.items()}
-    answer = server.respond(Request(incoming.method, incoming.raw_path.partition("?")[0], query, headers, body))
+    headers: dict[str, str] = {}
+    for key, value in incoming.headers.items():
+        name = key.lower()
+        headers[name] = f"{headers[name]}\n{value}" if name in headers else value
+    path = incoming.raw_path.partition("?")[0]
+    certified = certificates.user_of(incoming.get_extra_info("peercert"))
+    answer = server.respond(Request(incoming.method, path, query, headers, body, certified=certified))
     if isinstance(answer, Streaming):
         return await _stream(incoming, answer)
     return _whole(answer)

@@ -6,11 +6,14 @@ import ssl
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from fairlead.server.identity.users import User
 
 LIFETIME = datetime.timedelta(days=365)
 
@@ -58,6 +61,20 @@ def identity(hosts: list[str], now: float) -> Identity:
         )
         context.load_cert_chain(chain)
     return Identity(context, ca.public_bytes(serialization.Encoding.PEM))
+
+
+def trust_clients(context: ssl.SSLContext, ca: bytes) -> None:
+    """Ask clients for a certificate, which they need not have, and take those by this CA (PEM)."""
+    context.load_verify_locations(cadata=ca.decode())
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
+def user_of(certificate: dict[str, Any] | None) -> User | None:
+    """The holder of a verified certificate: its common name, its organizations as groups."""
+    named = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
+    name = next((value for key, value in named if key == "commonName"), "")
+    groups = tuple(value for key, value in named if key == "organizationName")
+    return User(name, groups).authenticated() if name else None
 
 
 def _builder(

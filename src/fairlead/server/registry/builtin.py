@@ -12,6 +12,7 @@ from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
 
+_REVIEWING: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _REPLICAS: Final = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
@@ -146,7 +147,7 @@ _CONVERSIONS = {
 
 @cache
 def resources() -> tuple[Resource, ...]:
-    """Every built-in kind that the server stores, the preferred version of each first."""
+    """Every built-in kind that the server stores or answers, the preferred version of each first."""
     table = builtin.table()
     made: list[Resource] = []
     for served in ({"name": "", "versions": ["v1"]}, *table["groups"]):
@@ -154,9 +155,14 @@ def resources() -> tuple[Resource, ...]:
             group = served["name"]
             listed = table["kinds"].get(f"{group}/{version}" if group else version, [])
             below = {fact["name"] for fact in listed}
-            kinds = [fact for fact in listed if "/" not in fact["name"] and {"list", "create"} <= set(fact["verbs"])]
+            kinds = [fact for fact in listed if "/" not in fact["name"] and _served(group, set(fact["verbs"]))]
             made += [_resource(group, version, fact, below) for fact in kinds]
     return tuple(_versioned(made))
+
+
+def _served(group: str, verbs: set[str]) -> bool:
+    """What is stored, and the reviews, which are only ever created."""
+    return {"list", "create"} <= verbs or (group in _REVIEWING and verbs == {"create"})
 
 
 def _versioned(made: list[Resource]) -> Iterator[Resource]:

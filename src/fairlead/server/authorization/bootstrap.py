@@ -1,0 +1,33 @@
+"""The roles and bindings that an RBAC server starts with."""
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from fairlead.server import encoding
+from fairlead.server.authorization.rbac import GROUP
+from fairlead.server.exchange import Request
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+AGENT = {"user-agent": "kube-apiserver"}
+
+
+@cache
+def _facts() -> dict[str, Any]:
+    path = files("fairlead.server.authorization") / "bootstrap.json"
+    facts: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+    return facts
+
+
+def install(server: "Server") -> None:
+    """Create those that are missing; what is there stays as it is."""
+    for plural in ("clusterroles", "clusterrolebindings"):
+        table = server.store.table(GROUP, plural)
+        for item in _facts()[plural]:
+            if table.get("", item["metadata"]["name"]) is None:
+                request = Request("POST", f"/apis/{GROUP}/v1/{plural}", {}, AGENT, encoding.encode(item))
+                server.respond(request, trusted=True)

@@ -1,0 +1,59 @@
+"""An authorizer's decision, and the refusal that tells of it."""
+
+from typing import Any, NamedTuple, Protocol
+
+from fairlead.server.authorization.attributes import Attributes
+from fairlead.server.causes import quoted
+from fairlead.server.failures import Failure, failure
+from fairlead.server.identity.users import User
+
+Rule = dict[str, Any]  # a PolicyRule
+
+
+class Decision(NamedTuple):
+    """Whether it is allowed, and what a review tells of the reason."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Authorizer(Protocol):
+    """Judges each request once its user is known."""
+
+    def decide(self, asked: Attributes) -> Decision: ...
+
+    def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
+        """The rules that a user has in a namespace ("" for cluster-wide ones only), and what could not be resolved."""
+
+
+class AlwaysAllow:
+    """Everyone may do everything."""
+
+    def decide(self, asked: Attributes) -> Decision:
+        return Decision(True)
+
+    def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}], []
+
+
+def require(authorizer: Authorizer, asked: Attributes) -> None:
+    """Raise the 403 that a real server answers unless it is allowed."""
+    decision = authorizer.decide(asked)
+    if not decision.allowed:
+        raise refusal(asked, decision.reason)
+
+
+def refusal(asked: Attributes, reason: str) -> Failure:
+    told = f": {reason}" if reason else ""
+    who = f"User {quoted(asked.user.name)} cannot {asked.verb}"
+    if asked.path:
+        return failure(403, "Forbidden", f"forbidden: {who} path {quoted(asked.path)}{told}", {})
+    where = f"in the namespace {quoted(asked.namespace)}" if asked.namespace else "at the cluster scope"
+    message = f"{who} resource {quoted(asked.whole_resource)} in API group {quoted(asked.group)} {where}{told}"
+    called = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
+    named = f'{called} "{asked.name}"' if asked.name else called
+    details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
+    return failure(
+        403, "Forbidden", f"{named} is forbidden: {message}", {key: value for key, value in details.items() if value}
+    )

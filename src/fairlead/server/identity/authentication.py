@@ -1,0 +1,57 @@
+"""From a request's credentials to its user: certificate, bearer token, or nobody in particular."""
+
+from typing import Final
+
+from fairlead.server.exchange import Request
+from fairlead.server.failures import unauthorized
+from fairlead.server.identity.accounts import ISSUER, Accounts, Refused
+from fairlead.server.identity.tokens import Tokens
+from fairlead.server.identity.users import ADMIN, ANONYMOUS, User
+
+AUDIENCES: Final = [ISSUER]
+OPEN: Final = frozenset(
+    {"/version"} | {f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping")}
+)  # what anyone may read, so that probes need no token
+
+
+class Authentication:
+    """Says who asks.
+
+    A credential that is not good is a 401 everywhere, also where none is needed. Without a credential: on a server that
+    asks for none, an administrator; with `anonymous`, system:anonymous, and authorization judges it; else a 401 but
+    for health and version.
+    """
+
+    def __init__(self, tokens: Tokens, accounts: Accounts, *, anonymous: bool) -> None:
+        self._tokens = tokens
+        self._accounts = accounts
+        self._anonymous = anonymous
+
+    def user(self, request: Request) -> User:
+        if request.certified is not None:
+            return request.certified
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme:
+            found = self.by_token(given.strip(), AUDIENCES) if scheme.lower() == "bearer" else None
+            if found is None:
+                raise unauthorized()
+            return found[0]
+        if not self._tokens:
+            return ADMIN
+        if self._anonymous or request.path.rstrip("/") in OPEN:
+            return ANONYMOUS
+        raise unauthorized()
+
+    def by_token(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
+        """The user behind a token and the audiences it is good for."""
+        try:
+            return self.reviewed(token, audiences)
+        except Refused:
+            return None
+
+    def reviewed(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
+        """As `by_token`, but raises Refused with the reason where the token is ours and no longer good."""
+        known = self._tokens.user(token)
+        if known is not None:
+            return known, audiences
+        return self._accounts.user(token, audiences)

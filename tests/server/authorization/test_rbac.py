@@ -1,0 +1,301 @@
+"""Who may do what, asked of both servers: the same request gets the same answer, to the letter.
+
+Users act by impersonation, as an administrator may let them; their rights are the bindings that each case makes.
+"""
+
+import asyncio
+import json
+
+import pytest
+
+from fairlead.api.world import World
+from fairlead.server.app import Server
+from fairlead.server.identity.users import User
+
+pytestmark = pytest.mark.xdist_group("rbac")  # the two halves of a case are compared
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+READER = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]
+BINDER = [
+    {
+        "apiGroups": ["rbac.authorization.k8s.io"],
+        "resources": ["roles", "rolebindings"],
+        "verbs": ["create", "patch", "update"],  # and neither bind nor escalate
+    }
+]
+SCALER = [{"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["*"]}]
+UPDATER = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["update"]}]
+ONE_NAME = [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"], "verbs": ["get", "list", "watch"]}]
+
+
+class Actor:
+    """Someone with rights of their own in the test's namespace."""
+
+    def __init__(self, api, name, groups=()):
+        self.api, self.name, self.groups = api, f"{name}-{api.namespace}", groups
+
+    async def ask(self, method, path, body=None, content_type="application/json", *, admin=False, **query):
+        headers = {"Content-Type": content_type}
+        if not admin:
+            headers["Impersonate-User"] = self.name
+        where = path.replace("NS", f"namespaces/{self.api.namespace}")
+        sent = None if body is None else json.dumps(body).encode()
+        reply = await self.api.transport().request(method, where, query=query, headers=headers, body=sent)
+        return reply.status, (json.loads(reply.body) if reply.body[:1] == b"{" else reply.body)
+
+    async def may(self, *rules, role="r", cluster=False):
+        """Give rights, and wait until the authorizer knows."""
+        metadata = {"name": f"{role}-{self.name}"}
+        place = "" if cluster else "/NS"
+        kind = "ClusterRole" if cluster else "Role"
+        subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": self.name}]
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": metadata["name"]}
+        made = {"metadata": metadata, "rules": list(rules)}
+        bound = {"metadata": metadata, "roleRef": reference, "subjects": subjects}
+        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}s", made, admin=True))[0] == 201
+        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}bindings", bound, admin=True))[0] == 201
+        if rules:
+            await self._known(rules[0], cluster)
+
+    async def _known(self, rule, cluster):
+        asked = {"verb": rule["verbs"][0], "group": (rule.get("apiGroups") or [""])[0]}
+        resource, _, subresource = (rule.get("resources") or [""])[0].partition("/")
+        asked |= {"resource": resource, "subresource": subresource, "name": (rule.get("resourceNames") or [""])[0]}
+        if not cluster:
+            asked["namespace"] = self.api.namespace
+        spec = {"user": self.name, "resourceAttributes": asked}
+        for _ in range(100):
+            _, review = await self.ask(
+                "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec}, admin=True
+            )
+            if review["status"]["allowed"]:
+                return
+            await asyncio.sleep(0.05)  # a real server's authorizer learns by watching
+        raise AssertionError(f"{self.name} was never allowed {asked}")
+
+
+@pytest.fixture
+def rbac(api, monkeypatch):
+    """The embedded half judges by RBAC, as the real one does."""
+    if api.name == "embedded":
+        from fairlead.server.authorization import bootstrap, rbac
+
+        monkeypatch.setattr(api.server, "authorizer", rbac.RBAC(api.server.store))
+        bootstrap.install(api.server)
+    return api
+
+
+MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+REQUESTS = [
+    # rights, request, allowed
+    ((), ("GET", "/api/v1/NS/configmaps"), 403),
+    ((), ("GET", "/api/v1/configmaps"), 403),
+    ((), ("GET", "/api/v1/nodes/n"), 403),
+    ((), ("GET", "/apis/apps/v1/NS/deployments/d/scale"), 403),
+    ((), ("GET", "/apis/nope.example.com/v1/NS/things/a"), 403),
+    ((), ("DELETE", "/api/v1/NS/configmaps"), 403),
+    ((), ("PUT", "/api/v1/NS/configmaps/a", MAP), 403),
+    ((), ("GET", "/version"), 200),
+    ((), ("GET", "/healthz"), 200),
+    ((), ("GET", "/api"), 200),
+    ((), ("GET", "/apis/apps/v1"), 200),
+    ((), ("GET", "/metrics"), 403),
+    ((), ("GET", "/nope"), 403),
+    (READER, ("GET", "/api/v1/NS/configmaps"), 200),
+    (READER, ("GET", "/api/v1/NS/configmaps/missing"), 404),
+    (READER, ("GET", "/api/v1/configmaps"), 403),
+    (READER, ("POST", "/api/v1/NS/configmaps", MAP), 403),
+    (READER, ("GET", "/api/v1/NS/secrets"), 403),
+    (ONE_NAME, ("GET", "/api/v1/NS/configmaps/a"), 404),
+    (ONE_NAME, ("GET", "/api/v1/NS/configmaps/b"), 403),
+    (ONE_NAME, ("GET", "/api/v1/NS/configmaps?fieldSelector=metadata.name=a"), 200),
+    (ONE_NAME, ("GET", "/api/v1/NS/configmaps?fieldSelector=metadata.name=b"), 403),
+    (SCALER, ("GET", "/apis/apps/v1/NS/deployments/d/scale"), 404),
+    (SCALER, ("GET", "/apis/apps/v1/NS/deployments/d"), 403),
+    (UPDATER, ("PUT", "/api/v1/NS/configmaps/a", MAP), 404),
+    (
+        [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]}],
+        ("PUT", "/apis/coordination.k8s.io/v1/NS/leases/a", {"metadata": {"name": "a"}}),
+        403,
+    ),
+    (
+        [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}],
+        ("PATCH", "/api/v1/NS/configmaps/a?fieldManager=m", MAP, "application/apply-patch+yaml"),
+        403,
+    ),
+    (
+        [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch", "create"]}],
+        ("PATCH", "/api/v1/NS/configmaps/a?fieldManager=m", MAP, "application/apply-patch+yaml"),
+        201,
+    ),
+]  # fmt: skip
+
+ROLE = {"metadata": {"name": "more"}, "rules": [*READER, {"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]}
+
+APPLIED = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", **ROLE}
+
+
+def binding(role, kind="Role", name="b"):
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
+    return {"metadata": {"name": name}, "roleRef": reference, "subjects": [{"kind": "User", "name": "x"}]}
+
+
+ESCALATE = [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create", "escalate"]}]
+BIND = [
+    {
+        "apiGroups": ["rbac.authorization.k8s.io"],
+        "resources": ["rolebindings", "clusterroles"],
+        "verbs": ["create", "bind"],
+    }
+]
+BIND_ONE = [
+    {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["rolebindings"], "verbs": ["create"]},
+    {
+        "apiGroups": ["rbac.authorization.k8s.io"],
+        "resources": ["clusterroles"],
+        "resourceNames": ["system:basic-user"],
+        "verbs": ["bind"],
+    },
+]
+ESCALATIONS = [
+    (BINDER, ("POST", f"{RBAC}/NS/roles", ROLE), 403),
+    ([*BINDER, *READER], ("POST", f"{RBAC}/NS/roles", ROLE), 403),
+    ([*BINDER, *READER], ("POST", f"{RBAC}/NS/roles", {"metadata": {"name": "same"}, "rules": READER}), 201),
+    (BINDER, ("PATCH", f"{RBAC}/NS/roles/more?fieldManager=m", APPLIED, "application/apply-patch+yaml"), 403),
+    (ESCALATE, ("POST", f"{RBAC}/NS/roles", ROLE), 201),
+    (BINDER, ("POST", f"{RBAC}/NS/rolebindings", binding("system:discovery", "ClusterRole")), 201),
+    (BINDER, ("POST", f"{RBAC}/NS/rolebindings", binding("system:monitoring", "ClusterRole")), 403),
+    (BINDER, ("POST", f"{RBAC}/NS/rolebindings", binding("system:aggregate-to-admin", "ClusterRole")), 403),
+    (BINDER, ("POST", f"{RBAC}/NS/rolebindings", binding("cluster-admin", "ClusterRole")), 403),
+    (BINDER, ("POST", f"{RBAC}/NS/rolebindings", binding("nowhere")), 404),
+    (BINDER, ("POST", f"{RBAC}/NS/rolebindings", binding("nowhere", "ClusterRole")), 404),
+    (BINDER, ("POST", f"{RBAC}/NS/rolebindings", binding("system:basic-user", "ClusterRole")), 201),
+    (BIND, ("POST", f"{RBAC}/NS/rolebindings", binding("cluster-admin", "ClusterRole")), 201),
+    (BIND_ONE, ("POST", f"{RBAC}/NS/rolebindings", binding("cluster-admin", "ClusterRole")), 403),
+    (BIND_ONE, ("POST", f"{RBAC}/clusterrolebindings", binding("system:basic-user", "ClusterRole")), 403),
+]  # fmt: skip
+
+
+def answer(status, body, actor):
+    """What is compared: the code, and of a refusal its reason, details and words."""
+    if isinstance(body, bytes):
+        return status, body.decode()
+    told = (body.get("reason"), body.get("message"), body.get("details"), body.get("kind") if status < 300 else None)
+    return status, json.loads(json.dumps(told).replace(actor.api.namespace, "NS"))
+
+
+RECORDED = {}  # answers of the embedded half, for the real half to be compared with
+
+
+@pytest.mark.parametrize("case", range(len(REQUESTS) + len(ESCALATIONS)))
+async def test_the_same_request_gets_the_same_answer(rbac, case):
+    rights, (method, path, *rest), wanted = (REQUESTS + ESCALATIONS)[case]
+    actor = Actor(rbac, "u")
+    await actor.may(*rights)
+    where, _, query = path.partition("?")
+    asked = dict(pair.split("=", 1) for pair in query.split("&")) if query else {}
+    status, body = await actor.ask(method, where, *rest, **asked)
+    assert status == wanted, body
+    seen = answer(status, body, actor)
+    assert RECORDED.setdefault(case, seen) == seen
+
+
+async def test_a_role_cannot_be_widened_but_can_be_relabelled_within_ones_rights(rbac):
+    actor = Actor(rbac, "u")
+    await actor.may(*BINDER, *READER)
+    made = {"metadata": {"name": "w"}, "rules": READER}
+    assert (await actor.ask("POST", f"{RBAC}/NS/roles", made))[0] == 201
+    wider = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
+    merge = "application/merge-patch+json"
+    status, refused = await actor.ask("PATCH", f"{RBAC}/NS/roles/w", wider, merge)
+    assert status == 403
+    assert "attempting to grant RBAC permissions not currently held:\n" in refused["message"]
+    assert '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}' in refused["message"]
+    status, kept = await actor.ask("PATCH", f"{RBAC}/NS/roles/w", {"metadata": {"labels": {"a": "b"}}}, merge)
+    assert (status, kept["rules"]) == (200, READER)
+
+
+async def test_finalizers_of_a_role_can_be_removed_without_holding_its_rights(rbac):
+    actor = Actor(rbac, "u")
+    await actor.may(*BINDER)
+    wide = {"metadata": {"name": "w", "finalizers": ["example.com/x"]}, "rules": [*READER]}
+    assert (await actor.ask("POST", f"{RBAC}/NS/roles", wide, admin=True))[0] == 201
+    remove = {"metadata": {"finalizers": None}}
+    status, body = await actor.ask("PATCH", f"{RBAC}/NS/roles/w", remove, "application/merge-patch+json")
+    assert status == 200, body
+
+
+async def test_a_service_account_token_carries_the_accounts_rights(rbac):
+    admin = Actor(rbac, "a")
+    assert (await admin.ask("POST", "/api/v1/NS/serviceaccounts", {"metadata": {"name": "bot"}}, admin=True))[0] == 201
+    name = f"system:serviceaccount:{rbac.namespace}:bot"
+    bot = Actor(rbac, "bot")
+    bot.name = name
+    role = {"metadata": {"name": "bot"}, "rules": READER}
+    subjects = [{"kind": "ServiceAccount", "name": "bot", "namespace": rbac.namespace}]
+    await admin.ask("POST", f"{RBAC}/NS/roles", role, admin=True)
+    await admin.ask("POST", f"{RBAC}/NS/rolebindings", binding("bot") | {"subjects": subjects}, admin=True)
+    await bot._known(READER[0], False)
+    status, issued = await admin.ask("POST", "/api/v1/NS/serviceaccounts/bot/token", {"spec": {}}, admin=True)
+    assert status == 201
+    headers = {"Authorization": f"Bearer {issued['status']['token']}", "Content-Type": "application/json"}
+    transport = rbac.transport()
+    maps = f"/api/v1/namespaces/{rbac.namespace}/configmaps"
+    codes = []
+    for method, path, body in (("GET", maps, None), ("POST", maps, MAP), ("GET", "/api/v1/secrets", None)):
+        sent = json.dumps(body).encode() if body else None
+        codes.append((await _as(rbac, transport, method, path, headers, sent)).status)
+    assert codes == [200, 403, 403]
+    me = await _as(rbac, transport, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", headers, b"{}")
+    who = json.loads(me.body)["status"]["userInfo"]
+    assert who["username"] == name
+    assert who["groups"] == [
+        "system:serviceaccounts", f"system:serviceaccounts:{rbac.namespace}", "system:authenticated",
+    ]  # fmt: skip
+
+
+async def _as(api, transport, method, path, headers, body):
+    """With another credential than the transport's own."""
+    if api.name == "embedded":
+        return await transport.request(method, path, headers=headers, body=body)
+    from fairlead.client.access import Cluster
+    from fairlead.client.credentials import Static
+    from fairlead.client.http import HttpTransport
+
+    other = HttpTransport(Cluster(api.url, api.ca_data), Static.token(headers["Authorization"].split()[1]))
+    try:
+        rest = {key: value for key, value in headers.items() if key != "Authorization"}
+        return await other.request(method, path, headers=rest, body=body)
+    finally:
+        await other.close()
+
+
+async def test_impersonation_needs_the_right_to_it(rbac):
+    """Nobody but an administrator may act as another; the administrator's own rights do not come along."""
+    actor = Actor(rbac, "u")
+    status, refused = await actor.ask("GET", "/api/v1/NS/configmaps")
+    assert (status, refused["reason"]) == (403, "Forbidden")
+    review = {"spec": {"resourceAttributes": {"verb": "impersonate", "resource": "users", "name": "x"}}}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    assert not (await actor.ask("POST", path, review))[1]["status"]["allowed"]
+    assert (await actor.ask("POST", path, review, admin=True))[1]["status"]["allowed"]
+
+
+async def test_rules_reviews_list_what_one_may(rbac):
+    actor = Actor(rbac, "u")
+    await actor.may(*READER)
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    _, review = await actor.ask("POST", path, {"spec": {"namespace": rbac.namespace}})
+    assert READER[0] in review["status"]["resourceRules"]
+    assert any("/healthz" in rule["nonResourceURLs"] for rule in review["status"]["nonResourceRules"])
+    assert review["status"]["incomplete"] is False
+
+
+async def test_without_rbac_everyone_may_do_everything():
+    server = Server(World(), tokens={"t": User("jane")})
+    reply = await server.transport("t").request("GET", "/api/v1/secrets")
+    assert reply.status == 200
+
+
+async def test_an_unknown_mode_names_the_ones_there_are():
+    with pytest.raises(ValueError, match="AlwaysAllow, RBAC"):
+        Server(World(), authorization="ABAC")
