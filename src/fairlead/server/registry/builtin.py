@@ -65,7 +65,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "PersistentVolumeClaim"): Entry(
         delete_answers_object=True, prepare_create=preparing.claim, validate=others.claim
     ),
-    ("", "PersistentVolume"): Entry(delete_answers_object=True, prepare_create=preparing.pending),
+    ("", "PersistentVolume"): Entry(delete_answers_object=True, prepare_create=preparing.volume),
     ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True),
     ("", "ResourceQuota"): Entry(delete_answers_object=True, validate=others.resource_quota),
     ("", "LimitRange"): Entry(create_on_update=True),
@@ -80,6 +80,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate=workloads.deployment,
         warn=_TEMPLATE,
     ),
+    ("apps", "ControllerRevision"): Entry(validate=others.controller_revision),
     ("apps", "ReplicaSet"): Entry(generation=_SPEC, validate=workloads.replica_set, warn=_TEMPLATE),
     ("apps", "StatefulSet"): Entry(generation=_SPEC, validate=workloads.stateful_set, warn=_TEMPLATE),
     ("apps", "DaemonSet"): Entry(
@@ -109,7 +110,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("scheduling.k8s.io", "PriorityClass"): Entry(generation=("value",), validate=others.priority_class),
     ("storage.k8s.io", "StorageClass"): Entry(delete_answers_object=True, validate=others.storage_class),
-    ("storage.k8s.io", "CSIDriver"): Entry(generation=_SPEC, unconditional_update=False, delete_answers_object=True),
+    ("storage.k8s.io", "CSIDriver"): Entry(unconditional_update=False, delete_answers_object=True),
     ("storage.k8s.io", "CSINode"): Entry(unconditional_update=False, delete_answers_object=True),
     ("storage.k8s.io", "CSIStorageCapacity"): Entry(unconditional_update=False),
     ("storage.k8s.io", "VolumeAttachment"): Entry(unconditional_update=False, delete_answers_object=True),

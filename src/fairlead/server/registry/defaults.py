@@ -306,6 +306,10 @@ def _string_data(secret: Value) -> Value:
     return {**{key: value for key, value in secret.items() if key != "stringData"}, "data": data}
 
 
+def _precedence(spec: Value) -> Value:
+    return spec if spec.get("matchingPrecedence") else {**spec, "matchingPrecedence": 1000}
+
+
 def _crd_names(spec: Value) -> Value:
     names = dict(spec.get("names") or {})
     kind = names.get("kind") or ""
@@ -433,5 +437,6 @@ WHOLES: Final[dict[str, tuple[Callable[[Value], Value], ...]]] = {
     "core.v1.PodStatus": (_pod_ips,),
     "batch.v1.Job": (_job,),
     "autoscaling.v2.HorizontalPodAutoscalerSpec": (_scaling,),
+    "flowcontrol.v1.FlowSchemaSpec": (_precedence,),
     "apiextensions.v1.CustomResourceDefinitionSpec": (_crd_names,),
 }

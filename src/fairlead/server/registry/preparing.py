@@ -16,7 +16,6 @@ _NOT_READY: Final = tuple(
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for what in ("not-ready", "unreachable")
 )
-PROTECTION: Final = "kubernetes.io/pvc-protection"
 _CLUSTER: Final = frozenset(  # of a Service: what it loses when it becomes a mere name
     {
         "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "externalTrafficPolicy",
@@ -47,15 +46,20 @@ def namespace(obj: Object) -> None:
     obj["status"] = {"phase": "Active"}
 
 
-def pending(obj: Object) -> None:
-    obj["status"] = {"phase": "Pending"}
-
-
 def claim(obj: Object) -> None:
-    pending(obj)
+    _protected(obj, "kubernetes.io/pvc-protection")
+
+
+def volume(obj: Object) -> None:
+    _protected(obj, "kubernetes.io/pv-protection")
+
+
+def _protected(obj: Object, finalizer: str) -> None:
+    """Pending, and kept while it is in use."""
+    obj["status"] = {"phase": "Pending"}
     finalizers = obj["metadata"].get("finalizers") or []
-    if PROTECTION not in finalizers:
-        obj["metadata"]["finalizers"] = [*finalizers, PROTECTION]
+    if finalizer not in finalizers:
+        obj["metadata"]["finalizers"] = [*finalizers, finalizer]
 
 
 def pod(obj: Object) -> None:

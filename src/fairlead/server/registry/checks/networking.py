@@ -5,7 +5,16 @@ from typing import Any, Final
 
 from fairlead.server import causes
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.vocabulary import PROTOCOLS, Object, one_of, port, selector, subdomain, unchanged
+from fairlead.server.registry.checks.vocabulary import (
+    PROTOCOLS,
+    Object,
+    label,
+    one_of,
+    port,
+    selector,
+    subdomain,
+    unchanged,
+)
 
 _FAMILIES: Final = ("IPv4", "IPv6", "FQDN")
 _PATHS: Final = ("Exact", "Prefix", "ImplementationSpecific")
@@ -68,6 +77,7 @@ def _ports(spec: Object) -> list[Cause]:
         if len(ports) > 1 and not name:
             found.append(causes.required(f"{here}.name"))
         if name:
+            found += label(f"{here}.name", name)
             if name in named:
                 found.append(causes.duplicate(f"{here}.name", name))
             named.add(name)

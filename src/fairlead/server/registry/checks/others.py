@@ -66,6 +66,11 @@ def resource_quota(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
+def controller_revision(new: Object, old: Object | None) -> list[Cause]:
+    found = [] if new.get("data") is not None else [causes.required("data", "data is mandatory")]
+    return found + (unchanged(new, old, "data") if old is not None else [])
+
+
 def lease(new: Object, old: Object | None) -> list[Cause]:
     spec = new.get("spec") or {}
     found: list[Cause] = []

@@ -42,7 +42,8 @@ def replica_set(new: Object, old: Object | None) -> list[Cause]:
 
 
 def daemon_set(new: Object, old: Object | None) -> list[Cause]:
-    return replica_set(new, old)
+    found = _selecting(new["spec"], "daemonset")
+    return found + (unchanged(new, old, "spec.selector") if old is not None else [])
 
 
 def stateful_set(new: Object, old: Object | None) -> list[Cause]:
@@ -62,8 +63,8 @@ def job(new: Object, old: Object | None) -> list[Cause]:
     found += pod_spec((spec.get("template") or {}).get("spec") or {}, "spec.template.spec")
     policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy")
     if policy == "Always":
-        told = ("OnFailure", "Never")
-        found.append(causes.not_supported("spec.template.spec.restartPolicy", policy, told))
+        told = 'valid values: "OnFailure", "Never"'
+        found.append(causes.required("spec.template.spec.restartPolicy", told))
     if old is not None:
         found += unchanged(new, old, "spec.selector", "spec.completionMode", "spec.podFailurePolicy")
         if spec.get("completionMode") != "Indexed":
@@ -96,20 +97,19 @@ def _in_order(fields: Object) -> str:
     return "{" + ",".join(f'"{key}":{causes.shown(value)}' for key, value in fields.items()) + "}"
 
 
-def _selecting(spec: Object) -> list[Cause]:
+def _selecting(spec: Object, kind: str = "deployment") -> list[Cause]:
     """Replicas, a selector that matches the template, and the template."""
     found = not_negative("spec.replicas", spec.get("replicas"))
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels")
     chosen = spec.get("selector")
-    if chosen is None:
+    empty = chosen is not None and not chosen.get("matchLabels") and not chosen.get("matchExpressions")
+    found += selector("spec.selector", chosen)
+    if chosen is None and kind != "daemonset":
         found.append(causes.required("spec.selector"))
-    else:
-        found += selector("spec.selector", chosen)
-        if not chosen.get("matchLabels") and not chosen.get("matchExpressions"):
-            told = "empty selector is invalid for deployment"
-            found.append(causes.invalid("spec.selector", chosen, told))
-    if not selects(chosen, labels or {}):
+    if empty:
+        found.append(causes.invalid("spec.selector", chosen, f"empty selector is invalid for {kind}"))
+    elif not selects(chosen, labels or {}):
         told = "`selector` does not match template `labels`"
         found.append(causes.invalid("spec.template.metadata.labels", labels, told))
     found += pod_spec(template.get("spec") or {}, "spec.template.spec", restarts=_ALWAYS)
