@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server import limits, metadata, namespaces, versions
+from fairlead.server import decoding, limits, metadata, namespaces, versions
 from fairlead.server.authorization.granting import may_create_by_update, may_grant
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.encoding import exactly_equal
@@ -60,7 +60,9 @@ class Write:
     subresource: str
     options: WriteOptions
     managed: Managed | None = None  # the owners of what is to be stored, once they are known
-    respelled: bool = False  # what is stored differs, by empty metadata, from how it is read: no write is a no-op
+    respelled: bool = (
+        False  # what is stored differs (empty metadata, a defaulted status) from how it is read: no write is a no-op
+    )
 
     @property
     def table(self) -> Table:
@@ -122,6 +124,9 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         given["generation"] = 1
     if resource.custom and resource.status:
         obj.pop("status", None)
+        if not write.options.dry_run and "status" in (read := decoding.filled(resource, obj)):
+            # The defaults of a status are not stored with a new object, but read; the next write stores them.
+            obj, write.respelled = read, True
     if not resource.custom:
         obj = codec.stored(resource.schema, obj)
         if resource.kind == "Pod":

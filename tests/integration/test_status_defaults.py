@@ -1,0 +1,38 @@
+"""A status that the schema defaults is read from the first moment on, and stored by the first write after it."""
+
+from fairlead.api.world import World
+from fairlead.client.client import Client
+from fairlead.operators.httpproxy import bed
+from fairlead.operators.httpproxy.kinds import Gateway
+
+LISTENER = {"name": "default-http", "port": 80, "protocol": "HTTP"}
+
+
+async def made(api, name="one"):
+    client = Client(api.transport(), World())
+    await bed.install(client)
+    return client, Gateway(name, api.namespace, spec={"gatewayClassName": "any", "listeners": [LISTENER]})
+
+
+async def test_a_defaulted_status_is_there_from_the_start(api):
+    client, payload = await made(api)
+    created = await client.create(payload)
+    assert [c["status"] for c in created.status["conditions"]] == ["Unknown", "Unknown"]
+    assert (await client.get(Gateway, "one", api.namespace)) == created
+
+
+async def test_the_first_write_without_a_change_moves_the_version_and_no_later_one_does(api):
+    client, payload = await made(api)
+    answers = [await client.create(payload)]
+    for _ in range(3):
+        answers.append(await client.replace(answers[-1]))
+    versions = [answer.resource_version for answer in answers]
+    assert versions[0] != versions[1]
+    assert versions[1] == versions[2] == versions[3]
+
+
+async def test_the_same_holds_for_apply(api):
+    client, payload = await made(api)
+    versions = [(await client.apply(payload, field_manager="m")).resource_version for _ in range(4)]
+    assert versions[0] != versions[1]
+    assert versions[1] == versions[2] == versions[3]
