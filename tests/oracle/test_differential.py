@@ -4,15 +4,16 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from gooracle import Oracle, binary
 
 from fairlead.api.fields import FieldSet
 from fairlead.server import ownership
 
 from .histories import Schemas, Values, node
-from .oracle import Oracle, binary
 
 SECONDS = float(os.environ.get("FAIRLEAD_ORACLE_SECONDS", "8"))
 FIRST = int(os.environ.get("FAIRLEAD_ORACLE_SEED", "0"))
@@ -154,7 +155,7 @@ def told_alike(outcome: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
-    path = binary()
+    path = binary(Path(__file__).parent)
     if isinstance(path, str):
         pytest.skip(path)
     running = Oracle(path)
@@ -167,7 +168,7 @@ def test_random_histories_end_as_on_a_real_server(oracle: Oracle) -> None:
     seed = FIRST
     while time.monotonic() < until:
         told, ours = history(seed)
-        for step, (mine, real) in enumerate(zip(ours, oracle.play(told), strict=True)):
+        for step, (mine, real) in enumerate(zip(ours, oracle.ask(told), strict=True)):
             assert told_alike(mine) == told_alike(real), f"seed {seed}, write {step}: {told['writes'][step]}"
         seed += 1
     assert seed - FIRST > 100

@@ -37,6 +37,7 @@ type field struct {
 	Strategy string   `json:"ps,omitempty"` // patchStrategy
 	MergeKey string   `json:"mk,omitempty"` // patchMergeKey
 	Proto    string   `json:"p,omitempty"`  // wire type and field number
+	Go       string   `json:"g,omitempty"`  // Go's name of the field where it is not the JSON name capitalised
 	ListType string   `json:"l,omitempty"`  // set or map; otherwise atomic
 	Keys     []string `json:"k,omitempty"`  // of a map list
 	Atomic   bool     `json:"a,omitempty"`  // the map or struct here is owned whole
@@ -149,6 +150,9 @@ func (t *table) add(name string, r reflect.Type) {
 		out.Strategy, out.MergeKey = f.Tag.Get("patchStrategy"), f.Tag.Get("patchMergeKey")
 		if p := strings.Split(f.Tag.Get("protobuf"), ","); len(p) > 2 {
 			out.Proto = p[0] + "," + p[1]
+			if out.Name != "" && strings.ToUpper(out.Name[:1])+out.Name[1:] != f.Name {
+				out.Go = f.Name
+			}
 		}
 		if out.Name == "" && !f.Anonymous {
 			out.Name = f.Name

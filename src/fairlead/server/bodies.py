@@ -31,14 +31,27 @@ def media_type(request: Request) -> str:
     )
 
 
-def read_value(request: Request) -> tuple[Any, list[str]]:
-    """The body's value and its duplicate keys. Raises encoding.BadJSON."""
+def read_value(request: Request, api_version: str = "", kind: str = "") -> tuple[Any, list[str]]:
+    """The body's value and its duplicate keys. Raises encoding.BadJSON, or protobuf.ProtoError.
+
+    Protobuf cannot be read without knowing what it is: `api_version` and `kind`, where it does not say itself.
+    """
     check_size(request.body)
     if media_type(request) == "yaml":
         return goyaml.read(request.body)[0], []
     if media_type(request) == "protobuf":
-        return protobuf.decode(request.body), []
+        return protobuf.unwrap(request.body, api_version, kind).object(), []
     return encoding.decode(request.body)
+
+
+def read_plain(request: Request, api_version: str, kind: str) -> Any:
+    """The value of a body that stands for no object of its own: options, an eviction. Refuses with 400."""
+    try:
+        return read_value(request, api_version, kind)[0]
+    except protobuf.ProtoError as error:
+        raise bad_request(str(error)) from None
+    except encoding.BadJSON as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
 
 
 def summary(body: bytes) -> str:
@@ -61,6 +74,8 @@ def unrecognized(resource: Resource, body: bytes, message: str) -> Failure:
 
 def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]]:
     """The body as an object that claims the path's kind, and its duplicate keys. The rest is not looked at yet."""
+    if media_type(request) == "protobuf":
+        return _read_message(request, resource), []
     try:
         value, duplicates = read_value(request)
     except encoding.BadJSON as error:
@@ -87,6 +102,26 @@ def _unserved(value: Object, resource: Resource) -> bool:
     return value.get("kind") == resource.kind and value.get("apiVersion") not in known
 
 
+def _read_message(request: Request, resource: Resource) -> Object:
+    if resource.custom:  # a real server breaks the connection
+        raise unsupported_media_type("custom resources have no protobuf form: send application/json")
+    check_size(request.body)
+    try:
+        said = protobuf.unwrap(request.body, resource.api_version, resource.kind)
+    except protobuf.ProtoError as error:
+        raise unrecognized(resource, request.body, str(error)) from None
+    try:
+        value = said.object()
+    except protobuf.ProtoError as error:
+        raise _not_handled(said.kind, said.api_version, resource, str(error)) from None
+    return claim(value, resource, request.body)
+
+
+def _not_handled(kind: str, api_version: str, resource: Resource, why: str) -> Failure:
+    version = api_version.rpartition("/")[2]
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
+
+
 def claim(value: Object, resource: Resource, body: bytes) -> Object:
     """Check kind and apiVersion against the path's; built-in kinds may leave them out."""
     api_version, kind = value.get("apiVersion"), value.get("kind")
@@ -110,10 +145,7 @@ def claim(value: Object, resource: Resource, body: bytes) -> Object:
             )
         return value
     if wrong := foreign(value, resource):
-        version = (api_version or resource.api_version).rpartition("/")[2]
-        raise bad_request(
-            f'{kind or resource.kind} in version "{version}" cannot be handled as a {resource.kind}: {wrong}'
-        )
+        raise _not_handled(kind or resource.kind, api_version or resource.api_version, resource, wrong)
     if api_version and kind:
         return value
     return {"apiVersion": resource.api_version, "kind": resource.kind, **value}

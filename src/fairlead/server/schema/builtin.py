@@ -82,7 +82,7 @@ def node(group: str, version: str, kind: str) -> Node:
 
 @cache
 def named(name: str) -> Node:
-    """The schema of a Go type by its short name, such as meta.v1.DeleteOptions."""
+    """The schema of a Go type as the table names it: meta.v1.DeleteOptions, []string."""
     return _compile(name)
 
 

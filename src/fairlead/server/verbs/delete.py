@@ -36,11 +36,7 @@ class DeleteOptions:
 def read_options(request: Request) -> DeleteOptions:
     """Options come in the body or, without one, in the query."""
     if request.body:
-        bodies.media_type(request)
-        try:
-            given, _ = bodies.read_value(request)
-        except encoding.BadJSON as error:
-            raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+        given = bodies.read_plain(request, "v1", "DeleteOptions")
         if not isinstance(given, dict):
             raise bad_request("couldn't get version/kind; json parse error: json: cannot unmarshal into DeleteOptions")
         kind = given.get("kind") or "DeleteOptions"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.server import bodies, causes, encoding
 from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import bad_request, failure, invalid_named, not_found
+from fairlead.server.failures import failure, invalid_named, not_found
 from fairlead.server.options import write_options
 from fairlead.server.registry.resource import Object
 from fairlead.server.routing import Route
@@ -20,7 +20,7 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 def bind(server: "Server", request: Request, route: Route) -> Response:
     """Assign a Pod to a node, once."""
     options = write_options(request, "CreateOptions")
-    binding = _body(request)
+    binding = _body(request, "v1", "Binding")
     target = binding.get("target") or {}
     if not target.get("name"):
         raise invalid_named("", "Binding", route.name, [causes.required("target.name")])
@@ -48,7 +48,7 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
 def evict(server: "Server", request: Request, route: Route) -> Response:
     """Delete a Pod unless a disruption budget forbids it."""
     write_options(request, "CreateOptions")
-    eviction = _body(request)
+    eviction = _body(request, "policy/v1", "Eviction")
     live = _pod(server, route)
     _budget(server, live.object)
     options = eviction.get("deleteOptions") or {}
@@ -74,11 +74,8 @@ def _pod(server: "Server", route: Route) -> Stored:
     return live
 
 
-def _body(request: Request) -> Object:
-    try:
-        value, _ = bodies.read_value(request)
-    except encoding.BadJSON as error:
-        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+def _body(request: Request, api_version: str, kind: str) -> Object:
+    value = bodies.read_plain(request, api_version, kind)
     return value if isinstance(value, dict) else {}
 
 

@@ -101,8 +101,8 @@ def _live(server: "Server", route: Route) -> Stored | None:
 
 def _kind(request: Request) -> str:
     try:
-        value, _ = bodies.read_value(request)
-    except encoding.BadJSON:
+        value, _ = bodies.read_value(request, API_VERSION, "Scale")
+    except ValueError:
         return ""
     return str(value.get("kind") or "") if isinstance(value, dict) else ""
 
