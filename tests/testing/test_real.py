@@ -30,8 +30,10 @@ def executable(path):
 @pytest.mark.usefixtures("no_binaries")
 def test_without_binaries_the_remedy_is_named():
     assert real.missing() == "etcd and kube-apiserver not found: run `make real`, or set KUBEBUILDER_ASSETS"
+    server = real.RealServer()
     with pytest.raises(real.RealServerError, match="make real"):
-        real.RealServer().start()
+        server.start()
+    assert not server._folder.exists()
 
 
 @pytest.mark.usefixtures("no_binaries")

@@ -84,6 +84,7 @@ class RealServer:
     def start(self) -> "RealServer":
         """Start both and return when the server is ready. Raises RealServerError with the end of the log."""
         if reason := missing():
+            self.stop()
             raise RealServerError(reason)
         self._write_credentials()
         for attempt in range(1, ATTEMPTS + 1):
@@ -92,7 +93,7 @@ class RealServer:
             except RealServerError:
                 self._kill()
                 if attempt == ATTEMPTS:
-                    shutil.rmtree(self._folder, ignore_errors=True)
+                    self.stop()
                     raise
         raise AssertionError("unreachable")
 
