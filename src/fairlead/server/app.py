@@ -254,6 +254,8 @@ class Server:
             return Response(200, b"ok", "text/plain; charset=utf-8")
         if path == "/metrics":
             return Response(200, self.metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
+        if path.startswith("/openapi/") and request.method in ("GET", "HEAD"):
+            return openapi.answer(self.registry, request) or PAGE_NOT_FOUND
         aggregated = discovery.aggregated_version(request.headers.get("accept", ""))
         if (
             aggregated
@@ -264,8 +266,6 @@ class Server:
             return Response(200, encoding.encode(all_of_it), kind)
         if path == "/version":
             found: Object | None = discovery.VERSION
-        elif path.startswith("/openapi/"):
-            found = openapi.document(self.registry, path)
         else:
             found = discovery.document(self.registry, path)
         if found is None:

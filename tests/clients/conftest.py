@@ -1,0 +1,71 @@
+"""An embedded server over TLS with RBAC, as other people's clients meet it, and a kubeconfig to reach it by."""
+
+import asyncio
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fairlead.api.world import World
+from fairlead.cli.serve import kubeconfig_text, write_private
+from fairlead.server.app import Server
+
+PATIENCE = 60  # seconds; for a machine that is busy with other tests
+
+
+@dataclass
+class Served:
+    """A server that listens, and how to reach it."""
+
+    server: Server
+    url: str
+    ca: bytes
+    token: str
+    kubeconfig: Path
+    home: Path
+
+    @property
+    def environment(self):
+        known = {key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}
+        return {**known, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home), "NO_COLOR": "1"}
+
+    async def run(self, *command, stdin="", code=0, **environment):
+        """Run a program against the server: its output. It must end, and with this code."""
+        process = await asyncio.create_subprocess_exec(
+            *[str(word) for word in command],
+            env={**self.environment, **environment},
+            cwd=self.home,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            out, err = await asyncio.wait_for(process.communicate(stdin.encode()), PATIENCE)
+        except TimeoutError:
+            process.kill()
+            out, err = await process.communicate()
+            pytest.fail(f"{command} did not end:\n{out.decode()}\n{err.decode()}")
+        assert process.returncode == code, f"{command} ended with {process.returncode}:\n{out.decode()}\n{err.decode()}"
+        return out.decode() if code == 0 else err.decode()
+
+    async def ask(self, method, path, body=None, content_type="application/json"):
+        """One request in-process, for what a test prepares or looks at behind a client's back."""
+        sent = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": content_type}
+        reply = await self.server.transport().request(method, path, headers=headers, body=sent)
+        assert reply.status < 300, reply.body
+        return json.loads(reply.body)
+
+
+@pytest.fixture
+async def served(tmp_path):
+    server = Server(World(), tokens=["secret"], authorization="RBAC")
+    listening = await server.listen()
+    path = tmp_path / "kubeconfig"
+    write_private(path, kubeconfig_text(listening.url, "secret", listening.ca))
+    home = tmp_path / "home"
+    home.mkdir()
+    yield Served(server, listening.url, listening.ca, "secret", path, home)
+    await listening.close()

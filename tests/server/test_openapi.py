@@ -1,0 +1,85 @@
+"""OpenAPI says what the server does: for built-in kinds as a real server says it, for custom ones as defined."""
+
+import json
+import re
+
+import pytest
+
+from fairlead.api.world import World
+from fairlead.server.app import Server
+
+
+async def get(api, path, accept="application/json"):
+    reply = await api.transport().request("GET", path, headers={"Accept": accept})
+    assert reply.status == 200, reply.body
+    return json.loads(reply.body)
+
+
+def bare(schema):
+    """A schema without prose, enumerations and markers that change nothing."""
+    dropped = ("description", "enum", "x-kubernetes-unions", "x-kubernetes-group-version-kind", "format", "default")
+    if isinstance(schema, list):
+        return [bare(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if len(schema.get("allOf") or ()) == 1:
+        schema = {**{k: v for k, v in schema.items() if k != "allOf"}, **schema["allOf"][0]}
+    kept = {k: bare(v) for k, v in schema.items() if k not in dropped}
+    return {
+        k: v for k, v in kept.items() if not (k.endswith(("list-type", "map-type")) and v in ("atomic", "granular"))
+    }
+
+
+@pytest.mark.only("real", reason="it compares the real documents with ours")
+@pytest.mark.parametrize("group", ["api/v1", "apis/apps/v1", "apis/rbac.authorization.k8s.io/v1", "apis/batch/v1"])
+async def test_built_in_types_are_described_as_a_real_server_describes_them(api, group):
+    server = Server(World())
+    ours = json.loads((await server.transport().request("GET", f"/openapi/v3/{group}")).body)["components"]["schemas"]
+    theirs = (await get(api, f"/openapi/v3/{group}"))["components"]["schemas"]
+    raw = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+    differing = []
+    for name, schema in ours.items():
+        wanted = json.loads(
+            json.dumps(bare(theirs[name])).replace(f'"$ref": "#/components/schemas/{raw}"', '"type": "object"')
+        )
+        if bare(schema) != wanted:
+            differing.append(name)
+    assert not differing
+
+
+async def test_every_reference_of_every_document_leads_somewhere():
+    server = Server(World())
+    index = json.loads((await server.transport().request("GET", "/openapi/v3")).body)
+    for where in index["paths"].values():
+        path = where["serverRelativeURL"].partition("?")[0]
+        text = (await server.transport().request("GET", path)).body.decode()
+        known = json.loads(text)["components"]["schemas"]
+        assert not set(re.findall(r'"#/components/schemas/([^"]+)"', text)) - set(known)
+    text = (await server.transport().request("GET", "/openapi/v2")).body.decode()
+    assert not set(re.findall(r'"#/definitions/([^"]+)"', text)) - set(json.loads(text)["definitions"])
+
+
+async def test_the_hash_of_a_group_moves_when_its_definition_does():
+    server = Server(World())
+    transport = server.transport()
+
+    async def hashed():
+        paths = json.loads((await transport.request("GET", "/openapi/v3")).body)["paths"]
+        return paths.get("apis/example.com/v1")
+
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = {"metadata": {"name": "widgets.example.com"}, "spec": spec}
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert await hashed() is None
+    assert (await transport.request("POST", path, body=json.dumps(definition).encode())).status == 201
+    before = await hashed()
+    patch = [{"op": "add", "path": "/spec/names/shortNames", "value": ["wd"]}]
+    headers = {"Content-Type": "application/json-patch+json"}
+    body = json.dumps(patch).encode()
+    reply = await transport.request("PATCH", f"{path}/widgets.example.com", headers=headers, body=body)
+    assert reply.status == 200
+    assert before is not None
+    assert await hashed() != before
