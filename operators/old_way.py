@@ -64,8 +64,12 @@ async def running(
     owns: Iterable[fl.Kind] = (),
     watches: Mapping[fl.Kind, Callable[[fl.Object, View], Iterable[Key]]] | None = None,
     workers: int = 1,
+    seen: Callable[[str, bool], None] = lambda name, failed: None,
 ) -> AsyncIterator[View]:
-    """A controller at work for as long as the block lasts, in one namespace or all."""
+    """A controller at work for as long as the block lasts, in one namespace or all.
+
+    `seen` is told of each pass: the object's name, and whether it failed.
+    """
     mappers = dict(watches or {})
     view = View(client, world, [primary, *owns, *mappers], namespace)
     queue: Queue[Key] = Queue(world)
@@ -100,6 +104,7 @@ async def running(
                 failures[key] = failures.get(key, 0) + 1
                 after = min(CAP, BASE * 2.0 ** (failures[key] - 1))
                 log.debug("%s failed for the %d. time, again in %.3f s: %s", key, failures[key], after, error)
+            seen(key[1], after is not None and key in failures)
             queue.done(key)
             if after is not None:
                 queue.add(key, after=after)

@@ -1,0 +1,37 @@
+"""The CRDs of a reference system, and their installation."""
+
+import asyncio
+from importlib import resources
+from typing import Any
+
+import yaml
+
+import fairlead as fl
+from fairlead.api.errors import AlreadyExists
+from fairlead.client.client import Client
+from fairlead.client.discovery import NotServed
+
+
+def definitions(package: str) -> list[dict[str, Any]]:
+    """The CRDs in a system's folder `crds`."""
+    folder = resources.files(package) / "crds"
+    paths = sorted((p for p in folder.iterdir() if p.name.endswith((".json", ".yaml"))), key=lambda p: p.name)
+    return [crd for path in paths for crd in yaml.safe_load_all(path.read_text())]
+
+
+async def install(client: Client, package: str) -> None:
+    """Install the CRDs of a system, and wait until each kind is served."""
+    for crd in definitions(package):
+        try:
+            await client.create(crd)
+        except AlreadyExists:
+            continue
+        spec = crd["spec"]
+        version = next(v["name"] for v in spec["versions"] if v["storage"])
+        kind = fl.kind(f"{spec['group']}/{version}", spec["names"]["kind"], spec["names"]["plural"])
+        for _ in range(200):
+            try:
+                await client.list(kind, limit=1)
+                break
+            except NotServed:
+                await asyncio.sleep(0.05)

@@ -1,0 +1,251 @@
+"""A stage: one server on which a system's test bed plays its story in one way, and what that cost.
+
+A bed is a module with `SCALE`, a number of objects that shows the story in seconds, and
+`async def play(stage: Stage, way: Way, scale: int)`. It sets the scene, calls `stage.begin` with what is to get done,
+reports each as `stage.done`, what vanished as `stage.lost`, and returns when its story is told.
+"""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import fairlead as fl
+from fairlead.client.client import Client
+from fairlead.client.transport import Response, Stream, Transport
+from fairlead.testing.network import SlowTransport
+
+Way = Literal["old", "new"]
+WAYS: tuple[Way, ...] = ("old", "new")
+
+REQUEST = (0.002, 0.006)
+"""Seconds a request takes: a server in the same region."""
+WATCH = (0.02, 0.2)
+"""Seconds until a watch event has come: a busy server's watch cache and a busy informer."""
+PATIENCE = 3600.0
+"""Seconds after which what is not done counts as stuck. Longer than the longest back-off of the old way."""
+
+Count = Counter[tuple[str, str, int]]
+"""Answers by verb, resource and code."""
+_SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+class Bed(Protocol):
+    """What a system's module `bed` is."""
+
+    SCALE: int
+
+    async def play(self, stage: "Stage", way: Way, scale: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened, for the timeline: a request by `who` with its code, or a reconcile with its outcome."""
+
+    at: float
+    who: str
+    what: str  # PUT, PATCH, …, or "reconcile"
+    about: str  # the path, or the object's name
+    code: int  # the answer's; of a reconcile 0, or 1 if it failed
+
+
+@dataclass
+class Stage:
+    """A server, a world and a namespace for one telling of a story, and the record of it.
+
+    `door` opens a way into the server; `network` says whether latency is put in between (on a real network there is
+    enough of it). All that goes through `transport` is recorded under the name given; what goes through `admin` is
+    neither slow nor recorded, but the server counts it.
+    """
+
+    door: Callable[[], Transport]
+    world: fl.World
+    namespace: str = "default"
+    network: bool = True
+    progress: Callable[[int, int], None] = lambda done, of: None
+    began: float = 0.0
+    marks: list[Mark] = field(default_factory=list)
+    moments: dict[str, float] = field(default_factory=dict)
+    losses: list[str] = field(default_factory=list)
+    watch_events: int = 0
+    resources: set[str] = field(default_factory=set)
+    _expected: set[str] = field(default_factory=set)
+    _baseline: Count = field(default_factory=Counter)
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+    _doors: list[Transport] = field(default_factory=list)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the story began."""
+        return self.world.clock.monotonic() - self.began
+
+    @property
+    def admin(self) -> Client:
+        return Client(self._opened(), self.world, user_agent="bed")
+
+    def transport(self, who: str) -> Transport:
+        """A way in for one of the actors."""
+        inner: Transport = _Recorder(self._opened(), self, who)
+        return SlowTransport(inner, self.world, request=REQUEST, watch=WATCH) if self.network else inner
+
+    def client(self, who: str) -> Client:
+        return Client(self.transport(who), self.world, user_agent=who)
+
+    async def begin(self, names: Iterable[str]) -> None:
+        """The scene is set: time and counting start. Each of `names` is to be reported by `done`."""
+        self._expected = set(names)
+        self._baseline = await self._count()
+        self.marks.clear()
+        self.watch_events = 0
+        self.began = self.world.clock.monotonic()
+        self.progress(0, len(self._expected))
+
+    def done(self, name: str) -> None:
+        """It is as it should be; only the first time counts."""
+        if name in self._expected and name not in self.moments:
+            self.moments[name] = self.now
+            self.progress(len(self.moments), len(self._expected))
+            if len(self.moments) == len(self._expected):
+                self._over.set()
+
+    def lost(self, what: str) -> None:
+        """A plan, a foreign field or a finalizer that vanished, or an object wrongly deleted."""
+        self.losses.append(what)
+
+    @property
+    def stuck(self) -> list[str]:
+        return sorted(self._expected - self.moments.keys())
+
+    async def settled(self, patience: float = PATIENCE) -> None:
+        """Wait until all is done, or for so long."""
+        try:
+            async with asyncio.timeout(patience):
+                await self._over.wait()
+        except TimeoutError:
+            pass
+
+    def observed(self, op: fl.Operator, who: str = "operator") -> fl.Operator:
+        """The operator, with each pass on the record."""
+        observed = copy(op)
+        observed.controllers = {
+            key: replace(each, reconcile=self._noted(each.reconcile, who)) for key, each in op.controllers.items()
+        }
+        return observed
+
+    def seen(self, who: str = "operator") -> Callable[[str, bool], None]:
+        """What an operator of the old way is to tell each pass to: the object's name, and whether it failed."""
+        return lambda name, failed: self.marks.append(Mark(self.now, who, "reconcile", name, int(failed)))
+
+    async def counted(self) -> Count:
+        """What the server answered since the story began, of the resources that the actors spoke of."""
+        return Counter(
+            {key: n for key, n in (await self._count() - self._baseline).items() if key[1] in self.resources}
+        )
+
+    async def close(self) -> None:
+        for each in self._doors:
+            await each.close()
+
+    def _noted(self, reconcile: Callable[..., Any], who: str) -> Callable[..., Awaitable[Any]]:
+        seen = self.seen(who)
+
+        async def noted(obj: fl.Object, ctx: fl.Context) -> Any:
+            failed = True
+            try:
+                result = await reconcile(obj, ctx)
+                failed = False
+                return result
+            except fl.Wait:
+                failed = False
+                raise
+            finally:
+                seen(obj.name, failed)
+
+        return noted
+
+    def _opened(self) -> Transport:
+        self._doors.append(self.door())
+        return self._doors[-1]
+
+    async def _count(self) -> Count:
+        answer = await self._opened().request("GET", "/metrics")
+        counts: Count = Counter()
+        for labels, value in _SAMPLE.findall(answer.body.decode()):
+            sample = dict(_LABEL.findall(labels))
+            name = "/".join(filter(None, (sample["resource"], sample["subresource"])))
+            counts[sample["verb"], name, int(sample["code"] or 0)] += int(float(value))
+        return counts
+
+
+class _Recorder:
+    """Notes each answer, and counts the events of watches."""
+
+    def __init__(self, inner: Transport, stage: Stage, who: str) -> None:
+        self._inner, self._stage, self._who = inner, stage, who
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        answer = await self._inner.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
+        self._stage.resources.add(resource_of(path))
+        self._stage.marks.append(Mark(self._stage.now, self._who, method, path, answer.status))
+        return answer
+
+    async def stream(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Stream:
+        self._stage.resources.add(resource_of(path))
+        return _CountedStream(
+            await self._inner.stream(path, query=query, headers=headers, timeout=timeout), self._stage
+        )
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class _CountedStream:
+    def __init__(self, inner: Stream, stage: Stage) -> None:
+        self._inner, self._stage = inner, stage
+
+    @property
+    def status(self) -> int:
+        return self._inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._inner.headers
+
+    async def read(self) -> bytes:
+        chunk = await self._inner.read()
+        self._stage.watch_events += chunk.count(b"\n")
+        return chunk
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def resource_of(path: str) -> str:
+    """The resource in a request's path, with its subresource, as the server's counters name it."""
+    parts = path.strip("/").split("/")
+    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    if len(parts) > 2 and parts[0] == "namespaces":
+        if parts[2] in ("status", "finalize"):
+            return f"namespaces/{parts[2]}"
+        parts = parts[2:]
+    return "/".join([parts[0], *parts[2:3]]) if parts else ""
