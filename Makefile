@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test hazards mutate conformance check format bench docs real lock schemas clean
+.PHONY: help demo test clients-test hazards mutate conformance check format bench docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,16 @@ test: $(STAMP) ## run the tests, on a real API server too where make real has be
 
 conformance: $(STAMP) ## replay what a real API server answered against the embedded one
 	@$(BIN)/python tests/conformance/replay.py
+
+CLIENTS := $(VENV)/clients
+$(CLIENTS)/.installed: $(STAMP) requirements/clients.txt
+	@echo "installing other people's clients in $(CLIENTS) (once)"
+	@$(PYTHON) -m venv $(CLIENTS)
+	@$(CLIENTS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/clients.txt || { echo "could not install the pinned packages of requirements/clients.txt: is there a network?"; exit 1; }
+	@touch $@
+
+clients-test: $(CLIENTS)/.installed ## kubectl, Python and Go clients of other people against the embedded server
+	@FAIRLEAD_REQUIRE_CLIENTS=1 $(BIN)/python -m pytest tests/clients $(ARGS)
 
 hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each server
 	@$(BIN)/python -m pytest tests/hazards
@@ -64,7 +74,8 @@ lock: ## pin the development dependencies anew, with hashes
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt -o requirements/docs.txt requirements/docs.in
-	@echo "requirements/dev.txt and docs.txt are pinned anew"
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements/clients.txt requirements/clients.in
+	@echo "requirements/dev.txt, docs.txt and clients.txt are pinned anew"
 
 schemas: ## extract the facts about the built-in kinds anew: make schemas SERVER=https://127.0.0.1:PORT TOKEN=T
 	@command -v go >/dev/null || { echo "make schemas needs Go: https://go.dev/dl"; exit 1; }

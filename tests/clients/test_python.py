@@ -1,0 +1,18 @@
+"""Other people's Python clients against the embedded server: each program in programs/ runs to its end."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PYTHON = HERE.parents[1] / ".venv" / "clients" / "bin" / "python"
+REASON = "the clients are not installed: make clients-test"
+
+pytestmark = pytest.mark.skipif(not PYTHON.exists() and "FAIRLEAD_REQUIRE_CLIENTS" not in os.environ, reason=REASON)
+
+
+@pytest.mark.parametrize("program", sorted(path.stem for path in (HERE / "programs").glob("use_*.py")))
+async def test_a_client_runs_to_its_end(served, program):
+    out = await served.run(PYTHON, HERE / "programs" / f"{program}.py")
+    assert out.splitlines()[-1] == "done"
