@@ -1,87 +1,28 @@
 """Whatever network and server do meanwhile, the world ends up as the controller wants it, and then it is quiet."""
 
 import asyncio
-import json
 import random
 
 import pytest
 
 import fairlead as fl
-from fairlead.client.transport import NotSent
+from fairlead.server.faults import Fault, Plan
 
 Thing = fl.kind("test.example.com/v1", "Thing")
 
 
-class Refused:
-    warnings = ()
-
-    def __init__(self, status, reason, retry_after):
-        self.status = status
-        self.headers = {"Retry-After": "1"} if retry_after else {}
-        self.body = json.dumps({"kind": "Status", "code": status, "reason": reason, "message": reason}).encode()
-
-
-class Cuttable:
-    def __init__(self, inner, cut):
-        self._inner = inner
-        self._cut = cut
-        self.status, self.headers = inner.status, inner.headers
-
-    async def read(self):
-        read = asyncio.ensure_future(self._inner.read())
-        cut = asyncio.ensure_future(self._cut.wait())
-        try:
-            await asyncio.wait([read, cut], return_when=asyncio.FIRST_COMPLETED)
-            if not read.done():
-                raise ConnectionResetError("cut")
-            return read.result()
-        finally:
-            read.cancel()
-            cut.cancel()
-            await asyncio.gather(read, cut, return_exceptions=True)
-
-    async def close(self):
-        await self._inner.close()
-
-
-class Unreliable:
-    """While `bad`: loses requests and answers, refuses with 429, 500 and 503, delays, and cuts watches."""
-
-    def __init__(self, inner, seed):
-        self._inner = inner
-        self._random = random.Random(seed)
-        self._cut = asyncio.Event()
-        self.bad = False
-        self.requests = 0
-
-    def cut(self):
-        self._cut.set()
-        self._cut = asyncio.Event()
-
-    async def request(self, method, path, *, timeout=None, **rest):
-        self.requests += 1
-        fate = self._random.random() if self.bad else 1.0
-        if fate < 0.05:
-            raise NotSent("refused")
-        if fate < 0.1:
-            return Refused(429, "TooManyRequests", retry_after=True)
-        if fate < 0.13:
-            return Refused(503, "ServiceUnavailable", retry_after=self._random.random() < 0.5)
-        if fate < 0.15:
-            return Refused(500, "InternalError", retry_after=False)
-        if self.bad:
-            await asyncio.sleep(self._random.expovariate(20))
-        answer = await self._inner.request(method, path, timeout=timeout, **rest)
-        if fate < 0.25:
-            raise ConnectionResetError("the answer was lost")
-        return answer
-
-    async def stream(self, path, **rest):
-        if self.bad and self._random.random() < 0.2:
-            raise NotSent("refused")
-        return Cuttable(await self._inner.stream(path, **rest), self._cut)
-
-    async def close(self): ...
+TROUBLE = [
+    Fault(drop="before", probability=0.05, user_agent="tester*"),
+    Fault(status=429, probability=0.05, user_agent="tester*"),
+    Fault(status=503, probability=0.03, user_agent="tester*"),
+    Fault(status=504, probability=0.03, user_agent="tester*"),
+    Fault(status=500, probability=0.02, user_agent="tester*"),
+    Fault(status=410, probability=0.05, verb="watch", user_agent="tester*"),
+    Fault(delay=(0.0, 0.1), user_agent="tester*"),
+    Fault(drop="after", probability=0.1, user_agent="tester*"),
+    Fault(stale=2.0, probability=0.3, verb="watch", user_agent="tester*"),
+    Fault(cut=(0.0, 60.0), probability=0.5, user_agent="tester*"),
+]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -108,9 +49,8 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
         for number in range(8):
             wanted[f"t{number}"] = spec(0)
             await bed.make(f"t{number}", spec=wanted[f"t{number}"])
-        wire = Unreliable(bed.server.transport(), seed)
-        async with op.running(wire, bed.world) as running:
-            wire.bad = True  # a start on a server that is not there is refused, and told
+        async with bed.running(op) as running:
+            faults = bed.server.inject(Plan(TROUBLE, seed))  # only now: a start on a server that is not there is told
             for turn in range(1, 40):
                 await asyncio.sleep(chance.expovariate(2))
                 name = f"t{chance.randrange(10)}"
@@ -125,11 +65,12 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
                     wanted[name] = spec(turn)
                     await bed.edit(name, spec=wanted[name])
                 if chance.random() < 0.2:
-                    wire.cut()
+                    faults.cut()
                 if chance.random() < 0.2 and (children := (await bed.client.list(fl.ConfigMap, "default")).items):
                     await bed.client.delete(fl.ConfigMap, chance.choice(children).name, "default")
-            wire.bad = False
-            wire.cut()
+            assert set(faults.struck) >= {"drop", "429", "delay"}
+            bed.server.inject(Plan())
+            faults.cut()
             await asyncio.sleep(60)
             await running.quiet()
             assert running.failures == {}
@@ -144,9 +85,9 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
             }
             for child in children.values():
                 assert child.metadata["ownerReferences"][0]["uid"] == things[child.name.split("-")[0]].uid
-            before = wire.requests
+            before = len(bed.wire.requests)
             running.resync()
             await running.quiet()
-            assert wire.requests == before, "and then it is quiet"
+            assert len(bed.wire.requests) == before, "and then it is quiet"
 
     virtually(test)

@@ -14,6 +14,7 @@ from fairlead.api.world import World
 from fairlead.server.app import Server
 
 if TYPE_CHECKING:
+    from fairlead.server.faults import Plan
     from fairlead.server.identity.users import User
 
 
@@ -45,6 +46,12 @@ if TYPE_CHECKING:
 )
 @click.option("--no-tls", is_flag=True, help="Plain HTTP, on loopback only. kubectl sends no token over it.")
 @click.option("--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig (0600).")
+@click.option(
+    "--faults",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A fault plan to follow: what to delay, refuse, drop, cut or answer stale.",
+)
 @click.option("--controllers", default="", metavar="NAMES", help="Also run controllers: gc, namespace, or both.")
 def serve(
     listen: str,
@@ -54,6 +61,7 @@ def serve(
     authorization_mode: str,
     no_tls: bool,
     write_kubeconfig: Path | None,
+    faults: Path | None,
     controllers: str,
 ) -> None:
     """Serve the Kubernetes API from memory until interrupted."""
@@ -68,6 +76,7 @@ def serve(
             authorization=authorization_mode,
             controllers=[name for name in controllers.split(",") if name],
         )
+        server.inject(_plan(faults) if faults else None)
         shown = next((one for one, user in tokens.items() if user.is_master), next(iter(tokens)))
         asyncio.run(_serve(server, host, port, shown, not no_tls, client_ca, write_kubeconfig))
     except ValueError as error:
@@ -98,6 +107,15 @@ def _tokens(world: World, token: str | None, file: Path | None) -> "dict[str, Us
             raise click.UsageError(f"{file} holds no token: write one line into it")
         found |= read
     return found or {f"{world.random.getrandbits(128):032x}": ADMIN}
+
+
+def _plan(file: Path) -> "Plan":
+    from fairlead.server.faults import Plan
+
+    try:
+        return Plan.read(file.read_text())
+    except ValueError as error:
+        raise click.UsageError(f"{file}: {error}") from None
 
 
 async def _serve(

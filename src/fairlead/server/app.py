@@ -50,6 +50,7 @@ from fairlead.server.verbs.scale import get_scale, patch_scale, put_scale
 if TYPE_CHECKING:
     from fairlead.server.doors.http import Listening
     from fairlead.server.doors.inprocess import InProcess
+    from fairlead.server.faults import Faults, Plan
 
 log = logging.getLogger(__name__)
 Handler = Callable[["Server", Request, Route], Answer]
@@ -110,6 +111,7 @@ class Server:
         if authorization not in AUTHORIZATION:
             raise ValueError(f"authorization is one of {', '.join(AUTHORIZATION)}, not {authorization!r}")
         self.world = world or World()
+        self.faults: Faults | None = None
         self.store = Store()
         self.registry = Registry(builtin.resources())
         self.rules = Rules()
@@ -159,6 +161,20 @@ class Server:
 
         return await listen(self, host, port, tls=tls, client_ca=client_ca)
 
+    def inject(self, plan: "Plan | None") -> "Faults | None":
+        """Follow a fault plan from now on, in place of any other; None ends all trouble. The plan's state is `faults`.
+
+        Watches that have begun go on as they are.
+        """
+        from fairlead.server.faults import Faults
+
+        self.faults = Faults(self, plan) if plan is not None else None
+        return self.faults
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer one request from a door, through the fault plan where there is one (which may raise Dropped)."""
+        return self.respond(request) if self.faults is None else await self.faults.answer(request)
+
     def respond(self, request: Request, *, trusted: bool = False) -> Answer:
         """Answer one request. Never raises, whatever a client sent."""
         request.time = self.world.clock.now()
@@ -188,6 +204,8 @@ class Server:
             self.definitions.changed(stored, deleted)
         elif deleted and resource.custom:
             self.definitions.emptied(resource.group, resource.plural)
+        if self.faults is not None:
+            self.faults.committed()
         if self._controllers is not None:
             self._controllers.changed(resource, previous, stored, deleted)
 

@@ -2,8 +2,12 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from fairlead.server.identity.users import ANONYMOUS, User
+
+if TYPE_CHECKING:
+    from fairlead.server.faults.replica import Replica
 
 
 @dataclass(slots=True)
@@ -23,6 +27,7 @@ class Request:
     time: float = 0.0  # when it arrived, by the server's clock
     certified: User | None = None  # whom the client's certificate names
     user: User = ANONYMOUS  # who it is taken to be from, once that is known
+    replica: "Replica | None" = None  # who answers instead, where that may be stale
 
     def first(self, key: str, default: str = "") -> str:
         values = self.query.get(key)
@@ -66,6 +71,10 @@ class Streaming:
 
 
 Answer = Response | Streaming
+
+
+class Dropped(ConnectionResetError):
+    """The connection broke before an answer was sent. Whether the request was carried out, the client cannot know."""
 
 
 def warning_header(text: str) -> str:

@@ -104,12 +104,11 @@ def page(server: "Server", request: Request, route: Route) -> Page:
         version = parse_version(asked, "list")
         if version < table.floor:
             raise expired("The resourceVersion for the provided list is too old.")
-        _not_in_the_future(server, version)
+        _not_in_the_future(version, server.store.version)
         entries = table.snapshot(namespace, version)
     else:
-        at_least(server, asked, reading="list")
-        version = server.store.version
-        entries = list(table.scan(namespace))
+        version = max(at_least(server, request, asked, reading="list"), table.floor)
+        entries = table.snapshot(namespace, version)
     if start:
         entries = [entry for entry in entries if entry[0] >= start]
     matching = [entry for entry in entries if chosen.matches(entry[1])] if chosen else entries
@@ -141,15 +140,17 @@ def parse_version(text: str, reading: str) -> int:
     raise bare(problem)
 
 
-def at_least(server: "Server", text: str, *, reading: str) -> None:
-    """Check that the store is at least at a version; later than the present one is a 504."""
+def at_least(server: "Server", request: Request, text: str, *, reading: str) -> int:
+    """The version to read at: not older than the one asked for, or a 504. Who asks for none never gets a stale one."""
+    present = server.store.version if request.replica is None or not text else request.replica.version
     if text not in ("", "0"):
-        _not_in_the_future(server, parse_version(text, reading))
+        _not_in_the_future(parse_version(text, reading), present)
+    return present
 
 
-def _not_in_the_future(server: "Server", version: int) -> None:
-    if version > server.store.version:
-        raise too_large(version, server.store.version)
+def _not_in_the_future(version: int, present: int) -> None:
+    if version > present:
+        raise too_large(version, present)
 
 
 def too_large(version: int, current: int) -> Failure:

@@ -110,7 +110,10 @@ def _response(status: int, body: bytes, warnings: list[str], as_yaml: bool) -> R
 def failed(request: Request, failure: Failure) -> Response:
     """A refusal in the format that was asked for."""
     as_yaml = request.headers.get("accept", "").startswith("application/yaml")
-    return _response(failure.code, encoding.encode(failure.status), request.warnings, as_yaml)
+    answer = _response(failure.code, encoding.encode(failure.status), request.warnings, as_yaml)
+    if after := (failure.status.get("details") or {}).get("retryAfterSeconds"):
+        answer.headers["Retry-After"] = str(after)
+    return answer
 
 
 def _type_meta(resource: Resource) -> bytes:

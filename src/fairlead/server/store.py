@@ -92,6 +92,14 @@ class Table:
                 state[key] = event.previous
         return sorted(state.items())
 
+    def get_at(self, namespace: str, name: str, version: int) -> Stored | None:
+        """What `get` answered at `version`, or at `floor` where that is later."""
+        for event in self.since(version):
+            metadata = event.stored.object["metadata"]
+            if metadata["name"] == name and metadata.get("namespace", "") == namespace:
+                return event.previous
+        return self.get(namespace, name)
+
     def since(self, version: int) -> list[Event]:
         """The changes after `version`."""
         return self.events[bisect_right(self._versions, version) :]

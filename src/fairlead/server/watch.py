@@ -19,6 +19,7 @@ from fairlead.server.store import Event, Object, Stored, Table
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
+    from fairlead.server.faults.replica import Replica
 
 BOOKMARK_EVERY = 60.0  # seconds
 BOOKMARK_BEFORE_END = 2.0
@@ -39,26 +40,32 @@ class Watch:
     bookmarks: bool
     timeout: float
     version: int  # changes after this one are sent
-    initial: bool  # the present objects are sent first
+    initial: bool  # the present objects are sent first, as they are at `version` or later
     announce: bool  # an annotated bookmark ends them
+    replica: "Replica | None" = None
 
     async def chunks(self) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         start = loop.time()
         deadline = start + self.timeout
         if self.initial:
-            self.version = self.server.store.version
+            if self.replica is not None:
+                await self.replica.reached(self.version)
+            self.version = max(self._known(), self.table.floor)
             position = self.table.position(self.version)
             for chunk in self._present():
                 yield chunk
         else:
             position = self.table.position(self.version)
         bookmark = self._next_bookmark(start, deadline)
-        while True:
+        while loop.time() < deadline:
+            known = self._known()
             events = self.table.read(position)
             if events is None:
                 yield self.error(too_old(self.version, self.table.floor))
                 return
+            if self.replica is not None:
+                events = [event for event in events if event.version <= known]
             if events:
                 events = events[:BATCH]
                 position += len(events)
@@ -66,29 +73,36 @@ class Watch:
                 chunk = b"".join(frame for event in events if (frame := self._frame(event)))
                 if chunk:
                     yield chunk
-                if len(events) == BATCH:
-                    continue
+                continue  # there may be more by now, and a bookmark must not pass it by
             now = loop.time()
-            if now >= deadline:
-                return
             if bookmark is not None and now >= bookmark:
-                yield self._bookmark({})
                 bookmark = self._next_bookmark(now, deadline)
+                yield self._bookmark(known, {})
             until = deadline if bookmark is None else min(deadline, bookmark)
             try:
                 async with asyncio.timeout_at(until):
-                    await self.table.changed(position)
+                    await self._more(position)
             except TimeoutError:
                 pass
+
+    def _known(self) -> int:
+        """Changes up to this version can be told."""
+        return self.server.store.version if self.replica is None else self.replica.version
+
+    async def _more(self, position: int) -> None:
+        """Wait until there is something to tell."""
+        await self.table.changed(position)
+        if self.replica is not None and (events := self.table.read(position)):
+            await self.replica.reached(events[0].version)
 
     def _present(self) -> list[bytes]:
         frames = [
             self._encoded("ADDED", stored)
-            for _, stored in self.table.scan(self.namespace)
+            for _, stored in self.table.snapshot(self.namespace, self.version)
             if self.selection.matches(stored)
         ]
         if self.announce:
-            frames.append(self._bookmark({INITIAL_EVENTS_END: "true"}))
+            frames.append(self._bookmark(self.version, {INITIAL_EVENTS_END: "true"}))
         return [b"".join(frames[at : at + BATCH]) for at in range(0, len(frames), BATCH)]
 
     def _next_bookmark(self, now: float, deadline: float) -> float | None:
@@ -127,8 +141,8 @@ class Watch:
     def _encoded(self, kind: str, stored: Stored) -> bytes:
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), self.representation.encode(stored))
 
-    def _bookmark(self, annotations: dict[str, str]) -> bytes:
-        obj = self.representation.bookmark(self.server.store.version, annotations)
+    def _bookmark(self, version: int, annotations: dict[str, str]) -> bytes:
+        obj = self.representation.bookmark(version, annotations)
         return b'{"type":"BOOKMARK","object":%s}\n' % encoding.encode(obj)
 
     def error(self, failure: Failure) -> bytes:
@@ -172,9 +186,10 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
         representation=representation,
         bookmarks=bookmarks,
         timeout=float(timeout),
-        version=version,
+        version=0 if initial and asked == "0" else version,
         initial=initial,
         announce=announce,
+        replica=request.replica,
     )
     if send_initial and version > server.store.version:
         return Streaming(_only(begun.error(lists.too_large(version, server.store.version))))

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from fairlead.server.doors import tls as certificates
 from fairlead.server.encoding import MAX_BODY, encode
-from fairlead.server.exchange import Request, Response, Streaming, warning_header
+from fairlead.server.exchange import Dropped, Request, Response, Streaming, warning_header
 from fairlead.server.failures import too_large
 
 if TYPE_CHECKING:
@@ -84,10 +84,13 @@ async def _handle(server: "Server", incoming: web.BaseRequest) -> web.StreamResp
         headers[name] = f"{headers[name]}\n{value}" if name in headers else value
     path = incoming.raw_path.partition("?")[0]
     certified = certificates.user_of(incoming.get_extra_info("peercert"))
-    answer = server.respond(Request(incoming.method, path, query, headers, body, certified=certified))
-    if isinstance(answer, Streaming):
-        return await _stream(incoming, answer)
-    return _whole(answer)
+    try:
+        answer = await server.answer(Request(incoming.method, path, query, headers, body, certified=certified))
+        return await _stream(incoming, answer) if isinstance(answer, Streaming) else _whole(answer)
+    except Dropped:
+        if incoming.transport is not None:
+            incoming.transport.abort()
+        return web.Response()  # to nobody
 
 
 async def _body(incoming: web.BaseRequest) -> bytes | None:

@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 def get(server: "Server", request: Request, route: Route) -> Response:
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=False)
-    at_least(server, request.first("resourceVersion"), reading="get")
-    stored = server.table(resource).get(route.namespace if resource.namespaced else "", route.name)
+    asked = request.first("resourceVersion")
+    present = at_least(server, request, asked, reading="get")
+    table = server.table(resource)
+    namespace = route.namespace if resource.namespaced else ""
+    if asked and present < server.store.version:
+        stored = table.get_at(namespace, route.name, present)
+    else:
+        stored = table.get(namespace, route.name)
     if stored is None:
         raise not_found(resource, route.name)
     return representation.answer(200, stored, request.warnings)

@@ -1,0 +1,184 @@
+"""Following a fault plan: what befalls each request between the door and the answer."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from fairlead.api.world import World
+from fairlead.server import encoding, representations
+from fairlead.server.authorization import attributes
+from fairlead.server.authorization.attributes import Attributes
+from fairlead.server.exchange import Answer, Dropped, Request, Response, Streaming
+from fairlead.server.failures import OPTIMISTIC_LOCK, Failure, conflict, expired, failure, internal
+from fairlead.server.faults.plan import Fault, Plan, Seconds
+from fairlead.server.faults.replica import Commits, Replica
+from fairlead.server.registry.resource import Resource
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+PATIENCE = 3.0  # seconds that a real server waits for its watch cache to reach the version asked for
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+
+class Faults:
+    """A plan at work on a server.
+
+    Guarantees: what strikes whom follows from the plan, its seed and the order of the requests. Faults are tried in
+    their order; delays add up, and the first drop or status settles the rest. `struck` counts the harms done.
+    """
+
+    def __init__(self, server: "Server", plan: Plan) -> None:
+        self._server = server
+        self._faults = plan.faults
+        self._left = [fault.count for fault in plan.faults]
+        world = server.world
+        self._random = world.random if plan.seed is None else World.seeded(world.clock, plan.seed).random
+        lags = {fault.stale for fault in plan.faults if fault.stale is not None}
+        self._commits = Commits(world.clock, server.store, max(lags)) if lags else None
+        self._replicas = {lag: Replica(self._commits, lag) for lag in lags if self._commits is not None}
+        self._watches: WeakSet[_Breakable] = WeakSet()
+        self.struck: Counter[str] = Counter()
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer a request as the plan has it. Raises Dropped where the connection breaks."""
+        asked = attributes.of(request)
+        resource = self._server.registry.find(asked.group, asked.version, asked.resource)
+        agent = request.headers.get("user-agent", "")
+        cut: float | None = None
+        for fault in self._striking(asked, resource, agent):
+            if fault.delay is not None:
+                await asyncio.sleep(self._drawn(fault.delay))
+            elif fault.drop == "after":
+                self._carry_out(request)
+                raise Dropped("the fault plan broke the connection")
+            elif fault.drop is not None:
+                raise Dropped("the fault plan broke the connection")
+            elif fault.status is not None:
+                return self._refusal(fault.status, request, asked, resource)
+            elif fault.cut is not None:
+                after = self._drawn(fault.cut)
+                cut = after if cut is None else min(cut, after)
+            elif fault.stale is not None:
+                request.replica = self._replicas[fault.stale]
+        if request.replica is not None and asked.verb != "watch":
+            await _caught_up(request.replica, request.first("resourceVersion"))
+        answer = self._server.respond(request)
+        if isinstance(answer, Streaming):
+            answer.chunks = self._breakable(answer.chunks, cut)
+        return answer
+
+    def committed(self) -> None:
+        """Told after each write."""
+        if self._commits is not None:
+            self._commits.note()
+
+    def cut(self) -> None:
+        """Break off every watch now."""
+        for watch in list(self._watches):
+            watch.cut()
+
+    def _striking(self, asked: Attributes, resource: Resource | None, agent: str) -> "list[Fault]":
+        """The faults that strike a request, in order, up to the one that settles it."""
+        found: list[Fault] = []
+        kind = resource.kind if resource else ""
+        for index, fault in enumerate(self._faults):
+            left = self._left[index]
+            if left == 0 or not fault.fits(asked, kind, agent):
+                continue
+            if fault.probability < 1 and self._random.random() >= fault.probability:
+                continue
+            if left is not None:
+                self._left[index] = left - 1
+            self.struck[fault.harm if fault.status is None else str(fault.status)] += 1
+            found.append(fault)
+            if fault.harm in ("drop", "status"):
+                break
+        return found
+
+    def _drawn(self, seconds: float | Seconds) -> float:
+        return self._random.uniform(*seconds) if isinstance(seconds, tuple) else seconds
+
+    def _carry_out(self, request: Request) -> None:
+        self._server.respond(request)  # a watch that nobody reads ends where it began
+
+    def _refusal(self, code: int, request: Request, asked: Attributes, resource: Resource | None) -> Answer:
+        if code == 429:  # from before the API machinery: plain text
+            answer = Response(429, b"Too many requests, please try again later.\n", "text/plain; charset=utf-8")
+            answer.headers["Retry-After"] = "1"
+            return answer
+        if code == 504 and asked.verb in WRITES and self._random.random() < 0.5:
+            self._carry_out(request)  # a server that gives up waiting does not undo
+        refused = _status(code, asked, resource)
+        if code == 410 and asked.verb == "watch":
+            frame = b'{"type":"ERROR","object":%s}\n' % encoding.encode(refused.status)
+            return Streaming(_only(frame))
+        return representations.failed(request, refused)
+
+    def _breakable(self, chunks: AsyncIterator[bytes], cut: float | None) -> AsyncIterator[bytes]:
+        watch = _Breakable(chunks, cut)
+        self._watches.add(watch)
+        return watch.read()
+
+
+class _Breakable:
+    """A watch that can be broken off at any moment."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], after: float | None) -> None:
+        self._chunks = chunks
+        self._ends = None if after is None else asyncio.get_running_loop().time() + after
+        self._reading: asyncio.Timeout | None = None
+
+    def cut(self) -> None:
+        self._ends = asyncio.get_running_loop().time()
+        if self._reading is not None and not self._reading.expired():
+            self._reading.reschedule(self._ends)
+
+    async def read(self) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._ends is None or loop.time() < self._ends:
+                async with asyncio.timeout_at(self._ends) as self._reading:
+                    chunk = await anext(self._chunks, None)
+                self._reading = None
+                if chunk is None:
+                    return
+                yield chunk
+            raise TimeoutError
+        except TimeoutError:
+            raise Dropped("the fault plan cut the watch") from None
+        finally:
+            self._reading = None
+            close = getattr(self._chunks, "aclose", None)
+            if close is not None:
+                await close()
+
+
+async def _caught_up(replica: Replica, asked: str) -> None:
+    """Wait, as long as a real server does, until the replica has got to the version asked for."""
+    if asked.isascii() and asked.isdigit() and len(asked) < 20:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await replica.reached(int(asked))
+        except TimeoutError:
+            pass  # the answer says that the version is too large
+
+
+def _status(code: int, asked: Attributes, resource: Resource | None) -> Failure:
+    if code == 409 and resource is not None:
+        return conflict(resource, asked.name, OPTIMISTIC_LOCK)
+    if code == 409:
+        return failure(409, "Conflict", f"Operation cannot be fulfilled: {OPTIMISTIC_LOCK}")
+    if code == 410:
+        return expired("The resourceVersion for the provided list is too old.")
+    if code == 500:
+        return internal(RuntimeError("by the fault plan"))
+    if code == 503:
+        return failure(503, "ServiceUnavailable", "service unavailable")
+    return failure(504, "Timeout", "Timeout: request did not complete within the allotted timeout", {})
+
+
+async def _only(chunk: bytes) -> AsyncIterator[bytes]:
+    yield chunk
