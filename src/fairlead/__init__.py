@@ -18,6 +18,7 @@ _PUBLIC = {
     "Operator": "fairlead.runtime.operator",
     "Context": "fairlead.runtime.context",
     "View": "fairlead.runtime.context",
+    "select": "fairlead.runtime.sources",
     "After": "fairlead.runtime.outcomes",
     "Wait": "fairlead.runtime.outcomes",
     "Terminal": "fairlead.runtime.outcomes",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from fairlead.runtime.outcomes import After as After
     from fairlead.runtime.outcomes import Terminal as Terminal
     from fairlead.runtime.outcomes import Wait as Wait
+    from fairlead.runtime.sources import select as select
     from fairlead.writes.errors import Foreign as Foreign
     from fairlead.writes.errors import Gone as Gone
     from fairlead.writes.errors import Immutable as Immutable

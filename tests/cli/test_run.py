@@ -78,14 +78,14 @@ def test_a_file_is_a_program_with_the_same_flags():
 def test_once_leaves_with_1_and_says_what_failed(failing, thing):
     done = fairlead("run", failing, "--embedded", "--once", "--apply", thing)
     assert done.returncode == 1
-    assert "fail default/t: no such colour" in done.stderr
+    assert "thing default/t: no such colour" in done.stderr
 
 
 def test_json_logs_are_one_object_a_line(failing, thing):
     done = fairlead("run", failing, "--embedded", "--once", "--apply", thing, "--log-format", "json")
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     told = next(line for line in lines if "no such colour" in line["message"])
-    assert (told["namespace"], told["name"], told["controller"]) == ("default", "t", "fail")
+    assert (told["namespace"], told["name"], told["controller"]) == ("default", "t", "thing")
     assert len(told["reconcile"]) == 8
 
 

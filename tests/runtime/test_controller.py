@@ -44,7 +44,7 @@ def test_a_crash_backs_off_is_told_in_ready_and_does_not_touch_others(virtually,
             assert max(gaps) <= 30
             assert gaps[-1] > 8
             assert len([name for name, _ in calls if name == "good"]) <= 2
-            assert [str(key) for key in running.failures] == ["reconcile default/bad"]
+            assert [str(key) for key in running.failures] == ["thing default/bad"]
             await bed.edit("bad", spec={"broken": None})
             await asyncio.sleep(31)
             assert (await bed.thing("bad")).is_true("Ready")
@@ -302,7 +302,7 @@ def test_several_controllers_have_field_managers_of_their_own(virtually):
             child.name: [entry["manager"] for entry in child.metadata["managedFields"]]
             for child in (await bed.client.list(fl.ConfigMap, "default")).items
         }
-        assert managers == {"thing-x": ["tester/things"], "other-y": ["tester/other-things"]}
+        assert managers == {"thing-x": ["tester/thing"], "other-y": ["tester/other"]}
 
     virtually(test)
 

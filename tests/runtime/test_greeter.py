@@ -51,7 +51,7 @@ async def test_the_greeter_greets_and_then_sends_nothing(api, greeter, counting)
             await running.quiet()
         assert wire.requests == [], "a steady state sends nothing"
         counted = running.metrics.registry.get_sample_value
-        assert counted("controller_runtime_reconcile_total", {"controller": "greet", "result": "success"}) >= 4
+        assert counted("controller_runtime_reconcile_total", {"controller": "greeting", "result": "success"}) >= 4
 
         change = {"spec": {"who": "moon"}}
         await running.seen(await client.patch(greeter.Greeting, "hello", api.namespace, change, type=PatchType.MERGE))

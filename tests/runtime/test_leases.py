@@ -90,7 +90,8 @@ async def test_a_hanging_renewal_does_not_outlast_the_lease(server):
 @in_virtual_time
 async def test_an_edit_of_the_lease_by_somebody_else_does_not_cost_it(server):
     world = virtual.world()
-    first = lease(server, world, "a")
+    slow = []
+    first = lease(server, world, "a", slow=lambda: slow.append(1))
     await first.acquire()
     keeping = asyncio.create_task(first.keep())
     for _ in range(10):
@@ -100,6 +101,7 @@ async def test_an_edit_of_the_lease_by_somebody_else_does_not_cost_it(server):
     assert not keeping.done()
     assert first.left() > 0
     assert server.objects["greeter"]["metadata"]["labels"] == {"team": "b"}
+    assert len(slow) in (9, 10), "each edit makes one renewal read first, and nothing else does"
     keeping.cancel()
 
 

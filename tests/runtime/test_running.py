@@ -198,7 +198,7 @@ def test_a_pass_that_takes_too_long_is_cancelled_and_told(virtually):
             ready = (await bed.thing("thing")).condition("Ready")
             assert ready["reason"] == "TimedOut"
             value = running.metrics.registry.get_sample_value
-            assert value("controller_runtime_reconcile_timeouts_total", {"controller": "reconcile"}) == 1
+            assert value("controller_runtime_reconcile_timeouts_total", {"controller": "thing"}) == 1
 
     virtually(test)
 
@@ -274,9 +274,7 @@ def test_with_tries_a_run_gets_quiet_and_tells_what_failed(virtually):
         await bed.make("good")
         async with bed.running(operator(reconcile), tries=5) as running:
             await running.quiet()
-            assert {str(key): text for key, text in running.failures.items()} == {
-                "reconcile default/bad": "no such colour"
-            }
+            assert {str(key): text for key, text in running.failures.items()} == {"thing default/bad": "no such colour"}
 
     virtually(test)
 
@@ -327,10 +325,10 @@ def test_metrics_have_the_names_that_dashboards_know(virtually):
             await running.quiet()
             text = running.metrics.text().decode()
         for line in (
-            'controller_runtime_reconcile_total{controller="reconcile",result="success"} 2.0',
-            'controller_runtime_max_concurrent_reconciles{controller="reconcile"} 32.0',
-            'workqueue_depth{controller="reconcile",name="reconcile",priority=""} 0.0',
-            'workqueue_adds_total{controller="reconcile",name="reconcile"} 2.0',
+            'controller_runtime_reconcile_total{controller="thing",result="success"} 2.0',
+            'controller_runtime_max_concurrent_reconciles{controller="thing"} 32.0',
+            'workqueue_depth{controller="thing",name="thing",priority="0"} 0.0',
+            'workqueue_adds_total{controller="thing",name="thing"} 2.0',
             'rest_client_requests_total{code="200",host="",method="PATCH"} 1.0',
             'fairlead_cache_staleness_seconds{scope="Thing.v1.test.example.com"}',
         ):
@@ -371,11 +369,12 @@ def test_a_kind_is_reconciled_once():
 
 
 def test_controllers_need_names_of_their_own():
-    def reconcile(obj, ctx): ...
-
-    op = operator(reconcile)
-    with pytest.raises(ValueError, match="two functions of tester are called reconcile"):
-        op.reconcile(fl.ConfigMap)(reconcile)
+    op = fl.Operator("tester")
+    op.reconcile(Thing)(lambda obj, ctx: None)
+    elsewhere = fl.kind("other.example.com/v1", "Thing")
+    with pytest.raises(ValueError, match="has a controller thing already: tell them apart with name="):
+        op.reconcile(elsewhere)(lambda obj, ctx: None)
+    op.reconcile(elsewhere, name="their-thing")(lambda obj, ctx: None)
 
 
 def test_an_api_error_is_told_by_its_reason(virtually, caplog):

@@ -40,6 +40,10 @@ class View:
             return informer.look(name, namespace)
         return None
 
+    def reaches(self, namespace: str) -> bool:
+        """Whether it looks at that namespace at all."""
+        return any(self._reaching(namespace))
+
     def keys(self) -> Iterator[tuple[str | None, str]]:
         """Namespace and name of every object, as far as the streams have told."""
         for informer in self._informers:

@@ -25,7 +25,7 @@ _FIRST = ("CustomResourceDefinition", "Namespace")
 
 
 @asynccontextmanager
-async def embedded(world: World) -> AsyncIterator[Transport]:
+async def embedded(world: World, name: str = "") -> AsyncIterator[Transport]:
     """A server with nothing in it yet. Says how to reach it, and forgets everything at the end."""
     from fairlead.server.app import Server
 
@@ -37,7 +37,12 @@ async def embedded(world: World) -> AsyncIterator[Transport]:
         with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
             path = Path(folder) / "kubeconfig"
             write_private(path, kubeconfig_text(listening.url, token, listening.ca))
-            log.info("embedded server at %s; in another terminal: export KUBECONFIG=%s", listening.url, path)
+            log.info(
+                "embedded server%s at %s; in another terminal: export KUBECONFIG=%s",
+                f" {name}" if name else "",
+                listening.url,
+                path,
+            )
             yield server.transport(token)
     finally:
         await listening.close()

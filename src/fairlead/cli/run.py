@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from fairlead.runtime import logs
 from fairlead.runtime.health import address
 from fairlead.runtime.leases import LeaseLost
 from fairlead.runtime.operator import Operator, Options
+from fairlead.runtime.sources import HOME
 
 log = logging.getLogger("fairlead.run")
 
@@ -39,6 +40,8 @@ class Place:
     name: str
     namespaces: tuple[str, ...]
     lease_namespace: str | None
+    clusters: Mapping[str, Transport]
+    in_cluster: bool = False
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -49,6 +52,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace."),
         click.option("--kubeconfig", type=file, help="Default: $KUBECONFIG, the pod's own, ~/.kube/config."),
         click.option("--context", "context_name", help="The kubeconfig's context to use."),
+        click.option("--cluster", "clusters", multiple=True, metavar="NAME=CONTEXT", help="Another cluster that the "
+                     "operator names, by its context. With --embedded each is a server of its own."),
         click.option("--embedded", is_flag=True, help="Start an API server in this process: no cluster needed."),
         click.option("--apply", "files", multiple=True, type=file, help="With --embedded: apply these first."),
         click.option("--dev", is_flag=True, help="Start the operator anew when its files change."),
@@ -96,7 +101,7 @@ def main_of(operator: Operator) -> None:
 
 def _main(find: Callable[[], Operator], target: str, *, log_format: str, verbose: bool, **options: Any) -> None:
     for first, second in (("all_namespaces", "namespaces"), ("embedded", "kubeconfig"), ("embedded", "context_name"),
-                          ("dev", "once")):  # fmt: skip
+                          ("embedded", "clusters"), ("dev", "once")):  # fmt: skip
         if options[first] and options[second]:
             names = [name.removesuffix("s").removesuffix("_name").replace("_", "-") for name in (first, second)]
             raise click.UsageError(f"--{names[0]} and --{names[1]} exclude each other")
@@ -151,7 +156,11 @@ async def _run(
     operator = find()
     async with _place(world, operator, embedded=embedded, **where) as place:
         options = Options(
-            namespaces=place.namespaces, lease_namespace=place.lease_namespace, health=health, dry_run=dry_run
+            namespaces=place.namespaces,
+            lease_namespace=place.lease_namespace,
+            health=health,
+            dry_run=dry_run,
+            clusters=place.clusters,
         )
         try:
             while True:
@@ -159,6 +168,11 @@ async def _run(
                     from fairlead.cli.embedded import prepare
 
                     await prepare(place.transport, world, _kinds(operator), files)
+                    for name, there in place.clusters.items():
+                        await prepare(there, world, _kinds(operator, name), ())
+                elif not place.in_cluster:
+                    # a person may have named the wrong cluster; in a pod, a server that is down is waited for
+                    await _reachable(place, world)
                 if once:
                     return await _once(operator, place, world, options)
                 log.info("%s on %s, in %s", operator.name, place.name, ", ".join(place.namespaces) or "all namespaces")
@@ -169,11 +183,11 @@ async def _run(
             raise UserError(f"cannot work on {place.name}: {error}") from error
 
 
-def _kinds(operator: Operator) -> list[Kind]:
-    """Every kind that the operator declares, once."""
+def _kinds(operator: Operator, cluster: str = HOME) -> list[Kind]:
+    """Every kind that the operator declares in that cluster, once."""
     declared = operator.controllers.values()
-    kinds = [kind for one in declared for kind in (one.kind, *one.owns, *one.watches)]
-    kinds += [kind for kind, _, _ in operator.indexes]
+    kinds = [source.kind for one in declared for source in one.sources if source.cluster == cluster]
+    kinds += [kind for kind, _, _ in operator.indexes if cluster == HOME]
     return list({kind.key: kind for kind in kinds}.values())
 
 
@@ -188,28 +202,53 @@ async def _place(
     kubeconfig: Path | None,
     context_name: str | None,
     elect: bool | None,
+    clusters: tuple[str, ...],
 ) -> AsyncIterator[Place]:
-    if embedded:
-        from fairlead.cli.embedded import embedded as serve
+    named = dict(_pair(text) for text in clusters)
+    declared = {source.cluster for one in operator.controllers.values() for source in one.sources} - {HOME}
+    async with contextlib.AsyncExitStack() as stack:
+        if embedded:
+            from fairlead.cli.embedded import embedded as serve
 
-        async with serve(world) as transport:
-            yield Place(transport, "the embedded server", namespaces, "default" if elect else None)
-        return
-    from fairlead.client.http import HttpTransport
-    from fairlead.client.locate import locate
+            transport = await stack.enter_async_context(serve(world))
+            others = {name: await stack.enter_async_context(serve(world, name)) for name in sorted(declared)}
+            lease = "default" if elect else None
+            yield Place(transport, "the embedded server", namespaces, lease, others)
+            return
+        from fairlead.client.http import HttpTransport
+        from fairlead.client.locate import locate
 
-    access = locate(world, path=kubeconfig, context=context_name)
-    leads = elect if elect is not None else access.name == "in-cluster"
-    over_http = HttpTransport(access.cluster, access.credentials)
-    try:
+        if missing := sorted(declared - named.keys()):
+            raise UserError(f"{operator.name} watches a cluster {missing[0]}: say --cluster {missing[0]}=CONTEXT")
+        access = locate(world, path=kubeconfig, context=context_name)
+        others = {}
+        for name, access_there in [(name, locate(world, path=kubeconfig, context=to)) for name, to in named.items()]:
+            others[name] = HttpTransport(access_there.cluster, access_there.credentials)
+            stack.push_async_callback(others[name].close)
+        over_http = HttpTransport(access.cluster, access.credentials)
+        stack.push_async_callback(over_http.close)
+        leads = elect if elect is not None else access.in_cluster
         yield Place(
             over_http,
             access.name,
             () if all_namespaces else namespaces or (access.namespace,),
             access.namespace if leads else None,
+            others,
+            access.in_cluster,
         )
-    finally:
-        await over_http.close()
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, context = text.partition("=")
+    if not name or not context:
+        raise UserError(f"--cluster {text}: say NAME=CONTEXT, the operator's name for it and the kubeconfig's")
+    return name, context
+
+
+async def _reachable(place: Place, world: World) -> None:
+    """Ask each server something, once: raises what is wrong with it."""
+    for transport in (place.transport, *place.clusters.values()):
+        await Client(transport, world).kinds()
 
 
 async def _once(operator: Operator, place: Place, world: World, options: Options) -> int:

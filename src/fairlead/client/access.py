@@ -29,3 +29,4 @@ class Access:
     cluster: Cluster
     credentials: Credentials
     namespace: str = "default"
+    in_cluster: bool = False  # a pod's own access: others like it may run beside this process

@@ -28,7 +28,9 @@ def load(world: World, env: Mapping[str, str]) -> Access:
             "(automountServiceAccountToken: true)"
         ) from error
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return Access("in-cluster", Cluster(server, ca), TokenFile(MOUNT / "token", world), _namespace(env))
+    return Access(
+        "in-cluster", Cluster(server, ca), TokenFile(MOUNT / "token", world), _namespace(env), in_cluster=True
+    )
 
 
 def _namespace(env: Mapping[str, str]) -> str:

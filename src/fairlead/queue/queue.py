@@ -116,9 +116,9 @@ class Queue(Generic[K]):
         """How many keys are ready; those delayed or out are not counted."""
         return self._ready.depth()
 
-    def depth(self, lane: Hashable) -> int:
-        """How many keys of that lane are ready."""
-        return self._ready.depth(lane)
+    def depth(self, lane: Hashable, priority: Priority | None = None) -> int:
+        """How many keys of that lane are ready (with that priority)."""
+        return self._ready.depth(lane, priority)
 
     def out(self) -> dict[K, float]:
         """The keys that are out, and for how many seconds."""

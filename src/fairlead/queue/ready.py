@@ -65,9 +65,10 @@ class Ready(Generic[K]):
         """Something is ready or out."""
         return self._out > 0 or self.depth() > 0
 
-    def depth(self, lane: Hashable | None = None) -> int:
+    def depth(self, lane: Hashable | None = None, priority: Priority | None = None) -> int:
         lanes = self._lanes.values() if lane is None else [self._lane(lane)]
-        return sum(len(keys) for each in lanes for keys in each.keys)
+        wanted = Priority if priority is None else (priority,)
+        return sum(len(each.keys[one]) for each in lanes for one in wanted)
 
     def put(self, lane: Hashable, key: K, priority: Priority, now: float) -> None:
         """Make a key ready. One that is ready already keeps its place, or moves up when it got more urgent."""

@@ -29,6 +29,10 @@ class View:
         self._parts = parts
         self._namespace = namespace
 
+    def cluster(self, name: str) -> "View":
+        """The same of another cluster that the operator was given (`clusters=` of a run)."""
+        return View(_named(self._parts, name), self._namespace)
+
     @property
     def world(self) -> World:
         """The clock and the random source, to use instead of `time` and `random`."""
@@ -91,7 +95,57 @@ class Live:
         return (await self._client.list(kind, within, labels=labels)).items
 
 
-class Context(View):
+class Writing(View):
+    """The writes that need no primary."""
+
+    def __init__(self, parts: Parts, writer: Writer, namespace: str | None, controller: str) -> None:
+        super().__init__(parts, namespace)
+        self._writer = writer
+        self._controller = controller
+
+    async def create(self, obj: Any) -> Object:
+        """The object of that name: made if there was none, else as it is found. For what others may edit."""
+        return await writes.create_only(self._writer, (await self._placed(obj))[1])
+
+    async def delete(self, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None) -> None:
+        """Delete exactly this object, not one made anew under its name; `unchanged`: only if it is as it was read."""
+        await writes.delete(self._writer, _kind_of(obj), obj, unchanged=unchanged, propagation=propagation)
+
+    async def _apply(self, kind: Kind, payload: Object, owner: Object | None, *, adopt: bool, recreate: bool) -> Object:
+        before = self._writer.seen.version(kind, payload.name, payload.namespace)
+        live = await writes.apply(self._writer, payload, owner=owner, adopt=adopt, recreate=recreate)
+        if before == (live.uid, live.resource_version):
+            self._parts.metrics.unchanged.labels(self._controller).inc()
+        else:
+            self.log.info("applied %s %s", kind.kind, live.name)
+        return live
+
+    async def _placed(self, obj: Any) -> tuple[Kind, Object]:
+        """The payload in the primary's namespace, unless it names another or its kind has none."""
+        payload = Object(_plain(obj))
+        kind = await self._parts.client.resolve(_kind_of(payload))
+        if kind.namespaced and not payload.namespace and self._namespace:
+            payload = Object(payload | {"metadata": {**payload.metadata, "namespace": self._namespace}})
+        return kind, payload
+
+
+class Elsewhere(Writing):
+    """Another cluster, as a pass sees it: the same reads, and the writes that make sense without an owner.
+
+    What is applied there has no owner reference, so nothing collects or prunes it: delete it in the clean-up.
+    """
+
+    async def apply(self, obj: Any, *, adopt: bool = False, recreate: bool = False) -> Object:
+        """As `Context.apply`, without an owner. Ours is what has an Apply entry of our field manager."""
+        kind, payload = await self._placed(obj)
+        return await self._apply(kind, payload, None, adopt=adopt, recreate=recreate)
+
+    async def decide(self, function: Callable[[Draft], T], obj: Object, *, only: Sequence[str] | None = None) -> T:
+        """As `Context.decide`, on an object of that cluster."""
+        return (await writes.decide(self._writer, _kind_of(obj), obj, function, only=only)).result
+
+
+class Context(Writing):
     """One pass over one object. There is no bare update: each thing that is written has one safe way.
 
     What goes wrong is raised (`Foreign`, `Immutable`, `Gone`, `Unknown`, …) and may be caught; what is not caught
@@ -99,11 +153,9 @@ class Context(View):
     """
 
     def __init__(self, parts: Parts, writer: Writer, kind: Kind, obj: Object, controller: str) -> None:
-        super().__init__(parts, obj.namespace)
-        self._writer = writer
+        super().__init__(parts, writer, obj.namespace, controller)
         self._kind = kind
         self._obj = obj
-        self._controller = controller
         self.report = Report(obj.generation)
         self.applied: set[tuple[str, str, str | None, str]] = set()
 
@@ -116,24 +168,18 @@ class Context(View):
         makes it anew).
         """
         kind, payload = await self._placed(obj)
-        before = self._writer.seen.version(kind, payload.name, payload.namespace)
-        owner = self._obj if owned else None
         # noted first: a child whose apply failed is still wanted
         self.applied.add((kind.group, kind.kind, payload.namespace, payload.name))
-        live = await writes.apply(self._writer, payload, owner=owner, adopt=adopt, recreate=recreate)
-        if before == (live.uid, live.resource_version):
-            self._parts.metrics.unchanged.labels(self._controller).inc()
-        else:
-            self.log.info("applied %s %s", kind.kind, live.name)
-        return live
+        return await self._apply(kind, payload, self._obj if owned else None, adopt=adopt, recreate=recreate)
+
+    def cluster(self, name: str) -> Elsewhere:
+        """Another cluster that the operator was given (`clusters=` of a run, `--cluster` of `fairlead run`)."""
+        parts = _named(self._parts, name)
+        return Elsewhere(parts, parts.writer.named(self._writer.manager), self._namespace, self._controller)
 
     def children(self, kind: Kind) -> "list[Object]":
         """The objects of a watched kind that name the primary as an owner."""
         return self._parts.local.owned_by(kind, self._obj.uid)
-
-    async def create(self, obj: Any) -> Object:
-        """The object of that name: made if there was none, else as it is found. For what others may edit."""
-        return await writes.create_only(self._writer, (await self._placed(obj))[1])
 
     async def decide(
         self, function: Callable[[Draft], T], obj: Object | None = None, *, only: Sequence[str] | None = None
@@ -150,10 +196,6 @@ class Context(View):
     async def default(self, **fields: Any) -> Object:
         """Fill in what the user left out of the primary (`spec={"replicas": 1}`); what is set, by anyone, stays."""
         return await defaults.fill(self._writer, self._kind, self._obj, fields)
-
-    async def delete(self, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None) -> None:
-        """Delete exactly this object, not one made anew under its name; `unchanged`: only if it is as it was read."""
-        await writes.delete(self._writer, _kind_of(obj), obj, unchanged=unchanged, propagation=propagation)
 
     async def migrate(self, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> None:
         """Make fields that this controller once wrote by update its own by apply: then leaving one out removes it.
@@ -179,13 +221,12 @@ class Context(View):
         """An Event about the primary. Best effort, in the background; equal ones are counted."""
         self._parts.recorder.record(self._obj, reason, note, warning=warning)
 
-    async def _placed(self, obj: Any) -> tuple[Kind, Object]:
-        """The payload in the primary's namespace, unless it names another or its kind has none."""
-        payload = Object(_plain(obj))
-        kind = await self._parts.client.resolve(_kind_of(payload))
-        if kind.namespaced and not payload.namespace and self._namespace:
-            payload = Object(payload | {"metadata": {**payload.metadata, "namespace": self._namespace}})
-        return kind, payload
+
+def _named(parts: Parts, name: str) -> Parts:
+    try:
+        return parts.clusters[name]
+    except KeyError:
+        raise LookupError(f"there is no cluster {name!r} in this run: give it one, clusters={{{name!r}: …}}") from None
 
 
 def _plain(obj: Any) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fairlead import writes
+from fairlead.api import backoff
 from fairlead.api.errors import may_have_happened
 from fairlead.api.objects import Object
 from fairlead.cache import Change, Handler
@@ -16,10 +17,14 @@ from fairlead.runtime.context import Context, View
 from fairlead.runtime.operator import Cleanup, Controller, Mapper
 from fairlead.runtime.outcomes import After, Terminal, Wait
 from fairlead.runtime.parts import Key, Parts
+from fairlead.runtime.sources import HOME
 from fairlead.runtime.transports import NotLeading
 from fairlead.runtime.verdicts import NOTHING, Next, Verdict
 from fairlead.writes import Report, Writer, finalizers, status
 from fairlead.writes.errors import Deleting
+
+# A function that raised may do so on every change: each look at everything waits longer than the one before.
+_CATCH_UP = 1.0, 300.0
 
 
 class Reconciler:
@@ -33,6 +38,8 @@ class Reconciler:
         self._parts = parts
         self._errors: dict[Key, int] = {}  # failures in a row
         self._doubts: set[Key] = set()  # a write's answer was lost there
+        self._catching_up: asyncio.TimerHandle | None = None
+        self._unmapped_in_a_row = 0
         # What the kind's status turned out not to hold; learnt from the first answer without it.
         self._holds_condition = self._holds_observed = True
         metrics = parts.metrics  # looked up once: a label costs as much as a queue's turn
@@ -46,11 +53,12 @@ class Reconciler:
         """Hear of every change to the primaries, the children and what is mapped."""
         local = self._parts.local
         local.subscribe(self.declared.kind, self._primary)
-        for kind in self.declared.owns:
-            local.subscribe(kind, self._child)
-        for kind, mapper in self.declared.watches.items():
+        for source in self.declared.owns:
+            local.subscribe(source.kind, self._child)
+        for source, mapper in self.declared.watches.items():
             if mapper is not None:
-                local.subscribe(kind, self._mapped(mapper))
+                there = local if source.cluster == HOME else self._parts.clusters[source.cluster].local
+                there.subscribe(source.kind, self._mapped(mapper))
 
     def resync(self) -> None:
         """Look at everything again, after whatever is fresh."""
@@ -86,11 +94,42 @@ class Reconciler:
             # the old object too: what it pointed at has lost something
             for snapshot in (change.old, change.new):
                 if snapshot is not None:
-                    wanted.update(self._keys(mapper(snapshot.object(), *view), change.namespace))
+                    try:
+                        wanted.update(self._keys(mapper(snapshot.object(), *view), change.namespace))
+                    except Exception:
+                        self._unmapped(mapper, change)
+                    else:
+                        self._unmapped_in_a_row = 0
             for namespace, name in wanted:
                 self._wake(namespace, name)
 
         return handle
+
+    def _unmapped(self, mapper: Mapper, change: Change) -> None:
+        """Nobody can say whom that change concerns: then it concerns all, soon, and once for many such changes."""
+        self._parts.metrics.unmapped.labels(self.name).inc()
+        if self._catching_up is not None and not self._catching_up.cancelled():
+            return
+        self._unmapped_in_a_row += 1
+        pause = backoff.delay(self._unmapped_in_a_row, *_CATCH_UP, self._parts.world)
+        self._parts.log.exception(
+            "%s raised on %s/%s: looking at every %s in %.0f s instead",
+            getattr(mapper, "__name__", "a function in watches="),
+            change.namespace,
+            change.name,
+            self.declared.kind.kind,
+            pause,
+        )
+        self._catching_up = asyncio.get_running_loop().call_later(pause, self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._catching_up = None
+        self.resync()
+
+    def stop(self) -> None:
+        """Wake nobody of its own accord any more."""
+        if self._catching_up is not None:
+            self._catching_up.cancel()
 
     def _keys(
         self, named: Iterable[str | tuple[str | None, str] | Object], namespace: str | None
@@ -203,7 +242,8 @@ class Reconciler:
         return await call(function, obj, ctx, timeout=self.declared.timeout, threads=self._parts.threads)
 
     async def _prune(self, obj: Object, ctx: Context) -> None:
-        for kind in self.declared.owns:
+        for source in self.declared.owns:
+            kind = source.kind
             # by group and kind: the version that was applied need not be the one that is watched
             keep = [(ns, name) for group, named, ns, name in ctx.applied if (group, named) == (kind.group, kind.kind)]
             children = self._parts.local.owned_by(kind, obj.uid, but=keep)

@@ -7,6 +7,7 @@ which run at slightly different rates. What the margin cannot cover: see `transp
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fairlead.api import builtin
@@ -38,7 +39,9 @@ class Lease:
         *,
         duration: float = 15.0,
         retry: float = 2.0,
+        slow: Callable[[], object] = lambda: None,  # told of each renewal that has to read first
     ) -> None:
+        self._slow = slow
         self.name, self.namespace, self.identity = name, namespace, identity
         self._client = client
         self._world = world
@@ -96,6 +99,8 @@ class Lease:
         held = self.left()
         try:
             async with asyncio.timeout(held if held > 0 else self._duration):
+                if self._ours is None and held > 0:
+                    self._slow()
                 return await self._write(self._ours or await self._read())
         except (Conflict, AlreadyExists, NotFound):
             self._ours = None  # look before the next try

@@ -1,19 +1,28 @@
 """The local view that an operator reads from and its writes are told to."""
 
-import contextlib
+import asyncio
+import itertools
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fairlead.api import selectors
+from fairlead.api import backoff, selectors
+from fairlead.api.errors import ApiError
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
 from fairlead.cache import Cache, Handler, View
 from fairlead.client.client import Client
+from fairlead.client.credentials import CredentialsError
 from fairlead.client.discovery import NotServed
+from fairlead.runtime.sources import Source
+
+log = logging.getLogger("fairlead.local")
 
 # A watch hears a bookmark about once a minute; after three without one, what is read here may be old.
 STALE = 180.0
+# A server that restarts is back within seconds; asked every half minute, one that is down is not burdened.
+_DISCOVERY = 0.25, 30.0
 
 
 class NotWatched(LookupError):
@@ -33,16 +42,40 @@ class Local:
     def __init__(self, client: Client, world: World, namespaces: Iterable[str], field_managers: Iterable[str]) -> None:
         self.cache = Cache(client, world, field_managers=field_managers)
         self._client = client
+        self._world = world
         self._clock = world.clock
+        self._selections: dict[tuple[str, str], tuple[str | None, str | None]] = {}
         self._namespaces = tuple(namespaces) or None
         self._views: dict[tuple[str, str], View] = {}
 
-    async def watch(self, kind: Kind) -> None:
-        """Watch it from now on. A kind that is not served yet is waited for."""
+    async def watch(self, source: Source) -> None:
+        """Watch it from now on. A kind that is not served yet is waited for, and so is a server that cannot say."""
+        kind, selection = source.kind, (source.labels, source.fields)
+        if self._selections.setdefault(kind.key, selection) != selection:
+            raise ValueError(
+                f"{kind} is selected in two ways: select it in one, or watch all of it and look closer with when="
+            )
         if kind.key not in self._views:
-            with contextlib.suppress(NotServed):  # its watch tells, and comes back until it is
-                kind = await self._client.resolve(kind)
-            self._views[kind.key] = self.cache.watch(kind, namespaces=self._namespaces)
+            kind = await self._settle(kind)
+            self._views[kind.key] = self.cache.watch(
+                kind, namespaces=self._namespaces, labels=source.labels, fields=source.fields
+            )
+
+    async def _settle(self, kind: Kind) -> Kind:
+        """The kind with its true plural and scope: until they are known, nothing can be watched rightly."""
+        for failures in itertools.count(1):
+            try:
+                return await self._client.resolve(kind)
+            except NotServed:
+                break  # its watch tells, and comes back until it is
+            except (ApiError, OSError) as error:
+                lasting = error.code < 500 and error.code != 429 if isinstance(error, ApiError) else False
+                if lasting or isinstance(error, CredentialsError):
+                    raise
+                pause = backoff.delay(failures, *_DISCOVERY, self._world)
+                log.warning("cannot ask which kinds there are, again in %.1f s: %s", pause, error)
+                await asyncio.sleep(pause)
+        return kind
 
     def subscribe(self, kind: Kind, handler: Handler) -> None:
         """Call it with each change."""
@@ -87,7 +120,7 @@ class Local:
         if view is None:
             raise NotWatched(kind, None)
         within = namespace if view.kind.namespaced else None
-        if within and not self.cache.covers(kind, within):
+        if within and not view.reaches(within):
             raise NotWatched(kind, within)
         return view, within
 

@@ -55,10 +55,14 @@ class Metrics(Collector):
 
         self.requests = counter("rest_client_requests_total", "Requests by answer", "code", "method", "host")
         self.leading = gauge("leader_election_master_status", "1 while this process holds the lease", "name")
+        self.slowpath = counter("leader_election_slowpath_total", "Renewals that had to read the lease first", "name")
 
         self.conflicts = counter("fairlead_conflicts_total", "Reconciles that met a conflict", "controller")
         self.unchanged = counter(
             "fairlead_unchanged_writes_total", "Writes not sent: nothing would change", "controller"
+        )
+        self.unmapped = counter(
+            "fairlead_watch_function_failures_total", "Changes that a function in watches= raised on", "controller"
         )
         self.unknown = counter("fairlead_unknown_outcomes_total", "Writes whose answer was lost", "controller")
         self.staleness = gauge("fairlead_cache_staleness_seconds", "Seconds since a watch last heard anything", "scope")

@@ -10,6 +10,7 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
 from fairlead.client.transport import Transport
+from fairlead.runtime.sources import HOME, Source, source_of
 
 if TYPE_CHECKING:
     from fairlead.runtime.running import Running
@@ -34,15 +35,24 @@ class Controller:
     """One `@op.reconcile`, as declared."""
 
     name: str
-    kind: Kind
+    source: Source
     reconcile: Callable[..., Any]
-    owns: tuple[Kind, ...]
-    watches: Mapping[Kind, Mapper | None]
+    owns: tuple[Source, ...]
+    watches: Mapping[Source, Mapper | None]
     when: Predicate | None
     concurrency: int
     ready: str | None
     resync: float
     timeout: float
+
+    @property
+    def kind(self) -> Kind:
+        return self.source.kind
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Everything it watches."""
+        return (self.source, *self.owns, *self.watches)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +76,23 @@ class Options(TypedDict, total=False):
     """The server checks each write and stores none."""
     resources: Mapping[str, Any] | None
     """What is in `ctx.resources` before the start-up hooks run."""
+    clusters: Mapping[str, Transport]
+    """The other clusters, by the names under which `select` and `ctx.cluster` mean them."""
     tries: int | None
     """Give an object up after so many failures in a row: for runs that shall end."""
 
 
 @dataclass(eq=False)
 class Operator:
-    """Controllers that run in one process, under one name: the lease's, the metrics' and the field manager's.
+    """Controllers that run in one process, under one name: the lease's, the metrics' and the field managers'.
 
-    Declares only; `run` (or `fairlead run`) does. One Operator can be run many times, also at once.
+    Declares only; `run` (or `fairlead run`) does. One Operator can be run many times, also at once. The field manager
+    of a controller is `operator/controller`, however many there are. `formerly` names field managers of earlier
+    releases (or of what this operator replaces): what they applied counts as ours, and our next apply makes it so.
     """
 
     name: str
+    formerly: tuple[str, ...] = ()
     controllers: dict[tuple[str, str], Controller] = field(default_factory=dict, init=False, repr=False)
     cleanups: dict[tuple[str, str], Cleanup] = field(default_factory=dict, init=False, repr=False)
     indexes: list[tuple[Kind, str, Callable[[Object], Iterable[str]]]] = field(
@@ -96,15 +111,16 @@ class Operator:
 
     def reconcile(
         self,
-        kind: Kind,
+        kind: Kind | Source,
         *,
-        owns: Iterable[Kind] = (),
-        watches: Mapping[Kind, Mapper | None] | None = None,
+        owns: Iterable[Kind | Source] = (),
+        watches: Mapping[Kind, Mapper | None] | Mapping[Source, Mapper | None] | None = None,
         when: Predicate | None = None,
         concurrency: int = CONCURRENCY,
         ready: str | None = "Ready",
         resync: float = RESYNC,
         timeout: float = TIMEOUT,
+        name: str | None = None,
     ) -> Callable[[F], F]:
         """Call the function, `(obj, ctx)`, until the world is as it wants it: after each change of `obj`, of a child
         among `owns`, of an object in `watches`, and every `resync` seconds.
@@ -114,23 +130,29 @@ class Operator:
           at: a name in its namespace, (namespace, name), or an object. With None it can be read and wakes nobody.
         - `when`: objects for which it says no are left alone (their cleanup is not).
         - `ready`: the condition that says how it went, where the kind's status can hold one; None for none.
+        - `name`: what it is called in its field manager, in metrics and logs; its kind in lower case unless said.
 
-        One key is never reconciled twice at once. The function may be called at any time, any number of times.
+        Each kind may be `fl.select(kind, labels=…)` instead: then the server sends no other objects. One key is
+        never reconciled twice at once. The function may be called at any time, any number of times.
         """
 
         def declare(function: F) -> F:
-            if kind.key in self.controllers:
-                raise ValueError(f"{self.name} reconciles {kind} already: one function a kind, or two operators")
-            name = getattr(function, "__name__", "")
-            name = name.strip("_").replace("_", "-") if name.isidentifier() else kind.kind.lower()
-            if any(other.name == name for other in self.controllers.values()):
-                raise ValueError(f"two functions of {self.name} are called {name}: their fields and metrics would mix")
-            self.controllers[kind.key] = Controller(
-                name,
-                kind,
+            source, children = source_of(kind), tuple(source_of(one) for one in owns)
+            key = source.kind.key
+            if key in self.controllers:
+                raise ValueError(f"{self.name} reconciles {source.kind} already: one function a kind, or two operators")
+            if any(one.cluster != HOME for one in (source, *children)):
+                raise ValueError("another cluster can be watched only: owners and their children are in one cluster")
+            # Not by the function's name nor by how many there are: both change, and fields once applied would stay.
+            called = name or source.kind.kind.lower()
+            if any(other.name == called for other in self.controllers.values()):
+                raise ValueError(f"{self.name} has a controller {called} already: tell them apart with name=")
+            self.controllers[key] = Controller(
+                called,
+                source,
                 function,
-                tuple(owns),
-                dict(watches or {}),
+                children,
+                {source_of(one): mapper for one, mapper in (watches or {}).items()},
                 when,
                 concurrency,
                 ready,

@@ -27,7 +27,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """One of each, for one run of an operator on one server."""
+    """One of each, for one run of an operator on one cluster."""
 
     world: World
     client: Client
@@ -40,6 +40,8 @@ class Parts:
     resources: dict[str, Any]
     threads: Executor
     tries: int | None = None  # give a key up after so many failures in a row; None is never
+    clusters: "dict[str, Parts]" = field(default_factory=dict)
+    """The same for each other cluster: its client, view and writer, all else shared."""
     migrated: set[tuple[str, ...]] = field(default_factory=set)
     failures: dict[Key, str] = field(default_factory=dict)
     """What failed at its last look, and how."""

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Coroutine, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from fairlead.api.objects import Object
 from fairlead.api.world import SystemClock, World
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
-from fairlead.queue import Closed, Outcome, Queue
+from fairlead.queue import Closed, Outcome, Priority, Queue
 from fairlead.runtime.calls import call, is_async
 from fairlead.runtime.context import View
 from fairlead.runtime.controller import Reconciler
@@ -27,12 +28,15 @@ from fairlead.runtime.metrics import Metrics
 from fairlead.runtime.operator import Hook, Operator
 from fairlead.runtime.pace import Pace
 from fairlead.runtime.parts import Key, Parts
+from fairlead.runtime.sources import HOME, source_of
 from fairlead.runtime.transports import DryRun, Fenced
 from fairlead.writes import Writer
 
 if TYPE_CHECKING:
     from fairlead.runtime.health import Health
 
+# controller-runtime's numbers for the same two, so that a dashboard tells them apart
+_PRIORITIES = {Priority.FRESH: "0", Priority.RESYNC: "-100"}
 # A pod is given 30 s to end by default; a bit less lets the lease and the Events go out too.
 GRACE = 25.0
 
@@ -55,10 +59,10 @@ class Running:
         health: str | None = None,
         dry_run: bool = False,
         resources: Mapping[str, Any] | None = None,
+        clusters: Mapping[str, Transport] | None = None,
         tries: int | None = None,
     ) -> None:
-        for key in operator.cleanups.keys() - operator.controllers.keys():
-            raise ValueError(f"{operator.name} cleans up {key[1]} and does not reconcile it: declare both")
+        _check(operator, clusters or {})
         self.operator = operator
         self.metrics = metrics = Metrics()
         self._world = world
@@ -66,7 +70,7 @@ class Running:
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._background: set[asyncio.Task[Any]] = set()
         self._passes: set[asyncio.Task[None]] = set()
-        self._ready_to_work = False
+        self._watching = self._ready_to_work = False
         self.health: Health | None = None
         identity = f"{os.uname().nodename}_{world.uid()}"
         declared = operator.controllers.values()
@@ -79,22 +83,29 @@ class Running:
             metrics.requests.labels(code, method, "").inc()
             pace.observe(code)
 
-        plain = Client(transport, world, user_agent=operator.name, observe=observe)
+        def client(transport: Transport) -> Client:
+            return Client(transport, world, user_agent=operator.name, observe=observe)
+
+        plain = client(transport)
         self.lease: Lease | None = None
         if lease_namespace is not None:
-            self.lease = Lease(plain, world, operator.name, lease_namespace, identity)
-            transport = Fenced(transport, self.lease)
-        several = len(operator.controllers) > 1
-        managers = {c.name: f"{operator.name}/{c.name}" if several else operator.name for c in declared}
-        self._local = Local(plain, world, namespaces, field_managers=managers.values())
-        self.client: Client
-        if dry_run:
-            self.client = plain = Client(DryRun(transport), world, user_agent=operator.name, observe=observe)
-        else:
-            cache = self._local.cache
-            self.client = Telling(transport, world, user_agent=operator.name, observe=observe, cache=cache)
-        self._recorder = Recorder(plain, world, operator.name, identity)
-        writer = Writer(self.client, world, operator.name, seen=self._local)
+            slow = metrics.slowpath.labels(operator.name).inc
+            self.lease = Lease(plain, world, operator.name, lease_namespace, identity, slow=slow)
+        managers = {c.name: f"{operator.name}/{c.name}" for c in declared}
+
+        def place(transport: Transport) -> tuple[Client, Local, Writer]:
+            """What belongs to one cluster. The lease at home fences what is written anywhere."""
+            local = Local(client(transport), world, namespaces, [*managers.values(), *operator.formerly])
+            if self.lease is not None:
+                transport = Fenced(transport, self.lease)
+            if dry_run:
+                writing = client(DryRun(transport))
+            else:
+                writing = Telling(transport, world, user_agent=operator.name, observe=observe, cache=local.cache)
+            return writing, local, Writer(writing, world, operator.name, seen=local, formerly=operator.formerly)
+
+        self.client, self._local, writer = place(transport)
+        self._recorder = Recorder(self.client if dry_run else plain, world, operator.name, identity)
         self._threads = ThreadPoolExecutor(max((c.concurrency for c in declared), default=1), operator.name)
         self.parts = Parts(
             world,
@@ -109,6 +120,9 @@ class Running:
             self._threads,
             tries,
         )
+        for name, elsewhere in (clusters or {}).items():
+            there, local, its_writer = place(elsewhere)
+            self.parts.clusters[name] = replace(self.parts, client=there, local=local, writer=its_writer)
         self._reconcilers: dict[str, Reconciler] = {}
         for one in declared:
             cleanup = operator.cleanups.get(one.kind.key)
@@ -133,28 +147,35 @@ class Running:
     async def _start(self) -> None:
         for hook in self.operator.startups:
             await _hook(hook, self.parts.resources)
-        for reconciler in self._reconcilers.values():
-            declared = reconciler.declared
-            for watched in (declared.kind, *declared.owns, *declared.watches):
-                await self._local.watch(watched)
-            reconciler.subscribe()
-        for indexed, name, values in self.operator.indexes:
-            await self._local.watch(indexed)
-            self._local.index(indexed, name, values)
-        if self._health_address is not None:
+        if self._health_address is not None:  # before the server is asked anything: it may be down for a while
             from fairlead.runtime.health import Health, address  # aiohttp's server, only when it is asked for
 
             host, port = address(self._health_address)
             self.health = Health(host, port, healthy=self.problems, ready=self.unready, metrics=self.metrics)
             await self._stack.enter_async_context(self.health)
+        for reconciler in self._reconcilers.values():
+            for source in reconciler.declared.sources:
+                await self._locals[source.cluster].watch(source)
+            reconciler.subscribe()
+        for indexed, name, values in self.operator.indexes:
+            await self._local.watch(source_of(indexed))
+            self._local.index(indexed, name, values)
         if self._lag is not None:
             self._spawn(self._lag.run(), "lag")
         self._spawn(self._recorder.run(), "events")
-        await self._sources.enter_async_context(self._local.cache)
+        for local in self._locals.values():
+            await self._sources.enter_async_context(local.cache)
+        self._watching = True
         self._spawn(self._lead(), "lead")
 
+    @property
+    def _locals(self) -> dict[str, Local]:
+        """The local view of each cluster."""
+        return {HOME: self._local, **{name: parts.local for name, parts in self.parts.clusters.items()}}
+
     async def _lead(self) -> None:
-        await self._local.cache.synced()  # before the lease: a standby is warm when its turn comes
+        for local in self._locals.values():
+            await local.cache.synced()  # before the lease: a standby is warm when its turn comes
         if self.lease is not None:
             leading = self.metrics.leading.labels(self.lease.name)
             leading.set(0)
@@ -216,7 +237,11 @@ class Running:
         """Wait until nothing is left to do now: every watch is fed and has told our own writes, and no key is ready,
         held or backing off. Looks asked for by `After`, `Wait` or a resync may still come.
         """
-        while not (self._ready_to_work and self._local.cache.caught_up and self.parts.queue.idle):
+        while not (
+            self._ready_to_work
+            and all(local.cache.caught_up for local in self._locals.values())
+            and self.parts.queue.idle
+        ):
             if self._fatal.done():
                 await self._fatal
             await asyncio.sleep(0.01)  # four parties would have to tell
@@ -242,7 +267,12 @@ class Running:
 
     def unready(self) -> dict[str, str]:
         """What is missing, for a readiness probe: watches that were not fed yet, or not for too long."""
-        return {**self.problems(), **self._local.problems()}
+        problems = self.problems()
+        if not self._watching:
+            problems["watches"] = "the server has not said yet which kinds there are"
+        for name, local in self._locals.items():
+            problems |= {_at(scope, name): problem for scope, problem in local.problems().items()}
+        return problems
 
     def _lagged(self, seconds: float) -> None:
         self.metrics.lag.set(seconds)
@@ -255,11 +285,13 @@ class Running:
         for key, seconds in queue.out().items():
             held[key.controller].append(seconds)
         for name, seconds_held in held.items():
-            metrics.depth.labels(name, name, "").set(queue.depth(name))
+            for priority, label in _PRIORITIES.items():
+                metrics.depth.labels(name, name, label).set(queue.depth(name, priority))
             metrics.unfinished.labels(name, name).set(sum(seconds_held))
             metrics.longest.labels(name, name).set(max(seconds_held, default=0.0))
-        for scope, age in self._local.staleness().items():
-            metrics.staleness.labels(scope).set(age)
+        for name, local in self._locals.items():
+            for scope, age in local.staleness().items():
+                metrics.staleness.labels(_at(scope, name)).set(age)
 
     # Stopping
 
@@ -270,6 +302,8 @@ class Running:
         keep = {task for task in self._background if task.get_name().endswith((" lease", " events", " lag"))}
         try:
             await self._sources.aclose()
+            for reconciler in self._reconcilers.values():
+                reconciler.stop()
             await _cancel(self._background - keep)  # timers, resyncs, dispatch: no new work
             if not lost and self._passes:
                 await asyncio.wait(set(self._passes), timeout=GRACE)
@@ -287,6 +321,25 @@ class Running:
             await self._stack.aclose()
             for hook in self.operator.shutdowns:
                 await _hook(hook, self.parts.resources)
+
+
+def _check(operator: Operator, clusters: Mapping[str, Transport]) -> None:
+    """What can be seen to go wrong before anything runs."""
+    for key in operator.cleanups.keys() - operator.controllers.keys():
+        raise ValueError(f"{operator.name} cleans up {key[1]} and does not reconcile it: declare both")
+    for key, controller in operator.controllers.items():
+        if key in operator.cleanups and (controller.source.labels or controller.source.fields):
+            raise ValueError(
+                f"{operator.name} cleans up {key[1]} and selects it: one that leaves the selection would keep its "
+                f"finalizer for ever; reconcile all of them and leave some alone with when="
+            )
+    named = {source.cluster for one in operator.controllers.values() for source in one.sources} - {HOME}
+    if missing := sorted(named - clusters.keys()):
+        raise ValueError(f"{operator.name} watches cluster {missing[0]}: give it one, clusters={{{missing[0]!r}: …}}")
+
+
+def _at(scope: str, cluster: str) -> str:
+    return f"{scope} at {cluster}" if cluster else scope
 
 
 async def _hook(hook: Hook, resources: dict[str, Any]) -> None:

@@ -13,9 +13,10 @@ from fairlead.api.kinds import Kind
 from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.writes.delete import delete_in_turn
-from fairlead.writes.elision import digest, our_entry, owned, unchanged
+from fairlead.writes.elision import digest, owned, unchanged
 from fairlead.writes.errors import Foreign, Gone, Immutable, Undecided, WriteError
 from fairlead.writes.jsonpatch import Path, at, named
+from fairlead.writes.migrate import former, inherit
 from fairlead.writes.payload import can_own, scratch
 from fairlead.writes.writer import Memo, Writer, told
 
@@ -100,10 +101,16 @@ class _Child:
             cached = self.writer.seen.peek(self.kind, self.name, self.namespace)
             same_again = memo is not None and (memo.uid, memo.resource_version, memo.payload) == (*version, self.digest)
             if cached is not None and (same_again or self.ours(cached)):
-                return cached if same_again or self.settled(cached) else await self.onto(cached.uid)
+                return cached if same_again else await self.settle(cached)
         elif memo is not None and not self.writer.seen.covers(self.kind, self.namespace):
             return await self.onto(memo.uid)
         return await self.create()
+
+    async def settle(self, obj: Object) -> Object:
+        """Make an object that is ours what the payload says."""
+        if former(self.writer, obj):
+            obj = (await inherit(self.writer, self.kind, obj)).object
+        return obj if self.settled(obj) else await self.onto(obj.uid)
 
     def settled(self, obj: Object) -> bool:
         """Nothing would change: our fields are what this very payload became before, or what it says."""
@@ -129,7 +136,7 @@ class _Child:
                     continue
             if not self.ours(live) and not (self.adopt and controller_of(live) is None):
                 raise Foreign(self.what, holder_of(live))
-            return live if self.settled(live) else await self.onto(live.uid)
+            return await self.settle(live)
         raise Undecided(self.what, LOOKS)
 
     async def onto(self, uid: str) -> Object:
@@ -194,7 +201,7 @@ class _Child:
             return controller_of(obj) == self.owner.uid
         # an entry goes with the last field that others took from us, so what this process applied counts too
         memo = self.memo()
-        return (memo is not None and memo.uid == obj.uid) or our_entry(obj, self.writer.manager) is not None
+        return (memo is not None and memo.uid == obj.uid) or self.writer.applied(obj)
 
     def memo(self) -> Memo | None:
         return self.writer.remembered(self.kind, self.name, self.namespace).get((self.writer.manager, ""))

@@ -1,6 +1,6 @@
 """From Update to Apply: take over the ownership of fields that this controller once wrote in the old way."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from fairlead.api.objects import Object
 from fairlead.api.times import rfc3339
 from fairlead.client.client import PatchType
 from fairlead.writes.decide import failed_test
+from fairlead.writes.elision import our_entry
 from fairlead.writes.errors import Undecided
 from fairlead.writes.jsonpatch import MISSING, named
 from fairlead.writes.jsonpatch import Path as Pointer
@@ -40,28 +41,54 @@ async def migrate(
     """
     paths = [named(name) for name in fields]
     async with writer.turn(kind, obj.name, obj.namespace):
-        for _ in range(LOOKS):
-            live = await writer.live(kind, obj)
-            entries, moved = _moved(live, writer, paths, managers)
-            said = tuple(human(path) for path in moved.leaves())
-            if not moved or dry_run:
-                return Migrated(said, live)
-            patch = [
-                {"op": "test", "path": "/metadata/uid", "value": live.uid},
-                {"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},
-                {"op": "replace", "path": "/metadata/managedFields", "value": entries},
-            ]
-            try:
-                answer = await writer.client.patch(
-                    kind, obj.name, obj.namespace, patch, type=PatchType.JSON, field_manager=writer.manager
-                )
-            except Invalid as error:
-                if not failed_test(error):
-                    raise
-            except (Conflict, NotFound, Unknown):
-                pass
-            else:
-                return Migrated(said, writer.wrote(kind, answer))
+        return await _move(writer, kind, obj, lambda live: _moved(live, writer, paths, managers), dry_run=dry_run)
+
+
+def former(writer: Writer, obj: Object) -> bool:
+    """Whether there is something to `inherit`, by the copy at hand."""
+    return any(our_entry(obj, manager) is not None for manager in writer.formerly)
+
+
+async def inherit(writer: Writer, kind: Kind, obj: Object) -> Migrated:
+    """Move what our former field managers applied into our Apply entry, whole; for the holder of the object's turn.
+
+    Without this, what was applied under another name stays for ever: leaving it out of an apply does not remove it. A
+    whole entry may move, as `formerly` says that all of it was this controller's. Values do not change. Guard: uid and
+    resourceVersion.
+    """
+    return await _move(writer, kind, obj, lambda live: _inherited(live, writer), dry_run=False)
+
+
+async def _move(
+    writer: Writer,
+    kind: Kind,
+    obj: Object,
+    plan: Callable[[Object], tuple[list[dict[str, Any]], FieldSet]],
+    *,
+    dry_run: bool,
+) -> Migrated:
+    for _ in range(LOOKS):
+        live = await writer.live(kind, obj)
+        entries, moved = plan(live)
+        said = tuple(human(path) for path in moved.leaves())
+        if not moved or dry_run:
+            return Migrated(said, live)
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": live.uid},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},
+            {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        ]
+        try:
+            answer = await writer.client.patch(
+                kind, obj.name, obj.namespace, patch, type=PatchType.JSON, field_manager=writer.manager
+            )
+        except Invalid as error:
+            if not failed_test(error):
+                raise
+        except (Conflict, NotFound, Unknown):
+            pass
+        else:
+            return Migrated(said, writer.wrote(kind, answer))
     raise Undecided(told(kind, obj.name, obj.namespace), LOOKS)
 
 
@@ -90,6 +117,22 @@ def _moved(
     for version, wanted in taken.items():
         if wanted:
             _give(entries, writer, version, wanted)
+    return entries, union(taken.values())
+
+
+def _inherited(obj: Object, writer: Writer) -> tuple[list[dict[str, Any]], FieldSet]:
+    """managedFields with our former managers' Apply entries made ours, and what was moved."""
+    entries: list[dict[str, Any]] = []
+    taken: dict[str, FieldSet] = {}
+    for entry in obj.metadata.get("managedFields") or ():
+        applied = entry.get("operation") == "Apply" and not entry.get("subresource")
+        if applied and entry.get("manager") in writer.formerly:
+            version = str(entry.get("apiVersion"))
+            taken[version] = taken.get(version, FieldSet()) | FieldSet.decode(entry.get("fieldsV1"))
+        else:
+            entries.append(entry)
+    for version, wanted in taken.items():
+        _give(entries, writer, version, wanted)
     return entries, union(taken.values())
 
 

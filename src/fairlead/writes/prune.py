@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.delete import delete
-from fairlead.writes.elision import our_entry
 from fairlead.writes.errors import Changed
 from fairlead.writes.writer import Writer, key_of
 
@@ -36,4 +35,4 @@ async def prune(
 def is_ours(writer: Writer, owner: Object, child: Object) -> bool:
     """Whether this writer made the child for that owner."""
     owned = any(ref.get("uid") == owner.uid for ref in child.metadata.get("ownerReferences") or ())
-    return owned and our_entry(child, writer.manager) is not None
+    return owned and writer.applied(child)

@@ -10,6 +10,7 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
 from fairlead.client.client import Client
+from fairlead.writes.elision import our_entry
 from fairlead.writes.errors import Gone, Replaced
 from fairlead.writes.seen import Nothing, Seen
 
@@ -61,6 +62,7 @@ class Writer:
     seen: Seen = field(default_factory=Nothing)
     turns: Turns = field(default_factory=Turns)
     memos: dict[Key, dict[tuple[str, str], Memo]] = field(default_factory=dict)
+    formerly: tuple[str, ...] = ()  # field managers whose applies count as ours, and become ours at the next apply
 
     def __post_init__(self) -> None:
         if self.manager == "kubectl":  # a server rewrites its last-applied annotation and lets it force
@@ -68,6 +70,10 @@ class Writer:
 
     def named(self, manager: str) -> "Writer":
         return replace(self, manager=manager)
+
+    def applied(self, obj: Object) -> bool:
+        """Whether the object has an Apply entry of ours, under any of our names."""
+        return any(our_entry(obj, manager) is not None for manager in (self.manager, *self.formerly))
 
     def turn(self, kind: Kind, name: str, namespace: str | None) -> AbstractAsyncContextManager[None]:
         return self.turns.turn(key_of(kind, name, namespace))

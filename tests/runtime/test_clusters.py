@@ -1,0 +1,132 @@
+"""One operator, several clusters: it watches, reads and writes each by its name."""
+
+import asyncio
+
+import pytest
+
+import fairlead as fl
+from fairlead.client.client import Client
+from fairlead.runtime.definitions import install_missing
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+Thing = fl.kind("test.example.com/v1", "Thing")
+Replica = fl.kind("test.example.com/v1", "Replica")
+
+
+def operator():
+    op = fl.Operator("tester")
+
+    def thing_of(replica):
+        return [("default", replica.name)]
+
+    @op.reconcile(Thing, watches={fl.select(Replica, cluster="edge"): thing_of})
+    async def reconcile(obj, ctx):
+        edge = ctx.cluster("edge")
+        replica = await edge.apply(Replica(obj.name, spec={"size": obj.spec["size"]}))
+        ctx.status(phase=replica.status.get("phase", "Pending"))
+
+    @op.cleanup(Thing)
+    async def leave(obj, ctx):
+        edge = ctx.cluster("edge")
+        replica = edge.get(Replica, obj.name)
+        if replica is not None:
+            await edge.delete(replica)
+
+    return op
+
+
+class Two:
+    """A cluster at home and one at the edge, in virtual time."""
+
+    async def start(self):
+        self.world = virtual.world()
+        self.servers = {name: Server(self.world) for name in ("home", "edge")}
+        self.clients = {name: Client(server.transport(), self.world) for name, server in self.servers.items()}
+        await install_missing(self.clients["home"], [Thing])
+        await install_missing(self.clients["edge"], [Replica])
+        return self
+
+    def running(self, op, **options):
+        edge = {"edge": self.servers["edge"].transport()}
+        return op.running(self.servers["home"].transport(), self.world, clusters=edge, **options)
+
+
+def virtually(test):
+    async def main():
+        await test(await Two().start())
+
+    virtual.run(main())
+
+
+def test_a_change_in_another_cluster_wakes_its_counterpart_and_its_clean_up_reaches_there():
+    async def test(two):
+        home, edge = two.clients["home"], two.clients["edge"]
+        await home.create(Thing("a", "default", spec={"size": 3}))
+        async with two.running(operator()) as running:
+            await running.quiet()
+            replica = await edge.get(Replica, "a", "default")
+            assert replica.spec == {"size": 3}
+            assert "ownerReferences" not in replica.metadata
+            assert [entry["manager"] for entry in replica.metadata["managedFields"]] == ["tester/thing"]
+            await edge.replace(fl.Object(replica | {"status": {"phase": "Running"}}), subresource="status")
+            await asyncio.sleep(1)
+            assert (await home.get(Thing, "a", "default")).status["phase"] == "Running"
+            await home.delete(Thing, "a", "default")
+            await asyncio.sleep(1)
+            assert (await edge.list(Replica, "default")).items == []
+            assert (await home.list(Thing, "default")).items == []
+
+    virtually(test)
+
+
+def test_it_works_only_once_every_cluster_is_known_and_says_which_is_not():
+    async def test(two):
+        await two.clients["home"].create(Thing("a", "default", spec={"size": 3}))
+        edge = two.servers["edge"].transport()
+        down = asyncio.Event()
+
+        class Slow:
+            async def request(self, method, path, **rest):
+                return await edge.request(method, path, **rest)
+
+            async def stream(self, path, **rest):
+                await down.wait()
+                return await edge.stream(path, **rest)
+
+            async def close(self): ...
+
+        async with operator().running(two.servers["home"].transport(), two.world, clusters={"edge": Slow()}) as running:
+            await asyncio.sleep(5)
+            assert [name for name in running.unready() if name.endswith("at edge")]
+            assert (await two.clients["home"].get(Thing, "a", "default")).finalizers == []
+            down.set()
+            await running.quiet()
+            assert running.unready() == {}
+
+    virtually(test)
+
+
+def test_no_write_reaches_another_cluster_without_the_lease_at_home():
+    async def test(two):
+        await two.clients["home"].create(Thing("a", "default", spec={"size": 3}))
+        async with two.running(operator(), lease_namespace="default") as running:
+            await running.quiet()
+            running.lease._until = float("-inf")
+            with pytest.raises(ConnectionError, match="lease is not surely held"):
+                await running.parts.clusters["edge"].client.create(Replica("b", "default"))
+
+    virtually(test)
+
+
+def test_what_cannot_be_is_refused_with_the_remedy():
+    op = fl.Operator("tester")
+    with pytest.raises(ValueError, match="can be watched only"):
+        op.reconcile(Thing, owns=[fl.select(Replica, cluster="edge")])(lambda obj, ctx: None)
+
+    async def run():
+        world = virtual.world()
+        operator().running(Server(world).transport(), world)
+
+    with pytest.raises(ValueError, match=r"watches cluster edge: give it one, clusters=\{'edge'"):
+        virtual.run(run())

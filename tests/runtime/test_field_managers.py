@@ -1,0 +1,82 @@
+"""The names under which an operator applies, and what becomes of fields when a name changes."""
+
+import pytest
+
+import fairlead as fl
+from fairlead.client.client import Client
+from fairlead.runtime.definitions import install_missing
+
+Thing = fl.kind("managers.example.com/v1", "Thing")
+Other = fl.kind("managers.example.com/v1", "Other")
+
+
+@pytest.fixture
+async def client(api):
+    client = Client(api.transport(), fl.World())
+    await install_missing(client, [Thing, Other])
+    return client
+
+
+def release(data, *, also=(), **options):
+    op = fl.Operator("tester", **options)
+
+    @op.reconcile(Thing, owns=[fl.ConfigMap])
+    async def reconcile(obj, ctx):
+        await ctx.apply(fl.ConfigMap("child", data=data))
+        await ctx.apply(fl.ConfigMap("unowned", data=data), owned=False)
+
+    for kind in also:
+        op.reconcile(kind)(lambda obj, ctx: None)
+    return op
+
+
+async def once(op, api):
+    async with op.running(api.transport(), namespaces=[api.namespace]) as running:
+        await running.quiet()
+        assert running.failures == {}
+
+
+def managers(child):
+    return sorted(e["manager"] for e in child.metadata["managedFields"] if e["operation"] == "Apply")
+
+
+async def test_a_second_controller_changes_nothing_for_the_first(api, client):
+    await client.create(Thing("a", api.namespace, spec={}))
+    await once(release({"kept": "1", "dropped": "1"}), api)
+    await once(release({"kept": "2"}, also=[Other]), api)
+    child = await client.get(fl.ConfigMap, "child", api.namespace)
+    assert child["data"] == {"kept": "2"}
+    assert managers(child) == ["tester/thing"]
+
+
+@pytest.mark.parametrize("name", ["child", "unowned"])
+async def test_what_a_former_field_manager_applied_is_ours_and_goes_when_left_out(api, client, name):
+    """The naive way beside it: under a new name a field that is left out stays, as its old owner still wants it."""
+    thing = await client.create(Thing("a", api.namespace, spec={}))
+    owner = {"apiVersion": Thing.api_version, "kind": "Thing", "name": "a", "uid": thing.uid, "controller": True}
+    before = {"kept": "1", "dropped": "1"}
+    for made, refs in (("child", [{**owner, "blockOwnerDeletion": True}]), ("unowned", [])):
+        body = fl.ConfigMap(made, api.namespace, data=before)
+        body["metadata"] |= {"ownerReferences": refs} if refs else {}
+        await client.apply(body, field_manager="greeter")
+    naive = await client.apply(
+        fl.ConfigMap("child", api.namespace, data={"kept": "1"}), field_manager="tester/thing", dry_run=True
+    )
+    assert naive["data"] == before
+    theirs = fl.ConfigMap(name, api.namespace, data={"foreign": "x"})
+    await client.apply(theirs, field_manager="somebody", force=False)
+    await once(release({"kept": "2"}, formerly=("greeter",)), api)
+    child = await client.get(fl.ConfigMap, name, api.namespace)
+    assert child["data"] == {"kept": "2", "foreign": "x"}
+    assert managers(child) == ["somebody", "tester/thing"]
+
+
+async def test_children_of_a_former_field_manager_are_pruned(api, client):
+    thing = await client.create(Thing("a", api.namespace, spec={}))
+    owner = {"apiVersion": Thing.api_version, "kind": "Thing", "name": "a", "uid": thing.uid, "controller": True}
+    body = fl.ConfigMap("old", api.namespace, data={"a": "b"})
+    body["metadata"]["ownerReferences"] = [owner]
+    await client.apply(body, field_manager="greeter")
+    await once(release({"a": "b"}, formerly=("greeter",)), api)
+    names = {one.name for one in (await client.list(fl.ConfigMap, api.namespace)).items}
+    assert names & {"old", "child", "unowned"} == {"child", "unowned"}
