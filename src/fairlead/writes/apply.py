@@ -51,7 +51,7 @@ async def apply(
     forced, whoever wrote it, so put in only what you own.
 
     With `recreate`, a change that the server calls immutable deletes the child, waits until it is gone and makes it
-    anew; without it that is `Immutable`.
+    anew; without it that is `Immutable`. With `adopt` too, that goes for one that nobody controls.
     """
     kind = await writer.client.resolve(kind_of(str(payload.get("apiVersion")), str(payload.get("kind"))))
     child = _Child(writer, kind, scratch(kind, payload, owner), owner, adopt)
@@ -180,7 +180,7 @@ class _Child:
     async def remove(self) -> None:
         """Delete the child that is there and wait until it is gone."""
         live = await self.writer.client.get(self.kind, self.name, self.namespace)
-        if not self.ours(live):
+        if not self.ours(live) and not (self.adopt and controller_of(live) is None):
             raise Foreign(self.what, holder_of(live))
         await delete_in_turn(self.writer, self.kind, live, propagation="Background")
         delay, waited = 0.02, 0.0

@@ -1,0 +1,86 @@
+"""The test bed: projects made at once, woken again and again by their warehouses, beside a GitOps tool."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import fairlead as fl
+from fairlead.api.errors import AlreadyExists
+from fairlead.cache import Cache, Change
+from fairlead.client.client import Client, PatchType
+from fairlead.operators import crds
+from fairlead.operators.projects import gitops, legacy
+from fairlead.operators.projects.kinds import Project, Warehouse
+from fairlead.operators.projects.operator import op
+from fairlead.operators.projects.rbac import READ_SECRETS, SYSTEM_BINDINGS
+from fairlead.operators.stage import Stage, Way
+
+SCALE = 25
+PASSES = 20
+PAUSE = 10.0
+"""Seconds between two changes of a warehouse's health."""
+
+
+async def install(client: Client, system: str) -> None:
+    """CRDs, the system's namespace, and the ClusterRoles that come with it."""
+    await crds.install(client, __package__)
+    secrets = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}]
+    roles = [fl.ClusterRole(name, rules=secrets) for name in (*SYSTEM_BINDINGS, READ_SECRETS)]
+    for obj in (fl.Namespace(system), *roles):
+        try:
+            await client.create(obj)
+        except AlreadyExists:
+            continue
+
+
+class Losses:
+    """What others wrote, and is there no more."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def see(self, change: Change) -> None:
+        if change.old is None or change.new is None:
+            return
+        old, new = change.old.object(), change.new.object()
+        if gitops.LABEL in old.labels and gitops.LABEL not in new.labels:
+            self.stage.lost(f"label {gitops.LABEL} of RoleBinding {new.namespace}/{new.name}")
+        if new.kind == "Role" and old.get("rules") == gitops.EDITED != new.get("rules"):
+            self.stage.lost(f"rules of Role {new.namespace}/{new.name}")
+
+
+async def play(stage: Stage, way: Way, scale: int, passes: int = PASSES) -> None:
+    """Make so many projects, then wake each so many times; done is Ready, lost is what the GitOps tool wrote."""
+    admin, world, system = stage.admin, stage.world, f"{stage.namespace}-kargo"
+    await install(admin, system)
+    losses = Losses(stage)
+    names = [f"{stage.namespace}-project-{i}" for i in range(scale)]
+    async with AsyncExitStack() as stack:
+        if way == "new":
+            running = stage.observed(op).running(stage.transport("operator"), world, resources={"system": system})
+            await stack.enter_async_context(running)
+        else:
+            client = stage.client("operator")
+            await stack.enter_async_context(legacy.running(client, world, system=system, seen=stage.seen()))
+        cache = await stack.enter_async_context(Cache(admin, world))
+        for kind in (fl.RoleBinding, fl.Role):
+            cache.watch(kind).subscribe(losses.see)
+        view = cache.watch(Project)
+        view.subscribe(lambda change: _ready(change, stage))
+        await view.synced()
+        await stage.begin(names)
+        await asyncio.gather(*(admin.create(Project(name)) for name in names))
+        await stage.settled()
+        await stack.enter_async_context(gitops.running(stage.client("gitops")))
+        made = [name for name in names if name not in stage.stuck]
+        await asyncio.gather(*(admin.create(Warehouse("images", name, spec={})) for name in made))
+        for number in range(passes - 1):  # the first pass was the one that made them
+            await asyncio.sleep(PAUSE)
+            health = {"status": {"health": {"status": ("Healthy", "Unhealthy")[number % 2]}}}
+            for name in made:
+                await admin.patch(Warehouse, "images", name, health, type=PatchType.MERGE, subresource="status")
+        await asyncio.sleep(PAUSE)
+
+
+def _ready(change: Change, stage: Stage) -> None:
+    if change.new is not None and change.new.object().is_true("Ready"):
+        stage.done(change.name)

@@ -1,0 +1,79 @@
+"""The incident itself, in virtual time: the storm of the old way, and the silence of ours."""
+
+import asyncio
+import os
+from collections import Counter
+
+import pytest
+
+import fairlead as fl
+from fairlead.operators.projects import bed
+from fairlead.operators.projects.kinds import COMPONENT, Project
+from fairlead.operators.projects.operator import op
+from fairlead.operators.stage import Stage
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+RBAC = ("rolebindings", "roles", "serviceaccounts", "clusterroles", "clusterrolebindings")
+PROJECTS = int(os.environ.get("FAIRLEAD_PROJECTS", "10"))
+"""500 are the incident's: FAIRLEAD_PROJECTS=500, some minutes."""
+
+
+def told(way):
+    async def main():
+        world = virtual.world(1)
+        stage = Stage(Server(world, controllers=["gc", "namespace"]).transport, world)
+        await bed.play(stage, way, PROJECTS)
+        return stage, await stage.counted()
+
+    return virtual.run(main())
+
+
+@pytest.mark.timeout(1200)
+def test_the_old_way_posts_in_the_proportion_that_was_published():
+    stage, counted = told("old")
+    refused = [counted["POST", resource, 409] for resource in RBAC]
+    passes = refused[-1]
+    assert passes >= PROJECTS * (bed.PASSES - 1)
+    assert refused == [5 * passes, 3 * passes, 3 * passes, passes, passes]
+    assert counted["PUT", "rolebindings", 200] == 2 * passes
+    assert stage.losses  # the labels that the GitOps tool put on the bindings
+
+
+@pytest.mark.timeout(1200)
+def test_ours_makes_each_object_once_and_meets_no_409():
+    stage, counted = told("new")
+    assert (stage.losses, stage.stuck) == ([], [])
+    assert not [key for key in counted if key[2] == 409]
+    mine = Counter(mark.what for mark in stage.marks if mark.who == "operator" and mark.about.find("/projects/") < 0)
+    assert (mine["POST"], mine["PATCH"], mine["PUT"]) == (11 * PROJECTS, 3 * PROJECTS, 0)
+
+
+@pytest.mark.timeout(1200)
+def test_one_changed_service_account_costs_one_request_a_project_and_an_unimportant_change_none():
+    async def main():
+        world = virtual.world(1)
+        stage = Stage(Server(world).transport, world)
+        await bed.install(stage.admin, "kargo")
+        async with op.running(stage.transport("operator"), world) as running:
+            for number in range(PROJECTS):
+                await stage.admin.create(Project(f"project-{number}"))
+            await asyncio.sleep(60)
+            account = fl.ServiceAccount("new", "kargo", labels={COMPONENT: "controller"})
+            costs = []
+            for change in (stage.admin.create(account), annotated(stage.admin)):
+                stage.marks.clear()
+                await change
+                await asyncio.sleep(60)
+                await running.quiet()
+                costs.append(Counter((mark.what, mark.code) for mark in stage.marks))
+            return costs
+
+    first, second = virtual.run(main())
+    assert first == Counter({("PATCH", 201): PROJECTS})
+    assert second == Counter()
+
+
+async def annotated(client):
+    account = await client.get(fl.ServiceAccount, "new", "kargo")
+    await client.replace(fl.Object({**account, "metadata": {**account.metadata, "annotations": {"a": "b"}}}))
