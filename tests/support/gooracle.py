@@ -23,7 +23,11 @@ def binary(folder: Path) -> Path | str:
         return "the oracle needs Go to be built"
     cache.mkdir(parents=True, exist_ok=True)
     part = cache / f"{content}.{os.getpid()}"
-    built = subprocess.run([go, "build", "-o", str(part), "."], cwd=folder, capture_output=True, text=True, timeout=110)
+    command = [go, "build", "-o", str(part), "."]
+    try:
+        built = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110)
+    except subprocess.TimeoutExpired:
+        return f"building it takes long the first time: run `go build -o /dev/null .` in {folder} once"
     if built.returncode:
         return f"the oracle could not be built: {built.stderr.strip()[-500:]}"
     part.rename(made)

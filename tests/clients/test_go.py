@@ -1,0 +1,26 @@
+"""A Go controller on controller-runtime, with the content types it has by default, against the embedded server."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from gooracle import binary
+
+HERE = Path(__file__).parent / "go"
+
+
+@pytest.fixture(scope="module")
+def program():
+    path = binary(HERE)
+    if isinstance(path, str):
+        if "FAIRLEAD_REQUIRE_CLIENTS" in os.environ and shutil.which("go"):
+            pytest.fail(path)
+        pytest.skip(path)
+    return path
+
+
+@pytest.mark.slow
+async def test_a_controller_follows_an_object_to_its_end(served, program):
+    assert (await served.run(program)).splitlines()[-1] == "done"
+    assert served.server.metrics.total(verb="POST", resource="leases", code="201") == 1  # a leader, by protobuf
