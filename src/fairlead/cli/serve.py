@@ -44,6 +44,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Whether roles and bindings decide who may do what.",
 )
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep the state in this directory (0700): what was acknowledged is there again after a restart.",
+)
 @click.option("--no-tls", is_flag=True, help="Plain HTTP, on loopback only. kubectl sends no token over it.")
 @click.option("--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig (0600).")
 @click.option(
@@ -59,12 +65,13 @@ def serve(
     token_file: Path | None,
     client_ca_file: Path | None,
     authorization_mode: str,
+    data: Path | None,
     no_tls: bool,
     write_kubeconfig: Path | None,
     faults: Path | None,
     controllers: str,
 ) -> None:
-    """Serve the Kubernetes API from memory until interrupted."""
+    """Serve the Kubernetes API until interrupted, from memory unless --data is given."""
     host, port = _address(listen)
     world = World()
     tokens = _tokens(world, token, token_file)
@@ -75,6 +82,7 @@ def serve(
             tokens=tokens,
             authorization=authorization_mode,
             controllers=[name for name in controllers.split(",") if name],
+            data=data,
         )
         server.inject(_plan(faults) if faults else None)
         shown = next((one for one, user in tokens.items() if user.is_master), next(iter(tokens)))
@@ -134,6 +142,7 @@ async def _serve(
         await stop.wait()
     finally:
         await listening.close()
+        server.close()
 
 
 def kubeconfig_text(url: str, token: str, ca: bytes | None) -> str:

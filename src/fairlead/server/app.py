@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlead.api.times import rfc3339
@@ -14,6 +15,7 @@ from fairlead.server.authorization.reviews import access, rules
 from fairlead.server.controllers import Controllers
 from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.definitions import Definitions
+from fairlead.server.durable import answers
 from fairlead.server.exchange import Answer, Request, Response
 from fairlead.server.failures import (
     Failure,
@@ -50,6 +52,7 @@ from fairlead.server.verbs.scale import get_scale, patch_scale, put_scale
 if TYPE_CHECKING:
     from fairlead.server.doors.http import Listening
     from fairlead.server.doors.inprocess import InProcess
+    from fairlead.server.durable.journal import Journal
     from fairlead.server.faults import Faults, Plan
 
 log = logging.getLogger(__name__)
@@ -97,7 +100,8 @@ class Server:
     Guarantees: every write is atomic and seen by reads and watches in one order; nothing is read from the clock or a
     random source but through `world`. With tokens (an administrator's each, or a mapping to users), every request must
     carry a credential, health and version apart; without, none is asked for. `authorization` is AlwaysAllow or RBAC.
-    `controllers` are those of `controllers.py` to run beside it: "gc", "namespace".
+    `controllers` are those of `controllers.py` to run beside it: "gc", "namespace". With `data`, a directory,
+    nothing is told to a client that would not survive the death of the process; close the server then.
     """
 
     def __init__(
@@ -107,6 +111,7 @@ class Server:
         tokens: Iterable[str] | Mapping[str, User] = (),
         authorization: str = "AlwaysAllow",
         controllers: Iterable[str] = (),
+        data: Path | None = None,
     ) -> None:
         if authorization not in AUTHORIZATION:
             raise ValueError(f"authorization is one of {', '.join(AUTHORIZATION)}, not {authorization!r}")
@@ -129,7 +134,10 @@ class Server:
         namespace = self.registry.find("", "v1", "namespaces")
         assert namespace is not None
         self.namespace_resource = namespace
+        self._journal = self._opened(data) if data is not None else None
         for name in INITIAL_NAMESPACES:
+            if self.store.table("", "namespaces").get("", name) is not None:
+                continue
             body = encoding.encode({"metadata": {"name": name}})
             self.respond(Request("POST", "/api/v1/namespaces", {}, {"user-agent": "fairlead"}, body), trusted=True)
         if rbac:
@@ -171,9 +179,20 @@ class Server:
         self.faults = Faults(self, plan) if plan is not None else None
         return self.faults
 
+    def close(self) -> None:
+        """Let the data directory go, with everything in it. A server in memory has nothing to close."""
+        if self._journal is not None:
+            self._journal.close()
+
     async def answer(self, request: Request) -> Answer:
         """Answer one request from a door, through the fault plan where there is one (which may raise Dropped)."""
-        return self.respond(request) if self.faults is None else await self.faults.answer(request)
+        return await self.settled(request) if self.faults is None else await self.faults.answer(request)
+
+    async def settled(self, request: Request) -> Answer:
+        """Answer one request; with `data`, once everything that the answer can tell of is on the disk."""
+        if self._journal is None:
+            return self.respond(request)
+        return await answers.answer(self, self._journal, request)
 
     def respond(self, request: Request, *, trusted: bool = False) -> Answer:
         """Answer one request. Never raises, whatever a client sent."""
@@ -208,6 +227,19 @@ class Server:
             self.faults.committed()
         if self._controllers is not None:
             self._controllers.changed(resource, previous, stored, deleted)
+
+    def _opened(self, data: Path) -> "Journal":
+        from fairlead.server.durable.journal import Journal
+
+        opened = Journal(data, self.store, self._restored)
+        self._restored()
+        return opened
+
+    def _restored(self) -> None:
+        """Bring what follows from the store in step with it."""
+        self.definitions.restored()
+        if self._controllers is not None:
+            self._controllers.restored()
 
     def table(self, resource: Resource) -> Table:
         """Where the objects of a kind are kept, whatever version or group it is asked for at."""

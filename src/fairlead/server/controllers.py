@@ -48,6 +48,20 @@ class Controllers:
             if namespace and (_is_namespace(resource) or deleted):
                 self._later(lambda: self._empty(namespace))
 
+    def restored(self) -> None:
+        """Forget what was seen and look at what is stored: in a process of its own, or after changes were undone."""
+        self._live.clear()
+        self._dependents.clear()
+        self._work.clear()
+        self._busy = True  # all of it is indexed before anything is judged
+        for (group, plural), table in list(self._server.store.tables()):
+            resource = self._server.registry.storage(group, plural)
+            if resource is not None:
+                for _, stored in list(table.scan(None)):
+                    self.changed(resource, None, stored, False)
+        self._busy = False
+        self._later(lambda: None)
+
     def _later(self, work: Callable[[], None]) -> None:
         self._work.append(work)
         if self._busy:

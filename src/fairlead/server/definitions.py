@@ -50,6 +50,14 @@ class Definitions:
         for other in self._others(group, plural):  # a name that went may be what another definition waits for
             self.changed(other, False)
 
+    def restored(self) -> None:
+        """Serve what the stored definitions say, and nothing else: they are settled already."""
+        for resource in list(self._server.registry.custom()):
+            self._server.registry.remove(resource.group, resource.plural)
+        for _, stored in self._table.scan(None):
+            spec = stored.object["spec"]
+            self._serve(stored.object, spec["group"], spec["names"]["plural"])
+
     def admit_create(self, resource: Resource, name: str) -> None:
         """Nothing new while its definition goes."""
         stored = self._table.get("", f"{resource.plural}.{resource.group}")

@@ -7,7 +7,7 @@ same however many other objects there are: one dict entry and one event at the e
 import asyncio
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 Object = dict[str, Any]
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -46,7 +46,8 @@ class Event:
 class Table:
     """All objects of one kind (whatever version they are served at) and their history."""
 
-    def __init__(self, floor: int, history: int) -> None:
+    def __init__(self, key: tuple[str, str], floor: int, history: int) -> None:
+        self.key = key  # group and plural
         self.objects: dict[str, dict[str, Stored]] = {}  # namespace ("" for cluster-scoped) -> name -> object
         self.events: list[Event] = []
         self.first = 0  # sequence number of events[0]
@@ -127,17 +128,7 @@ class Table:
                 self._waiters = [w for w in self._waiters if w is not future]
 
     def record(self, event: Event, namespace: str, name: str) -> None:
-        if event.type == "DELETED":
-            bucket = self.objects[namespace]
-            del bucket[name]
-            if not bucket:
-                del self.objects[namespace]
-            self._sorted.pop(namespace, None)
-        else:
-            bucket = self.objects.setdefault(namespace, {})
-            if name not in bucket:
-                self._sorted.pop(namespace, None)
-            bucket[name] = event.stored
+        self._place(namespace, name, None if event.type == "DELETED" else event.stored)
         self.events.append(event)
         self._versions.append(event.version)
         if len(self.events) > 2 * self._history:  # trimmed by half, so that trimming stays cheap
@@ -147,10 +138,46 @@ class Table:
             del self._versions[:cut]
             self.first += cut
         if self._waiters:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+            self.wake()
+
+    def restore(self, stored: Stored, *, deleted: bool) -> None:
+        """Take in a change of an earlier process, in its order: as history where it is above `floor`."""
+        metadata = stored.object["metadata"]
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        if stored.version <= self.floor:
+            self._place(namespace, name, stored)
+            return
+        previous = self.get(namespace, name)
+        kind: EventType = "DELETED" if deleted else "MODIFIED" if previous else "ADDED"
+        self.record(Event(kind, stored, previous), namespace, name)
+
+    def undo(self, event: Event) -> None:
+        """Take back the last change."""
+        assert self.events[-1] is event
+        metadata = event.stored.object["metadata"]
+        self._place(metadata.get("namespace", ""), metadata["name"], event.previous)
+        self.events.pop()
+        self._versions.pop()
+
+    def wake(self) -> None:
+        """Let everyone who waits for a change look."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _place(self, namespace: str, name: str, stored: Stored | None) -> None:
+        if stored is None:
+            bucket = self.objects[namespace]
+            del bucket[name]
+            if not bucket:
+                del self.objects[namespace]
+            self._sorted.pop(namespace, None)
+        else:
+            bucket = self.objects.setdefault(namespace, {})
+            if name not in bucket:
+                self._sorted.pop(namespace, None)
+            bucket[name] = stored
 
     def compact(self, version: int) -> None:
         """Forget the changes up to `version`."""
@@ -161,19 +188,30 @@ class Table:
         self.floor = max(self.floor, version)
 
 
+Change = tuple[Table, Event]
+
+
+class Journal(Protocol):
+    """Who is told of each change right after it was made, in its order."""
+
+    def append(self, table: Table, event: Event) -> None: ...
+
+
 class Store:
     """Tables under one version counter. Every method is synchronous: a write is atomic on the loop it runs on."""
 
     def __init__(self, *, first_version: int = FIRST_VERSION, history: int = HISTORY) -> None:
         self.version = first_version
         self.first_version = first_version
+        self.journal: Journal | None = None
+        self.undone = 0  # how often changes were taken back: whoever read them starts over
         self._history = history
         self._tables: dict[tuple[str, str], Table] = {}
 
     def table(self, group: str, plural: str) -> Table:
         table = self._tables.get((group, plural))
         if table is None:
-            table = self._tables[group, plural] = Table(self.first_version, self._history)
+            table = self._tables[group, plural] = Table((group, plural), self.first_version, self._history)
         return table
 
     def tables(self) -> Iterator[tuple[tuple[str, str], Table]]:
@@ -185,20 +223,39 @@ class Store:
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         previous = table.get(namespace, name)
         stored = Stored(self._versioned(obj), self.version, seen)
-        table.record(Event("MODIFIED" if previous else "ADDED", stored, previous), namespace, name)
+        self._record(table, Event("MODIFIED" if previous else "ADDED", stored, previous), namespace, name)
         return stored
 
     def delete(self, table: Table, previous: Stored) -> Stored:
         """Remove an object; its last state at the version of the deletion."""
         metadata = previous.object["metadata"]
         stored = Stored(self._versioned(previous.object), self.version, previous.seen)
-        table.record(Event("DELETED", stored, previous), metadata.get("namespace", ""), metadata["name"])
+        self._record(table, Event("DELETED", stored, previous), metadata.get("namespace", ""), metadata["name"])
         return stored
+
+    def restore(self, table: Table, stored: Stored, *, deleted: bool) -> None:
+        """Take in a change of an earlier process, in the order of their versions."""
+        table.restore(stored, deleted=deleted)
+        self.version = max(self.version, stored.version)
+
+    def undo(self, changes: list[Change], version: int) -> None:
+        """Take back the last changes, all those after `version`. Their versions are given again."""
+        for table, event in reversed(changes):
+            table.undo(event)
+        self.version = version
+        self.undone += 1
+        for table in self._tables.values():
+            table.wake()
 
     def compact(self, version: int | None = None) -> None:
         """Forget history up to `version` (all of it by default): watches and pages from before it get a 410."""
         for table in self._tables.values():
             table.compact(self.version if version is None else version)
+
+    def _record(self, table: Table, event: Event, namespace: str, name: str) -> None:
+        table.record(event, namespace, name)
+        if self.journal is not None:
+            self.journal.append(table, event)
 
     def _versioned(self, obj: Object) -> Object:
         self.version += 1

@@ -48,6 +48,7 @@ class Watch:
         loop = asyncio.get_running_loop()
         start = loop.time()
         deadline = start + self.timeout
+        undone = self.server.store.undone
         if self.initial:
             if self.replica is not None:
                 await self.replica.reached(self.version)
@@ -58,7 +59,8 @@ class Watch:
         else:
             position = self.table.position(self.version)
         bookmark = self._next_bookmark(start, deadline)
-        while loop.time() < deadline:
+        # What was read may have been undone: its reader resumes from before.
+        while loop.time() < deadline and undone == self.server.store.undone:
             known = self._known()
             events = self.table.read(position)
             if events is None:

@@ -65,7 +65,7 @@ class Faults:
                 request.replica = self._replicas[fault.stale]
         if request.replica is not None and asked.verb != "watch":
             await _caught_up(request.replica, request.first("resourceVersion"))
-        answer = self._server.respond(request)
+        answer = await self._server.settled(request)
         if isinstance(answer, Streaming):
             answer.chunks = self._breakable(answer.chunks, cut)
         return answer
