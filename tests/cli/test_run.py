@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from fairlead.api.builtin import ConfigMap
+from fairlead.api.files import write_private
 from fairlead.api.world import World
 from fairlead.cli.embedded import embedded
-from fairlead.cli.serve import kubeconfig_text, write_private
+from fairlead.cli.serve import kubeconfig_text
 from fairlead.client.client import Client
 from fairlead.server.app import Server
 

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 import fairlead as fl
-from fairlead.cli.serve import kubeconfig_text, write_private
+from fairlead.api.files import write_private
+from fairlead.cli.serve import kubeconfig_text
 from fairlead.client.client import Client
 from fairlead.runtime.definitions import install_missing
 from fairlead.server.app import Server

@@ -10,10 +10,11 @@ from typing import Any
 import yaml
 
 from fairlead.api.errors import ApiError, UserError
+from fairlead.api.files import write_private
 from fairlead.api.kinds import Kind, kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
-from fairlead.cli.serve import kubeconfig_text, write_private
+from fairlead.cli.serve import kubeconfig_text
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.runtime.definitions import install_missing

@@ -115,14 +115,14 @@ def _main(find: Callable[[], Operator], target: str, *, log_format: str, verbose
     world = World()
     logs.configure(world, form=log_format, level=logging.DEBUG if verbose else logging.INFO)
     try:
-        code = asyncio.run(_until_told(_run(find, target, world, **options)))
+        code = asyncio.run(until_told(_run(find, target, world, **options)))
     except LeaseLost as error:
         raise click.ClickException(f"{error}: start it again") from None
     if code:
         raise click.exceptions.Exit(code)
 
 
-async def _until_told(work: Any) -> int:
+async def until_told(work: Any) -> int:
     """Run it; SIGTERM ends it gracefully and is no failure."""
     task = asyncio.ensure_future(work)
     told = asyncio.Event()

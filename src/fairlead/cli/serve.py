@@ -3,13 +3,13 @@
 import asyncio
 import base64
 import json
-import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from fairlead.api.files import write_private
 from fairlead.api.world import World
 from fairlead.server.app import Server
 
@@ -159,11 +159,3 @@ def kubeconfig_text(url: str, token: str, ca: bytes | None) -> str:
         "current-context": "fairlead",
     }
     return json.dumps(config, indent=2) + "\n"
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, replacing what was there and following no link."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    scratch.replace(path)

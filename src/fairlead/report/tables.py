@@ -1,6 +1,6 @@
 """Tables in a terminal. What stands in a cell may come from anyone, so it is shown as text and nothing else."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -15,16 +15,17 @@ def show(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     *,
+    left: Collection[str] = (),
     console: Console | None = None,
 ) -> None:
-    """Print a table: the first column to the left, the others to the right.
+    """Print a table: the first column and those in `left` to the left, the others, numbers, to the right.
 
     Guarantees: no cell can move the cursor, colour the terminal or forge a row. Wraps to the console's width.
     """
     console = console or Console()
-    table = Table(title=text(title), title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=text(title) if title else None, title_justify="left", box=SIMPLE_HEAD)
     for index, column in enumerate(columns):
-        table.add_column(text(column), justify="right" if index else "left", overflow="fold")
+        table.add_column(text(column), justify="right" if index and column not in left else "left", overflow="fold")
     for row in rows:
         table.add_row(*(text(cell) for cell in row))
     console.print(table)

@@ -1,0 +1,301 @@
+"""The five cases of the original test plan, then one test for each way in which the original went wrong."""
+
+import pytest
+from fleets import PREFIX, Gateway, HTTPRoute
+
+import fairlead as fl
+from fairlead.client.client import PatchType
+from fairlead.orphans.act import Actor, Outcome
+from fairlead.orphans.caps import Cap
+from fairlead.orphans.journal import JournalError, JournalFile
+from fairlead.orphans.judging import State
+from fairlead.orphans.loading import load
+
+GRACE = 300.0
+
+
+async def outlast(bed):
+    """Two looks, a grace apart."""
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    return [done.outcome for done in await bed.collect()]
+
+
+# The original's own cases
+
+
+async def test_an_orphan_goes(bed):
+    await bed.route()
+    assert await outlast(bed) == [Outcome.DELETED]
+    assert await bed.there() is None
+
+
+async def test_a_route_with_its_gateway_stays(bed):
+    await bed.gateway()
+    await bed.route()
+    assert await outlast(bed) == []
+    assert await bed.there()
+
+
+async def test_an_orphan_within_its_grace_stays_and_is_looked_at_again(bed):
+    await bed.route()
+    await bed.collect()
+    bed.clock.forward(GRACE - 1)
+    (item,) = (await bed.plan()).items
+    assert (item.verdict.state, item.verdict.due - bed.clock.now()) == (State.WAITING, 1.0)
+    assert await bed.collect() == []
+    assert await bed.there()
+
+
+async def test_a_route_with_one_gateway_gone_and_one_alive_stays(bed):
+    await bed.gateway("present")
+    await bed.route(parents=["missing", "present"])
+    assert await outlast(bed) == []
+    assert await bed.there()
+
+
+async def test_no_downstream_routes_is_no_error(bed):
+    plan = await bed.plan()
+    assert (plan.items, plan.problems) == ([], [])
+
+
+# Its holes
+
+
+@pytest.mark.parametrize("parents", [[], [{"group": "", "kind": "Service", "name": "mesh"}]])
+async def test_a_route_with_no_gateway_parents_is_no_orphan(bed, parents):
+    await bed.route(parents=parents)
+    assert await outlast(bed) == []
+    assert await bed.there()
+
+
+async def test_age_is_not_absence(bed):
+    """An old route whose Gateway has been gone for a second is not yet an orphan."""
+    await bed.gateway()
+    await bed.route()
+    await bed.collect()
+    bed.clock.forward(10 * GRACE)
+    await bed.no_gateway()
+    bed.clock.forward(1)
+    assert await bed.collect() == []
+    bed.clock.forward(GRACE)
+    assert [done.outcome for done in await bed.collect()] == [Outcome.DELETED]
+
+
+async def test_a_young_one_does_not_starve_those_after_it(bed):
+    await bed.gateway("z")
+    await bed.route("a-young", parents=["z"])
+    await bed.route("b-old")
+    await bed.collect()
+    await bed.no_gateway("z")
+    bed.clock.forward(GRACE)
+    assert [done.item.candidate.name for done in await bed.collect()] == ["b-old"]
+    assert await bed.there("a-young")
+
+
+async def test_a_parent_in_another_namespace_is_looked_for_there(bed):
+    await bed.gateway("shared", namespace="infra")
+    await bed.route(parents=[{"name": "shared", "namespace": "infra"}])
+    await bed.route("other", parents=[{"name": "shared"}])
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    assert [done.item.candidate.name for done in await bed.collect()] == ["other"]
+    assert await bed.there("web")
+
+
+@pytest.mark.parametrize("labels", [{"kind": "TLSRoute"}, {"group": "example.com"}])
+async def test_copies_of_other_kinds_are_not_selected(bed, labels):
+    await bed.route(**labels)
+    assert await outlast(bed) == []
+    assert (await bed.plan()).selected["httproute-gateway"] == 0
+
+
+async def test_a_route_made_anew_under_the_name_is_left_alone(bed):
+    old = await bed.route()
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    plan = await bed.plan()
+
+    async def replace(method, path, query):
+        if method == "DELETE":
+            bed.door.open()
+            await bed.down.delete(HTTPRoute, "web", bed.namespace)
+            await bed.route()
+
+    bed.door.fault = lambda *request: replace(*request)
+    await delete(bed, plan)
+    assert (await bed.there()).uid != old.uid
+
+
+async def test_a_route_changed_in_the_last_moment_is_left_alone(bed):
+    await bed.route()
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    plan = await bed.plan()
+
+    async def attach(method, path, query):
+        if method == "DELETE":
+            bed.door.open()
+            patch = {"spec": {"parentRefs": [{"name": "new"}]}}
+            await bed.down.patch(HTTPRoute, "web", bed.namespace, patch, type=PatchType.MERGE)
+
+    bed.door.fault = lambda *request: attach(*request)
+    (done,) = await delete(bed, plan)
+    assert done.outcome is Outcome.LEFT
+    assert await bed.there()
+
+
+async def delete(bed, plan):
+    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
+    return await actor.delete(plan.of(State.ORPHAN), plan.barred)
+
+
+async def test_absence_is_never_taken_from_a_memory(bed):
+    """Each read goes without a resourceVersion: "0" would be answered by a replica that may know nothing yet."""
+    await bed.route()
+    await outlast(bed)
+    requests = bed.doors["project-a"].requests + bed.door.requests
+    assert requests
+    assert not [query for _, _, query in requests if "resourceVersion" in query]
+
+
+async def test_a_deleted_project_is_collected_once_it_is_named_as_retired(bed):
+    await bed.route(cluster="cluster-gone")
+    assert await outlast(bed) == []
+    assert (await bed.verdict())[0] is State.REFUSED
+    bed.retired = frozenset({"gone"})
+    assert await bed.collect() == []  # its grace begins when it is first named
+    bed.clock.forward(GRACE)
+    assert [done.outcome for done in await bed.collect()] == [Outcome.DELETED]
+
+
+@pytest.mark.parametrize("label", ["cluster-project-a", "cluster-_project-a"])
+async def test_every_past_encoding_of_a_cluster_is_read(bed, label):
+    await bed.gateway()
+    await bed.route("kept", cluster=label)
+    await bed.route("orphan", cluster=label, parents=["missing"])
+    assert await outlast(bed) == [Outcome.DELETED]
+    assert await bed.there("kept")
+
+
+async def test_a_route_deleted_upstream_under_a_live_gateway_goes_by_a_rule_of_its_own(bed, tmp_path):
+    await bed.gateway()
+    await bed.route()
+    assert await outlast(bed) == []
+    (tmp_path / "rules.yaml").write_text("rules: [{use: httproute-upstream, grace: 1m}]")
+    bed.rules = load(tmp_path / "rules.yaml")
+    await bed.collect()
+    bed.clock.forward(60)
+    assert [done.why for done in await bed.collect()] == ["HTTPRoute default/web is gone from project-a"]
+
+
+async def test_the_rule_for_upstream_routes_keeps_what_has_one(bed, tmp_path):
+    spec = {"parentRefs": [{"name": "gw"}]}
+    await bed.up["project-a"].create(HTTPRoute("web", "default", spec=spec))
+    await bed.route()
+    (tmp_path / "rules.yaml").write_text("rules: [{use: httproute-upstream}]")
+    bed.rules = load(tmp_path / "rules.yaml")
+    assert await outlast(bed) == []
+
+
+# What else must hold
+
+
+async def test_a_deleting_gateway_is_alive(bed):
+    gateway = await bed.gateway()
+    patch = {"metadata": {"finalizers": ["example.com/hold"]}}
+    await bed.up["project-a"].patch(Gateway, "gw", "default", patch, type=PatchType.MERGE)
+    await bed.no_gateway()
+    assert (await bed.up["project-a"].get(Gateway, "gw", "default")).uid == gateway.uid
+    await bed.route()
+    assert await outlast(bed) == []
+
+
+async def test_an_orphan_older_than_the_start_goes_after_one_grace(bed):
+    await bed.route()
+    bed.clock.forward(30 * 86400)
+    assert await outlast(bed) == [Outcome.DELETED]
+
+
+async def test_a_restart_neither_forgets_nor_shortens_the_grace(bed):
+    await bed.route()
+    await bed.collect()
+    bed.clock.forward(GRACE - 1)
+    bed.restart()
+    assert await bed.collect() == []
+    bed.restart()
+    bed.clock.forward(1)
+    assert [done.outcome for done in await bed.collect()] == [Outcome.DELETED]
+
+
+async def test_a_gateway_that_came_back_for_a_while_begins_the_grace_anew(bed):
+    await bed.route()
+    await bed.collect()
+    bed.clock.forward(GRACE - 1)
+    await bed.gateway()
+    await bed.collect()
+    await bed.no_gateway()
+    bed.clock.forward(1)
+    assert await bed.collect() == []
+    bed.clock.forward(GRACE - 1)
+    assert await bed.collect() == []
+    bed.clock.forward(1)
+    assert [done.outcome for done in await bed.collect()] == [Outcome.DELETED]
+
+
+async def test_a_clock_that_is_set_forward_does_not_shorten_the_grace(bed):
+    await bed.route()
+    await bed.collect()
+    bed.clock.wall += 86400
+    assert await bed.collect() == []
+
+
+async def test_one_live_look_is_enough_for_a_grace_of_nothing(bed):
+    await bed.route()
+    assert [done.outcome for done in await bed.collect(grace=0.0)] == [Outcome.DELETED]
+
+
+async def test_a_run_over_the_cap_deletes_nothing(bed):
+    for i in range(11):
+        await bed.route(f"web-{i}")
+    assert await bed.collect(grace=0.0) == []
+    assert len(await bed.collect(grace=0.0, cap=Cap.parse("100%"))) == 11
+
+
+async def test_an_anchor_goes_when_its_owner_is_gone(bed):
+    await bed.gateway()
+    said = {"cluster-name": "cluster-project-a", "group": Gateway.group, "kind": "Gateway", "namespace": "default"}
+    for name, owner in (("anchor-1", "gw"), ("anchor-2", "missing"), ("settings", "missing")):
+        labels = {PREFIX + key: value for key, value in {**said, "name": owner}.items()}
+        await bed.down.create(fl.ConfigMap(name, bed.namespace, labels=labels))
+    assert [done.item.candidate.name for done in await bed.collect(grace=0.0)] == ["anchor-2"]
+    assert await bed.there("settings", fl.ConfigMap)
+
+
+async def test_a_deletion_is_an_event_and_in_the_journal_with_the_object_as_it_was(bed):
+    route = await bed.route()
+    await bed.collect(grace=0.0)
+    (event,) = [e for e in (await bed.down.list(fl.Event, bed.namespace)).items if e["reason"] == "OrphanDeleted"]
+    assert event["involvedObject"]["uid"] == route.uid
+    assert "Gateway default/gw is gone from project-a" in event["message"]
+    before, after = bed.journal
+    assert (before["what"], before["object"]["spec"], before["uid"]) == ("deleting", route.spec, route.uid)
+    assert (after["what"], after["cluster"], after["rule"]) == ("deleted", "project-a", "httproute-gateway")
+
+
+async def test_nothing_goes_unrecorded(bed, tmp_path):
+    await bed.route()
+    bed.journal = JournalFile(tmp_path / "taken")
+    bed.journal.path.mkdir()
+    with pytest.raises(JournalError, match="nothing is deleted"):
+        await bed.collect(grace=0.0)
+    assert await bed.there()
+
+
+async def test_labels_that_cannot_be_read_are_refused_with_the_reason(bed):
+    await bed.route("no-name")
+    await bed.relabel("no-name", name=None)
+    await bed.route("odd-cluster", cluster="project-a")
+    assert await bed.verdict("no-name", 0.0) == (State.REFUSED, f"it has no label {PREFIX}name")
+    assert (await bed.verdict("odd-cluster", 0.0))[0] is State.REFUSED
+    assert await bed.collect(grace=0.0) == []

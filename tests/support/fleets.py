@@ -1,0 +1,201 @@
+"""A fleet: one downstream server, upstream ones by name, doors that can be shut, and a clock that is set by hand."""
+
+import asyncio
+import contextlib
+import json
+from types import SimpleNamespace
+
+import fairlead as fl
+from fairlead.api.errors import NotFound
+from fairlead.api.world import World
+from fairlead.client.client import Client, PatchType
+from fairlead.client.transport import NotSent
+from fairlead.operators.httpproxy import bed
+from fairlead.orphans.act import Actor, over_cap
+from fairlead.orphans.clusters import Cluster, Fleet
+from fairlead.orphans.evidence import Evidence
+from fairlead.orphans.judging import State
+from fairlead.orphans.loading import shipped
+from fairlead.orphans.plan import scan
+from fairlead.server.app import Server
+
+Gateway = fl.kind("gateway.networking.k8s.io/v1", "Gateway")
+HTTPRoute = fl.kind("gateway.networking.k8s.io/v1", "HTTPRoute")
+PREFIX = "meta.datumapis.com/upstream-"
+GATEWAY_API = [crd for crd in bed.definitions() if crd["spec"]["group"] == "gateway.networking.k8s.io"]
+
+
+class HandClock:
+    """Time that moves when it is told to."""
+
+    def __init__(self, start=1_767_225_600.0):
+        self.wall, self.count = start, 0.0
+
+    def now(self):
+        return self.wall
+
+    def monotonic(self):
+        return self.count
+
+    def forward(self, seconds):
+        self.wall += seconds
+        self.count += seconds
+
+
+class Door:
+    """The way to a server. `fault(method, path, query)` may answer an exception, or the status of a refusal."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.fault = lambda method, path, query: None
+        self.requests = []
+
+    async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
+        self.requests.append((method, path, dict(query or {})))
+        trouble = self.fault(method, path, dict(query or {}))
+        if asyncio.iscoroutine(trouble):
+            trouble = await trouble
+        if isinstance(trouble, BaseException):
+            raise trouble
+        if trouble is not None:
+            reason = {403: "Forbidden", 404: "NotFound", 410: "Expired", 503: "ServiceUnavailable"}.get(trouble, "")
+            status = {"kind": "Status", "apiVersion": "v1", "code": trouble, "reason": reason, "message": "no"}
+            return SimpleNamespace(status=trouble, headers={}, body=json.dumps(status).encode(), warnings=[])
+        return await self.inner.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
+
+    async def stream(self, path, **rest):
+        trouble = self.fault("GET", path, {})
+        if trouble is not None:
+            raise ConnectionResetError("shut")
+        return await self.inner.stream(path, **rest)
+
+    async def close(self):
+        await self.inner.close()
+
+    def shut(self):
+        self.fault = lambda *_: NotSent("connection refused")
+
+    def open(self):
+        self.fault = lambda *_: None
+
+
+class Lines(list):
+    """A journal in memory."""
+
+    def write(self, entry):
+        self.append(json.loads(json.dumps(entry)))
+
+
+async def install(client):
+    """Gateway API, as its maintainers define it."""
+    for crd in GATEWAY_API:
+        with contextlib.suppress(fl.ApiError):
+            await client.create(crd)
+    while True:
+        try:
+            await client.list(HTTPRoute, limit=1)
+            await client.list(Gateway, limit=1)
+            return
+        except fl.ApiError:
+            await asyncio.sleep(0.05)
+
+
+class Bed:
+    """A fleet with its evidence, and hands to change things in each of its clusters."""
+
+    def __init__(self, downstream, namespace, world):
+        self.namespace, self.world, self.clock = namespace, world, world.clock
+        self.door = Door(downstream)
+        self.down = Client(self.door, world, user_agent="test")
+        self.doors, self.up = {}, {}
+        self.retired = frozenset()
+        self.rules = shipped()
+        self.journal = Lines()
+        self.evidence = None
+
+    async def start(self, *upstreams):
+        await install(self.down)
+        for name in upstreams:
+            await self.upstream(name)
+        self.evidence = Evidence(self.world, await self.fleet.downstream.uid())
+        return self
+
+    async def upstream(self, name, transport=None):
+        """A cluster of that name; an embedded one unless another is given. Replaces the one that was there."""
+        inner = transport or Server(self.world).transport()
+        await install(Client(inner, self.world))
+        if name in self.doors:
+            self.doors[name].inner = inner
+        else:
+            self.doors[name] = Door(inner)
+        self.up[name] = Client(inner, self.world)
+
+    @property
+    def fleet(self):
+        clients = {name: Client(door, self.world, user_agent="orphans") for name, door in self.doors.items()}
+        upstreams = {name: Cluster(name, client) for name, client in clients.items()}
+        return Fleet(Cluster("downstream", Client(self.door, self.world)), upstreams, self.retired)
+
+    def restart(self):
+        """A new process: only what was recorded is known."""
+        recorded = json.loads(json.dumps(self.evidence.to_json()))
+        self.evidence = Evidence(self.world, self.evidence.downstream)
+        self.evidence.read(recorded)
+
+    async def gateway(self, name="gw", cluster="project-a", namespace="default"):
+        listeners = [{"name": "http", "port": 80, "protocol": "HTTP"}]
+        spec = {"gatewayClassName": "external", "listeners": listeners}
+        with contextlib.suppress(fl.ApiError):
+            await self.up[cluster].create(fl.Namespace(namespace))
+        return await self.up[cluster].create(Gateway(name, namespace, spec=spec))
+
+    async def no_gateway(self, name="gw", cluster="project-a", namespace="default"):
+        await self.up[cluster].delete(Gateway, name, namespace)
+
+    async def route(self, name="web", parents=("gw",), cluster="cluster-project-a", namespace="default", **labels):
+        """A downstream route as the original writes it. Parents are names, or parentRefs."""
+        refs = [{"name": parent} if isinstance(parent, str) else parent for parent in parents]
+        said = {"cluster-name": cluster, "group": HTTPRoute.group, "kind": "HTTPRoute", "name": name}
+        said |= {"namespace": namespace, **labels}
+        spec = {"parentRefs": refs} if refs else {}
+        given = {PREFIX + key: value for key, value in said.items() if value is not None}
+        return await self.down.create(HTTPRoute(name, self.namespace, labels=given, spec=spec))
+
+    async def there(self, name="web", kind=HTTPRoute):
+        try:
+            return await self.down.get(kind, name, self.namespace)
+        except NotFound:
+            return None
+
+    async def relabel(self, name, **labels):
+        patch = {"metadata": {"labels": {PREFIX + key: value for key, value in labels.items()}}}
+        await self.down.patch(HTTPRoute, name, self.namespace, patch, type=PatchType.MERGE)
+
+    async def plan(self, grace=None):
+        return await scan(self.fleet, self.rules, self.evidence, grace=grace)
+
+    async def verdict(self, name="web", grace=None):
+        """State and reason of one route; KEPT when it is only counted."""
+        plan = await self.plan(grace)
+        found = [item.verdict for item in plan.items if item.candidate.name == name]
+        return (found[0].state, found[0].why) if found else (State.KEPT, "")
+
+    async def collect(self, grace=None, cap=None):
+        """One pass as the controller makes it; answers what became of each orphan."""
+        plan = await self.plan(grace)
+        orphans = plan.of(State.ORPHAN)
+        if over_cap(plan, orphans, cap):
+            return []
+        actor = Actor(self.fleet, self.evidence, self.world, self.journal, grace=grace)
+        return await actor.delete(orphans, plan.barred)
+
+    async def clean(self):
+        """Servers that outlive a test keep nothing of it."""
+        self.door.open()
+        for kind in (HTTPRoute, fl.ConfigMap):
+            for obj in (await self.down.list(kind, labels=f"{PREFIX}cluster-name")).items:
+                await self.down.delete(kind, obj.name, obj.namespace)
+
+
+def hand_world(seed=1):
+    return World.seeded(HandClock(), seed)
