@@ -167,9 +167,9 @@ class Bed:
         except NotFound:
             return None
 
-    async def relabel(self, name, **labels):
+    async def relabel(self, route, **labels):
         patch = {"metadata": {"labels": {PREFIX + key: value for key, value in labels.items()}}}
-        await self.down.patch(HTTPRoute, name, self.namespace, patch, type=PatchType.MERGE)
+        await self.down.patch(HTTPRoute, route, self.namespace, patch, type=PatchType.MERGE)
 
     async def plan(self, grace=None):
         return await scan(self.fleet, self.rules, self.evidence, grace=grace)
