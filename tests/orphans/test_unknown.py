@@ -1,0 +1,195 @@
+"""What is unknown is never absent: an upstream that is killed, forbids, is slow, empty, another one, or any of these in
+the middle of a scan. Nothing is deleted, and what was known before is neither lost nor counted."""
+
+import asyncio
+
+import pytest
+from fleets import GATEWAY_API, Gateway
+
+import fairlead as fl
+from fairlead.client.client import Client
+from fairlead.client.transport import NotSent
+from fairlead.orphans import looks
+from fairlead.orphans.act import Actor, Outcome
+from fairlead.orphans.clusters import Unreachable
+from fairlead.orphans.judging import State
+from fairlead.server.app import Server
+
+GRACE = 300.0
+
+
+async def slow(*request):
+    await asyncio.sleep(0)
+    return TimeoutError("no answer in 30 s")
+
+
+FAULTS = {
+    "killed": lambda *request: NotSent("connection refused"),
+    "broken": lambda *request: ConnectionResetError("reset"),
+    "slow": slow,
+    "forbidden": lambda *request: 403,
+    "forbids gateways": lambda method, path, query: 403 if "gateways" in path else None,
+    "unavailable": lambda *request: 503,
+    "answers 404 to all": lambda *request: 404,
+    "answers 404 to gateways": lambda method, path, query: 404 if "gateways" in path else None,
+    "forgets each list": lambda method, path, query: 410 if "gateways" in path else None,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("when", ["always", "after a first look", "after the plan"])
+@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+async def test_an_upstream_that_cannot_be_read_is_not_an_empty_one(bed, fault, when):
+    await bed.route()
+    door = bed.doors["project-a"]
+    if when == "always":
+        door.fault = FAULTS[fault]
+    await bed.collect()
+    if when == "after a first look":
+        door.fault = FAULTS[fault]
+    bed.clock.forward(GRACE)
+    plan = await bed.plan()
+    door.fault = FAULTS[fault]
+    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
+    done = await actor.delete(plan.of(State.ORPHAN), plan.barred)
+    assert [one.outcome for one in done] == ([Outcome.LEFT] if when == "after the plan" else [])
+    if when != "after the plan":
+        assert [item.verdict.state for item in plan.items] == [State.REFUSED]
+        assert not plan.complete
+    assert await bed.there()
+    assert not bed.journal
+    door.open()
+    if when == "always":  # the time in which nobody could look counts for nothing
+        assert await bed.collect() == []
+        bed.clock.forward(GRACE)
+    assert [one.outcome for one in await bed.collect()] == [Outcome.DELETED]
+
+
+@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+async def test_an_upstream_that_is_empty_after_a_restart_is_unknown(bed):
+    await bed.gateway()
+    await bed.route()
+    await bed.collect()
+    await bed.upstream("project-a")  # the same address, another kube-system, no Gateways
+    bed.clock.forward(GRACE)
+    assert await bed.collect() == []
+    bed.clock.forward(GRACE)
+    assert await bed.collect() == []
+    state, why = await bed.verdict()
+    assert state is State.REFUSED
+    assert "another cluster than before" in why
+    assert "retired" in why
+
+
+@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+async def test_an_upstream_that_lost_its_definitions_is_unknown(bed):
+    await bed.route()
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    for crd in GATEWAY_API:
+        await bed.up["project-a"].delete(fl.CustomResourceDefinition, crd["metadata"]["name"])
+    state, why = await bed.verdict()
+    assert state is State.REFUSED
+    assert "serves no Gateway" in why
+
+
+@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+async def test_an_upstream_replaced_in_the_middle_of_a_scan_is_unknown(bed):
+    await bed.gateway()
+    await bed.route()
+    door = bed.doors["project-a"]
+    other = Server(bed.world).transport()
+    for crd in GATEWAY_API:
+        await Client(other, bed.world).create(crd)
+
+    def replace(method, path, query):
+        if "gateways" in path:
+            door.inner = other
+
+    door.fault = replace
+    state, why = await bed.verdict(grace=0.0)
+    assert (state, why) == (
+        State.REFUSED,
+        "Gateway default/gw in project-a: it became another cluster while it was looked at",
+    )
+    assert bed.evidence.clusters == {}
+
+
+@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+async def test_an_upstream_that_dies_between_two_pages_is_unknown(bed, monkeypatch):
+    monkeypatch.setattr(looks, "PAGE", 1)
+    for name in ("a", "b", "gw"):
+        await bed.gateway(name)
+    await bed.route()
+    door = bed.doors["project-a"]
+    door.fault = lambda method, path, query: ConnectionResetError("reset") if "continue" in query else None
+    assert (await bed.verdict(grace=0.0))[0] is State.REFUSED
+    door.open()
+    assert (await bed.verdict(grace=0.0))[0] is State.KEPT
+
+
+@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+async def test_a_gateway_that_appears_after_the_plan_keeps_its_route(bed):
+    await bed.route()
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    plan = await bed.plan()
+    await bed.gateway()
+    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
+    (done,) = await actor.delete(plan.of(State.ORPHAN), plan.barred)
+    assert (done.outcome, done.why) == (Outcome.LEFT, "Gateway default/gw is in project-a")
+
+
+async def test_a_context_that_leads_to_the_wrong_cluster_is_noticed_where_it_can_be(bed):
+    """Two names for one cluster, or the downstream itself: everything would look gone."""
+    await bed.route()
+    await bed.route("other", cluster="cluster-project-b")
+    await bed.upstream("project-b", bed.doors["project-a"].inner)
+    plan = await bed.plan(0.0)
+    assert {item.verdict.state for item in plan.items} == {State.REFUSED}
+    await bed.upstream("project-b")
+    await bed.upstream("project-a", bed.door.inner)
+    state, why = await bed.verdict(grace=0.0)
+    assert state is State.REFUSED
+    assert "the downstream cluster and project-a are one and the same cluster" in why
+
+
+async def test_a_downstream_that_becomes_another_cluster_loses_nothing(bed):
+    await bed.route()
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    plan = await bed.plan()
+    bed.evidence.downstream = "another"
+    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
+    (done,) = await actor.delete(plan.of(State.ORPHAN), plan.barred)
+    assert done.outcome is Outcome.LEFT
+    with pytest.raises(Unreachable):
+        await bed.plan()
+
+
+async def test_a_parent_that_is_unknown_does_not_hide_one_that_lives(bed):
+    await bed.upstream("project-b")
+    await bed.gateway("alive")
+    await bed.route(parents=["alive", "missing"])
+    assert (await bed.verdict(grace=0.0))[0] is State.KEPT
+
+
+@pytest.mark.only("real", reason="the real server is upstream here, the embedded one downstream")
+async def test_a_real_upstream_is_looked_at_in_the_same_way(api):
+    import fleets
+
+    bed = fleets.Bed(Server(None).transport(), "default", fleets.hand_world())
+    await bed.start()
+    await bed.upstream("project-a", api.transport())
+    await bed.gateway("gw", namespace=api.namespace)
+    await bed.route("kept", namespace=api.namespace)
+    await bed.route("orphan", parents=["missing"], namespace=api.namespace)
+    await bed.route("paged", parents=[{"name": "gw", "namespace": "elsewhere"}], namespace=api.namespace)
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    done = await bed.collect()
+    assert sorted(one.item.candidate.name for one in done if one.outcome is Outcome.DELETED) == ["orphan", "paged"]
+    await bed.up["project-a"].delete(Gateway, "gw", api.namespace)
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    assert [one.outcome for one in await bed.collect()] == [Outcome.DELETED]
