@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test clients-test hazards mutate conformance check format bench docs real lock schemas clean
+.PHONY: help demo test clients-test hazards mutate conformance differential check format bench docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,11 @@ $(CLIENTS)/.installed: $(STAMP) requirements/clients.txt
 clients-test: $(CLIENTS)/.installed ## kubectl, Python and Go clients of other people against the embedded server
 	@! command -v go >/dev/null || (cd tests/clients/go && go build -o /dev/null .)
 	@FAIRLEAD_REQUIRE_CLIENTS=1 $(BIN)/python -m pytest tests/clients $(ARGS)
+
+N    ?= 500
+SEED ?= 0
+differential: $(STAMP) ## random histories on a real server and on the embedded one: make differential N=1000 SEED=7
+	@$(BIN)/python -m tests.differential.run -n $(N) --seed $(SEED)
 
 hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each server
 	@$(BIN)/python -m pytest tests/hazards

@@ -102,7 +102,7 @@ async def run(transport, scenario, ident):
         for step in scenario["steps"]:
             path, query, body = (fill(step.get(key), answers, ns, ident) for key in ("path", "query", "body"))
             if step["do"] == "SETTLE":
-                answers.append(await settled(caller, path, query, step.get("until", {})))
+                answers.append(await settled(caller, path, query, step))
                 seen.append({"settled": True})
                 continue
             if step["do"] == "WATCH":
@@ -123,12 +123,13 @@ async def run(transport, scenario, ident):
     return seen
 
 
-async def settled(caller, path, query, until):
+async def settled(caller, path, query, step):
+    until = step.get("until", {})
     loop = asyncio.get_running_loop()
     end = loop.time() + SETTLE_SECONDS
     out = None
     while loop.time() < end:
-        code, out, _ = await caller.call("GET", path, query)
+        code, out, _ = await caller.call("GET", path, query, accept=step.get("accept"))
         held = "code" not in until or code == until["code"]
         if held and all(matches(out, key, value) for key, value in until.items() if key != "code"):
             break

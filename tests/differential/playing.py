@@ -1,0 +1,115 @@
+"""Play a scenario on a real server and on the embedded one, and say where their answers differ."""
+
+import asyncio
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "conformance"))
+import traces
+
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+from .histories import Scenario, definition_of
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+Difference = tuple[int, str, Any, Any]  # step (-1: the definition), path in the answer, real, embedded
+
+
+class Both:
+    """The two servers: a real one that is kept, and an embedded one made anew for each scenario."""
+
+    def __init__(self, transport: Any) -> None:
+        self._real = transport
+        self._defined: dict[str, asyncio.Task[Any]] = {}
+        self._runs = 0
+
+    async def differences(self, scenario: Scenario) -> list[Difference]:
+        """Where the answers differ, in the order of the steps; messages and warnings included (see `is_text`)."""
+        scenario, definition = settled(scenario)
+        found: list[Difference] = []
+        if definition:
+            name = definition["metadata"]["name"]
+            if name not in self._defined:
+                self._defined[name] = asyncio.create_task(self._define(definition))
+            real, ours = await self._defined[name]
+            found = [(-1, *one) for one in compared(real, ours)]
+            if real["code"] != 201 or ours["code"] != 201:
+                return found
+            scenario = {**scenario, "definition": definition}
+        self._runs += 1
+        ident = f"d{self._runs:06x}"
+        real, ours = await asyncio.gather(
+            traces.run(self._real, scenario, ident), asyncio.to_thread(_embedded, scenario, ident)
+        )
+        for index, (want, got) in enumerate(zip(real, ours, strict=True)):
+            found += [(index, *one) for one in compared(want, got)]
+        return found
+
+    async def _define(self, definition: dict[str, Any]) -> Any:
+        """Both servers' answers to a definition, once the real one serves it."""
+        caller = traces.Caller(self._real)
+        code, body, warnings = await caller.call("POST", DEFINITIONS, body=definition)
+        paths = [_path(definition, version) for version in definition["spec"]["versions"]]
+        for path in paths if code == 201 else ():
+            await traces.settled(caller, path, None, {"until": {"code": 200}})
+        step = {"do": "POST", "path": DEFINITIONS, "body": definition}
+        ours = (await asyncio.to_thread(_embedded, {"steps": [step]}, "none"))[0]
+        names = traces.Names("conf-none", "none")
+        real = {"code": code, "body": names.normal(body)}
+        return (real | {"warnings": [names.text(text) for text in warnings]} if warnings else real), ours
+
+
+def _path(definition: dict[str, Any], version: dict[str, Any]) -> str:
+    return f"/apis/{definition['spec']['group']}/{version['name']}/namespaces/default/widgets"
+
+
+def _embedded(scenario: Scenario, ident: str) -> Any:
+    return virtual.run(_play(scenario, ident))
+
+
+async def _play(scenario: Scenario, ident: str) -> Any:
+    transport = Server(virtual.world(), tokens=["differential"], authorization="RBAC").transport()
+    if definition := scenario.get("definition"):
+        await traces.Caller(transport).call("POST", DEFINITIONS, body=definition)
+    return await traces.run(transport, scenario, ident)
+
+
+def settled(scenario: Scenario) -> tuple[Scenario, dict[str, Any] | None]:
+    """The scenario with the group of its definition, which is named after what it says, and that definition."""
+    spec = scenario.get("definition")
+    if not spec:
+        return scenario, None
+    group = f"d{hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]}.example.com"
+    steps = json.loads(json.dumps(scenario["steps"]).replace("{group}", group))
+    return {**scenario, "steps": steps}, definition_of(spec, group)
+
+
+def compared(want: dict[str, Any], got: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Where two answers differ: first what they are, then their texts."""
+    plain = [{key: value for key, value in answer.items() if key != "warnings"} for answer in (want, got)]
+    found = traces.differences(*plain)
+    if found:
+        return sorted(found, key=lambda one: one[0] != ".code")  # what follows from another outcome comes after it
+    told = traces.differences(_said(want), _said(got), "", True)
+    return [(f"{path} (text)", wanted, given) for path, wanted, given in told]
+
+
+def is_text(difference: Difference) -> bool:
+    """Whether only a message or a warning differs."""
+    return difference[1].endswith("(text)")
+
+
+def _said(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer's texts: its warnings, its message, and its causes' as a set, for a real server's order is random."""
+    body = answer.get("body")
+    said: dict[str, Any] = {"warnings": sorted(answer.get("warnings", ()))}
+    if isinstance(body, dict) and body.get("kind") == "Status" and body.get("status") == "Failure":
+        causes = (body.get("details") or {}).get("causes") or []
+        said["causes"] = sorted(str(cause.get("message")) for cause in causes)
+        if len(causes) < 2:
+            said["message"] = body.get("message")
+    return said

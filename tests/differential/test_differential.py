@@ -1,0 +1,44 @@
+"""Histories that once told the two servers apart, and fresh ones, answered alike by both."""
+
+import json
+
+import pytest
+
+from . import histories, known, run
+from .playing import Both
+from .shrinking import shrink, without
+
+CASES = sorted(path.stem for path in run.CASES.glob("*.json"))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.only("real", reason="the embedded server plays each history beside it")
+async def test_a_history_that_once_told_them_apart_is_answered_alike(api, name):
+    scenario = json.loads((run.CASES / f"{name}.json").read_text())
+    found = known.sorted_out(scenario, await Both(api.transport()).differences(scenario))[0]
+    assert not found, "\n".join(run.told(scenario, one) for one in found[:3])
+
+
+def test_a_seed_says_everything_about_its_history():
+    assert [histories.scenario(seed) for seed in range(40)] == [histories.scenario(seed) for seed in range(40)]
+
+
+def test_every_family_is_drawn():
+    assert {histories.scenario(seed)["family"] for seed in range(300)} == set(histories.FAMILIES)
+
+
+def test_a_step_goes_with_the_steps_that_refer_to_it():
+    steps = [{"do": "GET"}, {"do": "GET"}, {"do": "PUT", "body": {"$set": {"from": "1"}}}, {"do": "GET", "x": "${1.a}"}]
+    assert without({"steps": steps}, {0}) == {
+        "steps": [{"do": "GET"}, {"do": "PUT", "body": {"$set": {"from": "0"}}}, {"do": "GET", "x": "${0.a}"}]
+    }
+    assert without({"steps": steps}, {1}) == {"steps": [{"do": "GET"}]}
+
+
+async def test_a_failing_history_is_made_small():
+    steps = [{"do": "POST", "body": {"a": index, "b": [1, 2, {"c": 3}]}} for index in range(9)]
+
+    async def fails(scenario):
+        return any(step["body"].get("a") == 5 and {"c": 3} in step["body"].get("b", ()) for step in scenario["steps"])
+
+    assert await shrink({"steps": steps}, fails) == {"steps": [{"do": "POST", "body": {"a": 5, "b": [{"c": 3}]}}]}
