@@ -79,7 +79,8 @@ class Watch:
             now = loop.time()
             if bookmark is not None and now >= bookmark:
                 bookmark = self._next_bookmark(now, deadline)
-                yield self._bookmark(known, {})
+                if known >= self.version:  # a replica may not have got to where this watch began
+                    yield self._bookmark(known, {})
             until = deadline if bookmark is None else min(deadline, bookmark)
             try:
                 async with asyncio.timeout_at(until):

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from fairlead.server.registry import builtin, defaults
@@ -39,13 +37,12 @@ def test_every_kind_of_the_table_has_its_flags():
     assert RESOURCES["", "ConfigMap"].verbs[0] == "create"
 
 
-def test_the_registry_is_cheap_to_build():
+def test_building_the_registry_compiles_few_of_the_types(monkeypatch):
     for cached in (schemas.table, schemas.node, schemas.named, builtin.resources):
         cached.cache_clear()
-    schemas._structs.clear()
-    start = time.process_time()
+    monkeypatch.setattr(schemas, "_structs", {})
     builtin.resources()
-    assert time.process_time() - start < 0.05
+    assert len(schemas._structs) < len(schemas.table()["types"]) / 10
 
 
 def test_a_deployment_is_defaulted_down_to_its_containers():

@@ -15,14 +15,8 @@ if TYPE_CHECKING:
 def get(server: "Server", request: Request, route: Route) -> Response:
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=False)
-    asked = request.first("resourceVersion")
-    present = at_least(server, request, asked, reading="get")
-    table = server.table(resource)
-    namespace = route.namespace if resource.namespaced else ""
-    if asked and present < server.store.version:
-        stored = table.get_at(namespace, route.name, present)
-    else:
-        stored = table.get(namespace, route.name)
+    version = at_least(server, request, request.first("resourceVersion"), reading="get")
+    stored = server.table(resource).get_at(route.namespace if resource.namespaced else "", route.name, version)
     if stored is None:
         raise not_found(resource, route.name)
     return representation.answer(200, stored, request.warnings)

@@ -1,0 +1,169 @@
+"""Random histories on the embedded server in virtual time, under a fault plan, all from one seed."""
+
+import asyncio
+import json
+import random
+from collections import defaultdict
+
+from tests.server.consistency.linearisability import Operation
+from tests.server.consistency.watching import Stream, Truth, Watcher
+
+from fairlead.server.app import Server
+from fairlead.server.faults import Fault, Plan
+from fairlead.testing import virtual
+from fairlead.testing.network import SlowTransport
+
+WRITES = ("create", "update", "patch", "delete")
+TROUBLE = [
+    Fault(delay=(0.0, 0.5), probability=0.3),
+    Fault(drop="before", verb=WRITES, probability=0.05),
+    Fault(drop="after", verb=WRITES, probability=0.1),
+    Fault(status=504, verb=WRITES, probability=0.05),
+    Fault(status=503, verb="get", probability=0.05),
+    Fault(status=410, verb="watch", probability=0.05),
+    Fault(stale=3.0, verb=("get", "list", "watch"), probability=0.4),
+    Fault(cut=(0.0, 20.0), verb="watch", probability=0.7),
+]
+SPACES, NAMES = ("default", "kube-public"), "abc"
+
+
+class Play:
+    """Writers and watchers on one server; `operations` by key and `watchers` are what they saw."""
+
+    def __init__(self, seed, turns):
+        self.chance = random.Random(seed)
+        self.world = virtual.world(seed)
+        self.server = Server(self.world)
+        self.server.inject(Plan(TROUBLE, seed))
+        self.truth = Truth(self.server)
+        self.transport = SlowTransport(self.server.transport(), self.world, request=(0.0, 0.2), watch=(0.0, 0.0))
+        self.operations = defaultdict(list)
+        self.turns = turns
+        self.made = 0
+        self.watchers = [
+            Watcher(),
+            Watcher(namespace=SPACES[0]),
+            Watcher(label="even"),
+            Watcher(label="even", namespace=SPACES[1]),
+        ]
+
+    async def run(self):
+        watching = [asyncio.create_task(self.watch(watcher)) for watcher in self.watchers]
+        await asyncio.gather(*(self.write() for _ in range(4)))
+        await asyncio.sleep(200)  # bookmarks come, and the last changes
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+        return self
+
+    # Writers
+
+    async def write(self):
+        for _ in range(self.turns):
+            await asyncio.sleep(self.chance.expovariate(2))
+            key = self.chance.choice(SPACES), self.chance.choice(NAMES)
+            verb = self.chance.choices(["get", "create", "put", "cas", "delete"], [3, 3, 2, 4, 2])[0]
+            await getattr(self, verb)(key)
+
+    async def get(self, key):
+        status, body = await self.operate(key, "get", "GET")
+        return body if status == 200 else None
+
+    async def create(self, key):
+        await self.operate(key, "create", "POST", self.body(key))
+
+    async def put(self, key):
+        await self.operate(key, "put", "PUT", self.body(key))
+
+    async def cas(self, key):
+        if seen := await self.get(key):
+            await asyncio.sleep(self.chance.expovariate(2))
+            expected = seen["data"]["v"]
+            body = self.body(key, resourceVersion=seen["metadata"]["resourceVersion"])
+            await self.operate(key, "cas", "PUT", body, expected)
+
+    async def delete(self, key):
+        await self.operate(key, "delete", "DELETE")
+
+    def body(self, key, **metadata):
+        self.made += 1
+        labels = {"even": ""} if self.made % 2 == 0 else {}
+        return {"metadata": {"name": key[1], "labels": labels, **metadata}, "data": {"v": f"v{self.made}"}}
+
+    async def operate(self, key, verb, method, body=None, expected=None):
+        path = f"/api/v1/namespaces/{key[0]}/configmaps" + (f"/{key[1]}" if method != "POST" else "")
+        start = self.world.clock.monotonic()
+        data = json.dumps(body).encode() if body else None
+        try:
+            answer = await self.transport.request(method, path, body=data)
+            status, got = answer.status, json.loads(answer.body)
+        except ConnectionError:
+            status, got = 0, {}
+        end = self.world.clock.monotonic()
+        value = body["data"]["v"] if body else None
+        if verb == "get":
+            value = got["data"]["v"] if status == 200 else None
+        answers = {200: "ok", 201: "ok", 404: "missing", 409: "exists" if verb == "create" else "conflict"}
+        if verb == "get" and status == 404:
+            answers[404] = "ok"
+        if status in answers or verb != "get":
+            told = answers.get(status, "unknown")
+            self.operations[key].append(Operation(verb, start, end, told, value, expected))
+        return status, got
+
+    # Watchers
+
+    async def watch(self, watcher):
+        last = None
+        while True:
+            stream = Stream(last)
+            watcher.streams.append(stream)
+            last = await self.read(watcher, stream)
+
+    async def read(self, watcher, stream):
+        """Read one stream to its end. Answers the version to resume from, None for the present."""
+        timeout = self.chance.choice(["4", "6", "100"])  # a bookmark comes two seconds before the end
+        query = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": timeout}
+        if watcher.label:
+            query["labelSelector"] = watcher.label
+        last, begun = stream.start, stream.start is not None
+        if begun:
+            query["resourceVersion"] = str(last)
+        else:
+            modes = [
+                {"resourceVersion": "0"},
+                {},
+                {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"},
+            ]
+            query |= self.chance.choice(modes)
+        where = f"/namespaces/{watcher.namespace}" if watcher.namespace else ""
+        try:
+            opened = await self.transport.stream(f"/api/v1{where}/configmaps", query=query)
+        except ConnectionError:
+            return last
+        rest = b""
+        try:
+            while chunk := await opened.read():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for event in map(json.loads, lines):
+                    if event["type"] == "ERROR":
+                        return None if event["object"]["code"] == 410 else last
+                    stream.frames.append((event["type"], event["object"]))
+                    annotations = event["object"]["metadata"].get("annotations") or {}
+                    begun = begun or "k8s.io/initial-events-end" in annotations
+                    if begun:
+                        last = int(event["object"]["metadata"]["resourceVersion"])
+        except ConnectionError:
+            pass
+        finally:
+            await opened.close()
+        return last if begun else None
+
+
+def play(seed, turns=30):
+    """What came of one history."""
+
+    async def main():
+        return await Play(seed, turns).run()
+
+    return virtual.run(main())

@@ -1,0 +1,141 @@
+"""A write costs the same however much else there is: counted in calls and in looks at other objects, not in seconds."""
+
+import asyncio
+import gc
+import json
+import sys
+
+import pytest
+
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
+
+
+class Bucket(dict):
+    """Objects of a namespace, counting how often all of them are looked at."""
+
+    looks = 0
+
+    def __iter__(self):
+        Bucket.looks += len(self)
+        return super().__iter__()
+
+    def values(self):
+        Bucket.looks += len(self)
+        return super().values()
+
+    def items(self):
+        Bucket.looks += len(self)
+        return super().items()
+
+
+class Log(list):
+    """The history of a kind, counting how much of it is copied or walked."""
+
+    def __getitem__(self, at):
+        got = super().__getitem__(at)
+        Bucket.looks += len(got) if isinstance(at, slice) else 1
+        return got
+
+    def __iter__(self):
+        Bucket.looks += len(self)
+        return super().__iter__()
+
+
+def counted(server):
+    for _, table in server.store.tables():
+        table.objects = Bucket({space: Bucket(bucket) for space, bucket in table.objects.items()})
+        table.events, table._versions = Log(table.events), Log(table._versions)
+    Bucket.looks = 0
+
+
+async def cost(server, transport):
+    """Calls made and objects looked at by one round of writes to one ConfigMap."""
+    bodies = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": v}} for v in "xxyz"]
+    writes = [("POST", MAPS, bodies[0], {}), ("PUT", f"{MAPS}/a", bodies[2], {})]
+    writes += [("PATCH", f"{MAPS}/a", body, APPLY) for body in bodies[1:]]
+    writes += [("DELETE", f"{MAPS}/a", {}, {})]
+    calls = 0
+
+    def count(frame, event, arg):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    codes = []
+    counted(server)
+    for method, path, body, headers in writes:
+        query = {"fieldManager": "m", "force": "true"} if method == "PATCH" else {}
+        sys.setprofile(count)
+        answer = await transport.request(method, path, query=query, headers=headers, body=json.dumps(body).encode())
+        sys.setprofile(None)
+        codes.append(answer.status)
+        await asyncio.sleep(0.1)  # watches are told in their own time
+    assert codes == [201, 200, 200, 200, 200, 200]
+    return calls, Bucket.looks
+
+
+async def fill(server, transport, objects):
+    """Other objects, of this kind and of another, in other namespaces and in this one."""
+    await transport.request("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"other"}}')
+    for index in range(objects):
+        body = json.dumps({"metadata": {"name": f"o{index}"}}).encode()
+        for path in (MAPS, "/api/v1/namespaces/other/configmaps", "/api/v1/namespaces/default/serviceaccounts"):
+            assert (await transport.request("POST", path, body=body)).status == 201
+
+
+async def watch(server, transport, watchers):
+    """Watchers of another kind, each waiting."""
+    path, query = "/api/v1/secrets", {"watch": "1", "resourceVersion": str(server.store.version)}
+    streams = [await transport.stream(path, query=query) for _ in range(watchers)]
+    reads = [asyncio.create_task(stream.read()) for stream in streams]
+    await asyncio.sleep(1)
+    return streams, reads
+
+
+def measured(objects=0, watchers=0):
+    async def main():
+        server = Server(virtual.world())
+        transport = server.transport()
+        await fill(server, transport, objects)
+        streams, reads = await watch(server, transport, watchers)
+        found = await cost(server, transport)
+        for read in reads:
+            read.cancel()
+        await asyncio.gather(*reads, return_exceptions=True)
+        for stream in streams:
+            await stream.close()
+        return found
+
+    return virtual.run(main())
+
+
+@pytest.fixture(autouse=True)
+def prepared():
+    gc.disable()  # others listen to it, and would be counted
+    measured()  # schemas are compiled once, texts of times kept
+    yield
+    gc.enable()
+
+
+def test_a_write_does_not_grow_with_other_objects():
+    assert measured(objects=300) == measured(objects=3)
+
+
+def test_a_write_does_not_grow_with_watchers_of_other_kinds():
+    assert measured(watchers=300) == measured(watchers=0)
+
+
+def test_the_count_sees_a_write_that_looks_at_every_object(monkeypatch):
+    from fairlead.server.store import Table
+
+    record = Table.record
+    monkeypatch.setattr(Table, "record", lambda self, *args: (sorted(self.objects), record(self, *args)))
+    assert measured(objects=30) == measured(objects=3), "namespaces alone do not grow"
+    monkeypatch.setattr(
+        Table, "record", lambda self, *args: ([sorted(bucket) for bucket in self.objects.values()], record(self, *args))
+    )
+    with pytest.raises(AssertionError):
+        assert measured(objects=30) == measured(objects=3)
