@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 # Inside JSON these can only stand in strings, so they can be replaced in the encoded whole.
-_ESCAPED = (
+ESCAPED = (
     (b"&", rb"\u0026"),
     (b"<", rb"\u003c"),
     (b">", rb"\u003e"),
@@ -33,7 +33,7 @@ def dumps(value: Any) -> bytes:
         encoded = msgspec.json.encode(value if _is_plain(value) else _in_go_form(value), order="deterministic")
     except (TypeError, UnicodeEncodeError) as error:
         raise ValueError(f"not JSON: {error}") from error
-    for plain, escaped in _ESCAPED:
+    for plain, escaped in ESCAPED:
         encoded = encoded.replace(plain, escaped)
     return encoded
 

@@ -50,6 +50,11 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Keep the state in this directory (0700): what was acknowledged is there again after a restart.",
 )
+@click.option(
+    "--audit-log-path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append a line in audit.k8s.io/v1 for each request: who, what, when and what came of it; no bodies.",
+)
 @click.option("--no-tls", is_flag=True, help="Plain HTTP, on loopback only. kubectl sends no token over it.")
 @click.option("--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig (0600).")
 @click.option(
@@ -65,6 +70,7 @@ def serve(
     token_file: Path | None,
     client_ca_file: Path | None,
     authorization_mode: str,
+    audit_log_path: Path | None,
     data: Path | None,
     no_tls: bool,
     write_kubeconfig: Path | None,
@@ -82,6 +88,7 @@ def serve(
             tokens=tokens,
             authorization=authorization_mode,
             controllers=[name for name in controllers.split(",") if name],
+            audit=audit_log_path,
             data=data,
         )
         server.inject(_plan(faults) if faults else None)

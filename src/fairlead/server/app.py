@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
 from fairlead.server import discovery, encoding, lists, openapi, representations, routing, watch
+from fairlead.server.audit import Audit
 from fairlead.server.authorization import attributes, bootstrap
-from fairlead.server.authorization.deciding import AlwaysAllow, Authorizer, require
+from fairlead.server.authorization.deciding import AlwaysAllow, Authorizer, refusal
 from fairlead.server.authorization.rbac import RBAC
 from fairlead.server.authorization.reviews import access, rules
 from fairlead.server.controllers import Controllers
@@ -102,6 +103,7 @@ class Server:
     carry a credential, health and version apart; without, none is asked for. `authorization` is AlwaysAllow or RBAC.
     `controllers` are those of `controllers.py` to run beside it: "gc", "namespace". With `data`, a directory,
     nothing is told to a client that would not survive the death of the process; close the server then.
+    `audit` is a file to append the audit log to.
     """
 
     def __init__(
@@ -112,10 +114,12 @@ class Server:
         authorization: str = "AlwaysAllow",
         controllers: Iterable[str] = (),
         data: Path | None = None,
+        audit: Path | None = None,
     ) -> None:
         if authorization not in AUTHORIZATION:
             raise ValueError(f"authorization is one of {', '.join(AUTHORIZATION)}, not {authorization!r}")
         self.world = world or World()
+        self.audit = Audit(audit, self.world) if audit else None
         self.faults: Faults | None = None
         self.store = Store()
         self.registry = Registry(builtin.resources())
@@ -180,9 +184,11 @@ class Server:
         return self.faults
 
     def close(self) -> None:
-        """Let the data directory go, with everything in it. A server in memory has nothing to close."""
+        """Let the data directory go, with everything in it, and the audit log. Without either, nothing is open."""
         if self._journal is not None:
             self._journal.close()
+        if self.audit is not None:
+            self.audit.close()
 
     async def answer(self, request: Request) -> Answer:
         """Answer one request from a door, through the fault plan where there is one (which may raise Dropped)."""
@@ -215,6 +221,8 @@ class Server:
             log.exception("%s %s could not be answered: this is a fault of the server", request.method, request.path)
             answer = representations.failed(request, internal(error))
         self.metrics.count(request, route, answer.status)
+        if self.audit is not None and not trusted:
+            self.audit.answered(request, answer)
         return answer
 
     def changed(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
@@ -248,10 +256,18 @@ class Server:
 
     def _admit(self, request: Request) -> None:
         """Find out who asks and whether they may: before anything else, and whether or not anything is there."""
-        user = self.authentication.user(request)
-        request.user = impersonated(request, user, self.authorizer)
-        if not request.user.is_master:
-            require(self.authorizer, attributes.of(request))
+        user = request.user = self.authentication.user(request)
+        request.allowed = False
+        acting = impersonated(request, user, self.authorizer)
+        if acting is not user:
+            request.user, request.impersonator = acting, user
+        if not acting.is_master:
+            asked = attributes.of(request)
+            decision = self.authorizer.decide(asked)
+            request.reason = decision.reason
+            if not decision.allowed:
+                raise refusal(asked, decision.reason)
+        request.allowed = True
 
     def _routed(self, request: Request) -> Route | None:
         target = routing.parse(request.path)

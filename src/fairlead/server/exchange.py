@@ -26,7 +26,11 @@ class Request:
     warnings: list[str] = field(default_factory=list)  # what the answer will warn of
     time: float = 0.0  # when it arrived, by the server's clock
     certified: User | None = None  # whom the client's certificate names
+    source: str = ""  # the address it came from
     user: User = ANONYMOUS  # who it is taken to be from, once that is known
+    impersonator: User | None = None  # who really sent it, where that is someone else
+    allowed: bool | None = None  # what authorization said, once it has
+    reason: str = ""  # and why
     replica: "Replica | None" = None  # who answers instead, where that may be stale
 
     def first(self, key: str, default: str = "") -> str:

@@ -85,7 +85,9 @@ async def _handle(server: "Server", incoming: web.BaseRequest) -> web.StreamResp
     path = incoming.raw_path.partition("?")[0]
     certified = certificates.user_of(incoming.get_extra_info("peercert"))
     try:
-        answer = await server.answer(Request(incoming.method, path, query, headers, body, certified=certified))
+        answer = await server.answer(
+            Request(incoming.method, path, query, headers, body, certified=certified, source=incoming.remote or "")
+        )
         return await _stream(incoming, answer) if isinstance(answer, Streaming) else _whole(answer)
     except Dropped:
         if incoming.transport is not None:
