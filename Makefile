@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test clients-test hazards mutate conformance differential check format bench docs real lock schemas clean
+.PHONY: help demo test clients-test hazards mutate conformance differential kills check format bench docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +27,11 @@ demo: $(STAMP) ## run the systems on the embedded server, old way against new
 test: $(STAMP) ## run the tests, on a real API server too where make real has been run; ARGS="-k name" for some
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
-conformance: $(STAMP) ## replay what a real API server answered against the embedded one
-	@$(BIN)/python tests/conformance/replay.py
+conformance: $(STAMP) ## replay what a real API server answered against the embedded one; ARGS=--restart with --data
+	@$(BIN)/python tests/conformance/replay.py $(ARGS)
+
+kills: $(STAMP) ## kill -9 a server with --data during writes, 100 times
+	@FAIRLEAD_KILLS=100 $(BIN)/python -m pytest -q -s --timeout 1800 tests/server/durable/test_kill.py
 
 CLIENTS := $(VENV)/clients
 $(CLIENTS)/.installed: $(STAMP) requirements/clients.txt

@@ -2,6 +2,7 @@
 
 python -m tests.conformance.replay                         the embedded server, in this process, in virtual time
 python -m tests.conformance.replay --server URL --token T  any server, over HTTP
+    --data keeps the embedded server's state in a directory, --restart closes and opens it before each request too,
     -k WORD selects scenarios, --messages compares texts and warnings to the letter, --record FILE records instead,
     --settle takes the scenarios that pass now out of differs.txt (and never adds one).
 
@@ -15,6 +16,7 @@ import contextlib
 import json
 import secrets
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -22,19 +24,52 @@ sys.path.insert(0, str(Path(__file__).parent))
 import traces
 
 
-async def embedded(scenario):
+class Restarting:
+    """A transport to a server in a directory that is closed and opened again before each request, but for watches."""
+
+    def __init__(self, serve, restart):
+        self._serve, self._restart = serve, restart
+        self._server, self._streams = serve(), []
+
+    async def request(self, *words, **options):
+        self._turn()
+        return await self._server.transport().request(*words, **options)
+
+    async def stream(self, *words, **options):
+        self._turn()
+        self._streams.append(await self._server.transport().stream(*words, **options))
+        return self._streams[-1]
+
+    def _turn(self):
+        if self._restart and not self._streams:
+            self._server.close()
+            self._server = self._serve()
+
+    async def close(self):
+        self._server.close()
+
+
+async def embedded(scenario, data=False, restart=False):
     """One scenario on a server of its own."""
     from fairlead.server.app import Server
     from fairlead.testing import virtual
 
-    server = Server(virtual.world(), tokens=["conformance"], authorization="RBAC")
-    return await traces.run(server.transport(), scenario, "x0f1e2d")
+    options = {"tokens": ["conformance"], "authorization": "RBAC"}
+    world = virtual.world()
+    if not data:
+        return await traces.run(Server(world, **options).transport(), scenario, "x0f1e2d")
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        transport = Restarting(lambda: Server(world, data=Path(folder), **options), restart)
+        try:
+            return await traces.run(transport, scenario, "x0f1e2d")
+        finally:
+            await transport.close()
 
 
-def play(scenario):
+def play(scenario, data=False, restart=False):
     from fairlead.testing import virtual
 
-    return virtual.run(embedded(scenario))
+    return virtual.run(embedded(scenario, data, restart))
 
 
 @contextlib.asynccontextmanager
@@ -62,7 +97,10 @@ async def play_remote(scenarios, arguments):
 async def play_embedded(scenarios, arguments):
     for scenario in scenarios:
         try:
-            yield scenario, await asyncio.to_thread(play, scenario)
+            yield (
+                scenario,
+                await asyncio.to_thread(play, scenario, arguments.data or arguments.restart, arguments.restart),
+            )
         except Exception as error:
             yield scenario, error
 
@@ -82,6 +120,8 @@ async def main():
     parser.add_argument("files", nargs="*", help="recordings; the whole corpus by default")
     parser.add_argument("--server", help="URL of a server; the embedded one by default")
     parser.add_argument("--token")
+    parser.add_argument("--data", action="store_true")
+    parser.add_argument("--restart", action="store_true")
     parser.add_argument("-k", default="", metavar="WORD")
     parser.add_argument("--messages", action="store_true")
     parser.add_argument("--show", type=int, default=6, help="differences shown a scenario")
