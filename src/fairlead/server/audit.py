@@ -85,6 +85,8 @@ class Audit:
         }
         if request.impersonator is not None:
             event["impersonatedUser"] = request.user.info()
+            if request.constraint:
+                event["authenticationMetadata"] = {"impersonationConstraint": request.constraint}
         if request.source:
             event["sourceIPs"] = [request.source]
         if agent := request.headers.get("user-agent"):

@@ -29,6 +29,7 @@ class Request:
     source: str = ""  # the address it came from
     user: User = ANONYMOUS  # who it is taken to be from, once that is known
     impersonator: User | None = None  # who really sent it, where that is someone else
+    constraint: str = ""  # the finer verb that let them
     allowed: bool | None = None  # what authorization said, once it has
     reason: str = ""  # and why
     replica: "Replica | None" = None  # who answers instead, where that may be stale

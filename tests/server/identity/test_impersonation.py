@@ -1,0 +1,100 @@
+"""Acting as another, asked of both servers: who may, as whom, in what, and how a refusal reads."""
+
+import asyncio
+import json
+
+import pytest
+
+from fairlead.client.access import Cluster
+from fairlead.client.credentials import Static
+from fairlead.client.http import HttpTransport
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+LEGACY = {"apiGroups": [""], "resources": ["users", "serviceaccounts"], "verbs": ["impersonate"]}
+FINER = {"apiGroups": ["authentication.k8s.io"], "resources": ["users"], "verbs": ["impersonate:user-info"]}
+ON = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["impersonate-on:user-info:list"]}
+GROUPS = {"apiGroups": ["*"], "resources": ["groups"], "verbs": ["*"]}
+ACCOUNTS = {
+    "apiGroups": ["authentication.k8s.io"],
+    "resources": ["serviceaccounts"],
+    "verbs": ["impersonate:serviceaccount"],
+}
+ON_ACCOUNT = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["impersonate-on:serviceaccount:list"]}
+BOB = {"Impersonate-User": "bob"}
+ACCOUNT = {"Impersonate-User": "system:serviceaccount:default:x"}
+CASES = [
+    # rights of the one who asks, headers, path
+    ([], BOB, "/api/v1/NS/configmaps"),
+    ([], BOB, "/version"),
+    ([], ACCOUNT, "/api/v1/NS/configmaps"),
+    ([], {**ACCOUNT, "Impersonate-Group": "g"}, "/api/v1/NS/configmaps"),
+    ([], {"Impersonate-User": "system:node:n"}, "/api/v1/NS/configmaps"),
+    ([], {"Impersonate-Group": "g"}, "/version"),
+    ([LEGACY], BOB, "/version"),
+    ([LEGACY], BOB, "/api/v1/NS/configmaps"),
+    ([LEGACY], ACCOUNT, "/version"),
+    ([LEGACY], {**BOB, "Impersonate-Group": "g"}, "/version"),
+    ([LEGACY], {**BOB, "Impersonate-Uid": "u"}, "/version"),
+    ([LEGACY, GROUPS], {**BOB, "Impersonate-Group": "g"}, "/version"),
+    ([FINER], BOB, "/api/v1/NS/configmaps"),
+    ([ON], BOB, "/api/v1/NS/configmaps"),
+    ([FINER, ON], BOB, "/api/v1/NS/configmaps"),
+    ([FINER, ON], BOB, "/api/v1/NS/secrets"),
+    ([FINER, ON, GROUPS], {**BOB, "Impersonate-Group": "system:masters"}, "/api/v1/NS/configmaps"),
+    ([ACCOUNTS, ON_ACCOUNT], ACCOUNT, "/api/v1/NS/configmaps"),
+]  # fmt: skip
+SEEN = {}  # answers of the embedded half, for the real half to be compared with
+pytestmark = pytest.mark.xdist_group("impersonation")
+
+
+async def ask(transport, method, path, body=None, **headers):
+    sent = None if body is None else json.dumps(body).encode()
+    reply = await transport.request(method, path, headers={"Content-Type": "application/json", **headers}, body=sent)
+    return reply.status, (json.loads(reply.body) if reply.body[:1] == b"{" else reply.body.decode())
+
+
+@pytest.fixture
+async def asker(api, monkeypatch):
+    """A ServiceAccount's transport and what gives it rights; on the embedded half RBAC judges, as on the real one."""
+    if api.name == "embedded":
+        from fairlead.server.authorization import bootstrap, rbac
+
+        monkeypatch.setattr(api.server, "authorizer", rbac.RBAC(api.server.store))
+        bootstrap.install(api.server)
+    admin, place = api.transport(), f"namespaces/{api.namespace}"
+    await ask(admin, "POST", f"/api/v1/{place}/serviceaccounts", {"metadata": {"name": "asker"}})
+    _, issued = await ask(admin, "POST", f"/api/v1/{place}/serviceaccounts/asker/token", {"spec": {}})
+    token = issued["status"]["token"]
+    if api.name == "embedded":
+        transport = api.server.transport(token)
+    else:
+        transport = HttpTransport(Cluster(api.url, api.ca_data), Static.token(token))
+
+    async def allow(rules):
+        name = f"asker-{api.namespace}"
+        named = {"metadata": {"name": name}}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+        subjects = [{"kind": "ServiceAccount", "name": "asker", "namespace": api.namespace}]
+        await ask(admin, "POST", f"{RBAC}/clusterroles", {**named, "rules": rules})
+        bound = {**named, "roleRef": reference, "subjects": subjects}
+        await ask(admin, "POST", f"{RBAC}/clusterrolebindings", bound)
+        me = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+        for _ in range(100):
+            _, review = await ask(transport, "POST", me, {"spec": {"namespace": "default"}})
+            if all(rule["verbs"] in [r["verbs"] for r in review["status"]["resourceRules"]] for rule in rules):
+                return
+            await asyncio.sleep(0.05)  # a real server's authorizer learns by watching
+
+    yield transport, allow
+    await transport.close()
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+async def test_impersonation_is_judged_alike(api, asker, case):
+    transport, allow = asker
+    rules, headers, path = CASES[case]
+    await allow(rules)
+    status, body = await ask(transport, "GET", path.replace("NS", f"namespaces/{api.namespace}"), **headers)
+    told = body.get("message"), body.get("details")
+    seen = status, json.loads(json.dumps(told).replace(api.namespace, "NS"))
+    assert SEEN.setdefault(case, seen) == seen
