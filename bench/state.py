@@ -1,0 +1,85 @@
+"""What --data costs: `python bench/state.py [--directory DIR] [--objects N]`.
+
+One process, the embedded server by its in-process door: creates of small ConfigMaps by one writer and by several at
+once, in memory and in a directory, and a restart. `--directory` names the disk to measure. The disk's own price, one
+small write and fsync, stands beside: a commit cannot be cheaper. Trust the ratios within one run, not the absolutes.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from fairlead.server.app import Server
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+WRITERS = (1, 16, 128)
+
+
+async def create(server, writers, count, prefix):
+    """Writes a second, and the median and 99th percentile of one write in milliseconds."""
+    api, left, took = server.transport(), iter(range(count)), []
+
+    async def write():
+        for number in left:
+            body = json.dumps({"metadata": {"name": f"{prefix}-{number}"}, "data": {"text": "x" * 200}}).encode()
+            begun = time.perf_counter()
+            reply = await api.request("POST", MAPS, body=body)
+            took.append(time.perf_counter() - begun)
+            assert reply.status == 201, reply.body
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(write() for _ in range(writers)))
+    elapsed = time.perf_counter() - begun
+    return count / elapsed, statistics.median(took) * 1e3, statistics.quantiles(took, n=100)[98] * 1e3
+
+
+def fsync(folder, rounds=200):
+    """Milliseconds of one small write that reached the disk."""
+    path = folder / "probe"
+    took = []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(rounds):
+            begun = time.perf_counter()
+            file.write(b"x" * 4096)
+            os.fsync(file.fileno())
+            took.append(time.perf_counter() - begun)
+    path.unlink()
+    return statistics.median(took) * 1e3
+
+
+def main(directory, objects):
+    with tempfile.TemporaryDirectory(prefix="fairlead-", dir=directory) as scratch:
+        folder = Path(scratch)
+        print(f"the disk: {fsync(folder):.2f} ms a write and fsync\n")
+        print(f"{'writers':>8} {'':12} {'writes/s':>9} {'median ms':>10} {'99% ms':>8}")
+        for writers in WRITERS:
+            for name, options in (("memory", {}), ("directory", {"data": folder / f"d{writers}"})):
+                server = Server(**options)
+                asyncio.run(create(server, writers, 200, "warm"))
+                rate, median, most = asyncio.run(create(server, writers, 2000, "bench"))
+                server.close()
+                print(f"{writers:8} {name:12} {rate:9.0f} {median:10.2f} {most:8.2f}")
+        data = folder / "restart"
+        server = Server(data=data)
+        asyncio.run(create(server, 128, objects, "kept"))
+        server.close()
+        size = sum(path.stat().st_size for path in data.iterdir()) / 1e6
+        begun = time.perf_counter()
+        Server(data=data).close()
+        print(f"\na restart with {objects} objects: {time.perf_counter() - begun:.2f} s, {size:.1f} MB on the disk")
+        begun = time.perf_counter()
+        Server()
+        print(f"a start in memory: {time.perf_counter() - begun:.3f} s")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--directory", type=Path)
+    parser.add_argument("--objects", type=int, default=10_000)
+    arguments = parser.parse_args()
+    main(arguments.directory, arguments.objects)
