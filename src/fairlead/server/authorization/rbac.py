@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
+from fairlead.server.authorization.bindings import Bindings, named
 from fairlead.server.authorization.deciding import Decision, Rule
 from fairlead.server.causes import quoted
-from fairlead.server.identity.users import User, service_account_name
+from fairlead.server.identity.users import User
 from fairlead.server.store import Store
 
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -27,14 +28,15 @@ class RBAC:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._known: dict[str, Bindings] = {}
 
     def decide(self, asked: Attributes) -> Decision:
         if asked.user.is_master:
             return Decision(True)
         problems: list[str] = []
-        for source, rule in self._granted(asked.user, asked.namespace, problems):
+        for binding, rule in self._granted(asked.user, asked.namespace, problems):
             if rules.allows(rule, asked):
-                return Decision(True, f"RBAC: allowed by {source}")
+                return Decision(True, f"RBAC: allowed by {_source(binding, asked.user)}")
         return Decision(False, f"RBAC: {_joined(problems)}" if problems else "")
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
@@ -51,35 +53,30 @@ class RBAC:
         found: list[Rule] = stored.object.get("rules") or []
         return found
 
-    def _granted(self, user: User, namespace: str, problems: list[str]) -> Iterator[tuple[str, Rule]]:
+    def _granted(self, user: User, namespace: str, problems: list[str]) -> Iterator[tuple[Object, Rule]]:
         for plural, space in (("clusterrolebindings", ""), ("rolebindings", namespace)):
             if plural == "rolebindings" and not namespace:
                 return
-            for _, stored in self._store.table(GROUP, plural).scan(space):
-                binding = stored.object
-                subject = next((s for s in binding.get("subjects") or () if _is(user, s, space)), None)
-                if subject is None:
-                    continue
+            for binding in self._bindings(plural).of(user, space):
                 try:
                     found = self.rules_of(binding["roleRef"], space)
                 except RoleMissing as missing:
                     problems.append(str(missing))
                     continue
-                source = _source(binding, subject, space)
-                yield from ((source, rule) for rule in found)
+                yield from ((binding, rule) for rule in found)
+
+    def _bindings(self, plural: str) -> Bindings:
+        known = self._known.get(plural)
+        if known is None:
+            known = self._known[plural] = Bindings(self._store.table(GROUP, plural))
+        return known
 
 
-def _is(user: User, subject: Object, namespace: str) -> bool:
-    kind, name = subject.get("kind"), subject["name"]
-    if kind == "User":
-        return bool(user.name == name)
-    if kind == "Group":
-        return name in user.groups
-    space = subject.get("namespace") or namespace
-    return bool(space) and user.name == service_account_name(space, name)
-
-
-def _source(binding: Object, subject: Object, namespace: str) -> str:
+def _source(binding: Object, user: User) -> str:
+    """What granted something, as a review tells it: by the first of the subjects that is the user."""
+    namespace = binding["metadata"].get("namespace", "")
+    mine = {(namespace, "User", user.name), *((namespace, "Group", group) for group in user.groups)}
+    subject = next(subject for subject in binding["subjects"] if named(subject, namespace) in mine)
     name, kind = binding["metadata"]["name"], "ClusterRoleBinding"
     if namespace:
         name, kind = f"{name}/{namespace}", "RoleBinding"

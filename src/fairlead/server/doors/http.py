@@ -81,7 +81,9 @@ async def _handle(server: "Server", incoming: web.BaseRequest) -> web.StreamResp
     headers: dict[str, str] = {}
     for key, value in incoming.headers.items():
         name = key.lower()
-        headers[name] = f"{headers[name]}\n{value}" if name in headers else value
+        # A list by RFC 9110, save where a value may itself hold a comma.
+        between = "\n" if name.startswith("impersonate-") else ", "
+        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
     path = incoming.raw_path.partition("?")[0]
     certified = certificates.user_of(incoming.get_extra_info("peercert"))
     try:

@@ -65,7 +65,10 @@ def identity(hosts: list[str], now: float) -> Identity:
 
 def trust_clients(context: ssl.SSLContext, ca: bytes) -> None:
     """Ask clients for a certificate, which they need not have, and take those by this CA (PEM)."""
-    context.load_verify_locations(cadata=ca.decode())
+    try:
+        context.load_verify_locations(cadata=ca.decode())
+    except (ssl.SSLError, ValueError):
+        raise ValueError("what should authenticate clients is no certificate authority: it should be PEM") from None
     context.verify_mode = ssl.CERT_OPTIONAL
 
 

@@ -53,9 +53,9 @@ def impersonated(request: Request, user: User, authorizer: Authorizer) -> User:
 def _wanted(request: Request) -> User | None:
     headers = request.headers
     name, uid = headers.get(_USER, ""), headers.get(_UID, "")
-    groups = tuple(headers[_GROUP].splitlines()) if _GROUP in headers else ()
+    groups = tuple(headers[_GROUP].split("\n")) if _GROUP in headers else ()
     extra = {
-        unquote(header[len(_EXTRA) :]): tuple(value.splitlines())
+        unquote(header[len(_EXTRA) :]): tuple(value.split("\n"))
         for header, value in headers.items()
         if header.startswith(_EXTRA)
     }

@@ -1,0 +1,55 @@
+"""The index of bindings finds what a look at every binding finds, whatever was written before."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.server.authorization.bindings import Bindings
+from fairlead.server.identity.users import User
+from fairlead.server.store import Store
+
+USERS = [User("a", ("g",)), User("b"), User("system:serviceaccount:n:x", ("g", "h")), User("g")]
+SUBJECTS = st.sampled_from(
+    [
+        {"kind": "User", "name": "a"},
+        {"kind": "User", "name": "g"},
+        {"kind": "User", "name": "system:serviceaccount:n:x"},
+        {"kind": "Group", "name": "g"},
+        {"kind": "Group", "name": "h"},
+        {"kind": "ServiceAccount", "name": "x"},
+        {"kind": "ServiceAccount", "name": "x", "namespace": "n"},
+    ]
+)
+WRITES = st.lists(
+    st.tuples(
+        st.sampled_from(["n", "m"]),
+        st.sampled_from(["1", "2", "3"]),
+        st.none() | st.lists(SUBJECTS, max_size=3),
+        st.booleans(),
+    ),
+    max_size=30,
+)
+
+
+def applies(user, subject, namespace):
+    if subject["kind"] == "ServiceAccount":
+        return user.name == f"system:serviceaccount:{subject.get('namespace') or namespace}:{subject['name']}"
+    return subject["name"] in user.groups if subject["kind"] == "Group" else subject["name"] == user.name
+
+
+@given(WRITES, st.integers(1, 5))
+def test_the_index_finds_what_a_scan_finds(writes, history):
+    store = Store(history=history)  # so short that the index must start over at times
+    table = store.table("rbac.authorization.k8s.io", "rolebindings")
+    index = Bindings(table)
+    for namespace, name, subjects, look in writes:
+        live = table.get(namespace, name)
+        if subjects is not None:
+            store.put(table, {"metadata": {"namespace": namespace, "name": name}, "subjects": subjects})
+        elif live is not None:
+            store.delete(table, live)
+        for user in USERS if look else ():
+            found = [binding["metadata"]["name"] for binding in index.of(user, namespace)]
+            every = [stored.object for _, stored in table.scan(namespace)]
+            assert found == [
+                one["metadata"]["name"] for one in every if any(applies(user, s, namespace) for s in one["subjects"])
+            ]
