@@ -85,6 +85,7 @@ REVIEWS: dict[str, Handler] = {
 }
 HEALTH = OPEN - {"/version"}
 AUTHORIZATION = ("AlwaysAllow", "RBAC")
+RETRY = 1.0  # seconds until the controllers try again what could not be stored: reads go on meanwhile
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -146,6 +147,8 @@ class Server:
             self.respond(Request("POST", "/api/v1/namespaces", {}, {"user-agent": "fairlead"}, body), trusted=True)
         if rbac:
             bootstrap.install(self)
+        if self._journal is not None:
+            self._journal.settle()
 
     @property
     def now(self) -> str:
@@ -239,15 +242,15 @@ class Server:
     def _opened(self, data: Path) -> "Journal":
         from fairlead.server.durable.journal import Journal
 
-        opened = Journal(data, self.store, self._restored)
+        opened = Journal(data, self.store, lambda: self._restored(RETRY))
         self._restored()
         return opened
 
-    def _restored(self) -> None:
+    def _restored(self, pause: float = 0.0) -> None:
         """Bring what follows from the store in step with it."""
         self.definitions.restored()
         if self._controllers is not None:
-            self._controllers.restored()
+            self._controllers.restored(pause)
 
     def table(self, resource: Resource) -> Table:
         """Where the objects of a kind are kept, whatever version or group it is asked for at."""

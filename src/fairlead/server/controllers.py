@@ -48,8 +48,8 @@ class Controllers:
             if namespace and (_is_namespace(resource) or deleted):
                 self._later(lambda: self._empty(namespace))
 
-    def restored(self) -> None:
-        """Forget what was seen and look at what is stored: in a process of its own, or after changes were undone."""
+    def restored(self, pause: float) -> None:
+        """Forget what was seen and, after a pause, judge what is stored: by an earlier process, or not undone."""
         self._live.clear()
         self._dependents.clear()
         self._work.clear()
@@ -59,8 +59,10 @@ class Controllers:
             if resource is not None:
                 for _, stored in list(table.scan(None)):
                     self.changed(resource, None, stored, False)
-        self._busy = False
-        self._later(lambda: None)
+        if pause:
+            asyncio.get_running_loop().call_later(pause, self._drain)
+        else:
+            self._drain()
 
     def _later(self, work: Callable[[], None]) -> None:
         self._work.append(work)

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import json
+import shutil
 import sqlite3
+import subprocess
 import threading
 
 import pytest
@@ -236,6 +238,54 @@ async def test_a_full_disk_refuses_writes_and_leaves_no_trace_of_them(tmp_path, 
         assert await everything(server) == now
 
 
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of its own that a few writes fill."""
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "fairlead", str(folder)],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        pytest.skip(f"a small disk needs root: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="mount is not there")
+async def test_a_disk_that_fills_up_refuses_writes_until_there_is_room(tmp_path, caplog):
+    with small_disk(tmp_path / "disk", "3m") as disk:
+        ballast = disk / "ballast"
+        ballast.write_bytes(b"x" * 1_000_000)
+        with serving(disk / "d", controllers=["gc"]) as server:
+            kept = []
+            while True:
+                name = f"a{len(kept)}"
+                status, _ = await send(server, "POST", MAPS, named(name, data={"k": "x" * 20_000}))
+                if status != 201:
+                    break
+                kept.append(name)
+            assert status == 500
+            assert 10 < len(kept) < 200
+            status, page = await send(server, "GET", MAPS)
+            assert [item["metadata"]["name"] for item in page["items"]] == sorted(kept)
+            assert (await send(server, "POST", MAPS, named("still-full", data={"k": "x" * 20_000})))[0] == 500
+            ballast.unlink()
+            assert (await send(server, "POST", MAPS, named("room")))[0] == 201
+        with serving(disk / "d") as server:
+            status, page = await send(server, "GET", MAPS)
+            assert [item["metadata"]["name"] for item in page["items"]] == sorted([*kept, "room"])
+
+
+def test_a_disk_that_is_full_from_the_start_is_one_line(tmp_path):
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        (disk / "ballast").write_bytes(b"x" * 40_000)
+        assert "disk" in refused(disk / "d")
+
+
 async def test_reads_go_on_while_writes_are_refused(tmp_path, caplog):
     with serving(tmp_path / "d") as server:
         await send(server, "POST", MAPS, named("a"))
@@ -345,3 +395,31 @@ def test_links_are_not_followed(tmp_path):
     assert "cannot make" in refused(tmp_path / "no" / "such")
     (tmp_path / "file").write_text("")
     assert "no directory" in refused(tmp_path / "file")
+
+
+def test_controllers_try_again_what_could_not_be_stored_and_keep_no_reader_waiting(tmp_path, monkeypatch, caplog):
+    async def main():
+        with serving(tmp_path / "d", world=virtual.world(), controllers=["gc"]) as server:
+            _, owner = await send(server, "POST", MAPS, named("owner"))
+            uid = owner["metadata"]["uid"]
+            reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
+            child = {"metadata": {"name": "child", "ownerReferences": [reference]}}
+            assert (await send(server, "POST", MAPS, child))[0] == 201
+            server.respond(Request("DELETE", f"{MAPS}/owner", {}, {}))  # nobody has been told yet
+            database = server._journal._database
+            with monkeypatch.context() as broken:
+
+                def refuse(*batch):
+                    raise sqlite3.OperationalError("database or disk is full")
+
+                broken.setattr(database, "commit", refuse)
+                for _ in range(3):
+                    assert (await send(server, "GET", f"{MAPS}/owner"))[0] == 200
+                    assert (await send(server, "GET", f"{MAPS}/child"))[0] == 200
+                    assert (await send(server, "DELETE", f"{MAPS}/owner"))[0] == 500
+                    await asyncio.sleep(5)
+            assert (await send(server, "DELETE", f"{MAPS}/owner"))[0] == 200
+            await asyncio.sleep(5)
+            assert (await send(server, "GET", f"{MAPS}/child"))[0] == 404
+
+    virtual.run(main())

@@ -71,9 +71,13 @@ class Database:
         self._recognise()
         self.floors, self.revisions = self._load()
         self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-        # FULL: a commit is on the disk before it is acknowledged. NORMAL would survive a kill too, but not the power
-        # going: what was acknowledged since the last checkpoint would be gone.
-        self._connection.execute("PRAGMA synchronous = FULL")
+        try:
+            # FULL: a commit is on the disk before it is acknowledged. NORMAL would survive a kill too, but not the
+            # power going: what was acknowledged since the last checkpoint would be gone.
+            self._connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise DataError(f"cannot write to {self._path}: {error}: is the disk full?") from None
 
     def commit(self, revisions: list[Revision], floors: list[Floor]) -> None:
         """Write all of it or nothing. Raises sqlite3.Error, and is as before then."""

@@ -76,7 +76,10 @@ class Folder:
 
     def _locked(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        lock = os.open(LOCK, flags, 0o600, dir_fd=self._folder)
+        try:
+            lock = os.open(LOCK, flags, 0o600, dir_fd=self._folder)
+        except OSError as error:
+            raise DataError(f"cannot write to {self.path}: {error.strerror}") from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

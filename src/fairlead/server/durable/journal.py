@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fairlead.server.durable.answers import NotStored
 from fairlead.server.durable.database import Database, Floor, Revision
-from fairlead.server.durable.folder import Folder
+from fairlead.server.durable.folder import DataError, Folder
 from fairlead.server.store import Change, Event, Store, Stored, Table
 
 log = logging.getLogger(__name__)
@@ -60,16 +60,29 @@ class Journal:
             if failures != self._failures:
                 raise NotStored(str(self._failed))
 
+    def settle(self) -> None:
+        """Write, here and now, what a server begins with. Raises DataError."""
+        try:
+            self._write_pending()
+        except sqlite3.Error as error:
+            self.close()
+            raise DataError(f"cannot write to {self._folder.path}: {error}") from None
+        self._durable = self._store.version
+
     def close(self) -> None:
         """Write what nobody has waited for yet, and let the directory go."""
         self._thread.shutdown()
         try:
-            if self._pending:
-                self._database.commit(*self._written(self._pending))
+            self._write_pending()
         except sqlite3.Error as error:
             log.error("the last changes could not be stored: %s", error)
         self._database.close()
         self._folder.close()
+
+    def _write_pending(self) -> None:
+        batch, self._pending = self._pending, []
+        if batch:
+            self._database.commit(*self._written(batch))
 
     def _fill(self) -> None:
         database, store = self._database, self._store
