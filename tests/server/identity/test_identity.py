@@ -10,9 +10,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlead.api.world import World
 from fairlead.server.app import Server
+from fairlead.server.exchange import Request
 from fairlead.server.identity import tokens
 from fairlead.server.identity.users import ADMIN, User
 from fairlead.testing import virtual
@@ -20,6 +23,7 @@ from fairlead.testing import virtual
 ME = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+HEADERS = st.sampled_from(["impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-%zz"])
 
 
 async def ask(transport, method, path, body=None, **headers):
@@ -203,3 +207,17 @@ async def test_a_client_certificate_names_its_holder(tmp_path):
             assert reply.status == 200  # a certificate is asked for, not demanded
     await listening.close()
     assert seen == {"username": "jane", "groups": ["dev", "ops", "system:authenticated"]}
+
+
+@given(
+    st.text(max_size=60) | st.from_regex(r"[\w\-]{0,40}\.[\w\-]{0,40}\.[\w\-=.]{0,90}"),
+    st.dictionaries(HEADERS, st.text(max_size=20)),
+)
+def test_whatever_is_sent_for_a_credential_is_a_401_or_a_refusal_and_never_a_fault(token, more):
+    server = Server(World(), tokens=["t"], authorization="RBAC")
+    account = {"metadata": {"name": "x", "namespace": "default", "uid": "u"}}
+    server.accounts.issue(account, ["a"], 600, {})  # so that there is a key to compare with
+    headers = {**more, "authorization": f"Bearer {token}"}
+    assert server.respond(Request("GET", "/api/v1/pods", {}, headers)).status == (401 if token.strip() != "t" else 200)
+    headers = {**more, "authorization": "Bearer t"}
+    assert server.respond(Request("GET", "/api/v1/pods", {}, headers)).status in (200, 400, 403)
