@@ -134,7 +134,7 @@ class Server:
         self._first_token = next(iter(tokens), None)
         rbac = authorization == "RBAC"
         self.authorizer: Authorizer = RBAC(self.store) if rbac else AlwaysAllow()
-        self.accounts = Accounts(self.world, self.store)
+        self.accounts = Accounts(self.world, self.store, self.secret)
         self.authentication = Authentication(Tokens(tokens), self.accounts, anonymous=rbac)
         namespace = self.registry.find("", "v1", "namespaces")
         assert namespace is not None
@@ -185,6 +185,10 @@ class Server:
 
         self.faults = Faults(self, plan) if plan is not None else None
         return self.faults
+
+    def secret(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """What `make` answers; with `data`, what it answered the first time."""
+        return make() if self._journal is None else self._journal.secret(name, make)
 
     def close(self) -> None:
         """Let the data directory go, with everything in it, and the audit log. Without either, nothing is open."""

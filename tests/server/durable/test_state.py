@@ -423,3 +423,20 @@ def test_controllers_try_again_what_could_not_be_stored_and_keep_no_reader_waiti
             assert (await send(server, "GET", f"{MAPS}/child"))[0] == 404
 
     virtual.run(main())
+
+
+async def test_clients_trust_the_next_process_too(tmp_path):
+    path = "/api/v1/namespaces/default/serviceaccounts"
+    with serving(tmp_path / "d", tokens=["t"], authorization="RBAC") as server:
+        api = server.transport()
+        await api.request("POST", path, body=b'{"metadata":{"name":"sa"}}')
+        issued = json.loads((await api.request("POST", f"{path}/sa/token", body=b'{"spec":{}}')).body)
+        listening = await server.listen()
+        await listening.close()
+    with serving(tmp_path / "d", tokens=["t"], authorization="RBAC") as server:
+        again = await server.listen()
+        await again.close()
+        assert again.ca == listening.ca
+        asked = json.dumps({"spec": {"token": issued["status"]["token"]}}).encode()
+        reply = await server.transport().request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body=asked)
+        assert json.loads(reply.body)["status"]["user"]["username"] == "system:serviceaccount:default:sa"

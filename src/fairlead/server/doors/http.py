@@ -49,7 +49,8 @@ async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca
     context = None
     if tls:
         hosts = list(dict.fromkeys([host, "127.0.0.1", "::1", "localhost"]))
-        shown = certificates.identity(hosts, server.world.clock.now())
+        now = server.world.clock.now()
+        shown = certificates.identity(hosts, now, server.secret("ca", lambda: certificates.authority(now)))
         ca, context = shown.ca, shown.context
         if client_ca:
             certificates.trust_clients(context, client_ca)

@@ -1,4 +1,4 @@
-"""A certificate authority of the server's own, made when it starts and kept in memory only."""
+"""A certificate authority of the server's own, as lasting as its state, and a certificate by it for each start."""
 
 import datetime
 import ipaddress
@@ -16,6 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from fairlead.server.identity.users import User
 
 LIFETIME = datetime.timedelta(days=365)
+AUTHORITY_LIFETIME = 10 * LIFETIME  # it is kept with a state; certificates by it are not
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +27,29 @@ class Identity:
     ca: bytes
 
 
-def identity(hosts: list[str], now: float) -> Identity:
-    """A fresh CA and a certificate by it for these hosts, valid from an hour ago for a year."""
-    start = datetime.datetime.fromtimestamp(now, datetime.UTC) - datetime.timedelta(hours=1)
-    ca_key = ec.generate_private_key(ec.SECP256R1())
-    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fairlead")])
+def authority(now: float) -> bytes:
+    """A fresh CA: its key and its certificate, PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fairlead")])
     ca = (
-        _builder(ca_name, ca_name, ca_key, start)
+        _builder(name, name, key, _start(now), AUTHORITY_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(sign_certificates=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False)
-        .sign(ca_key, hashes.SHA256())
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
     )
+    return _pem(key) + ca.public_bytes(serialization.Encoding.PEM)
+
+
+def identity(hosts: list[str], now: float, authority: bytes) -> Identity:
+    """A certificate by a CA (see `authority`) for these hosts, valid from an hour ago for a year."""
+    ca_key = serialization.load_pem_private_key(authority, None)
+    assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
+    ca = x509.load_pem_x509_certificate(authority)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     certificate = (
-        _builder(name, ca_name, key, start)
+        _builder(name, ca.subject, key, _start(now), LIFETIME)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(sign_certificates=False), critical=True)
         .add_extension(x509.SubjectAlternativeName([_general_name(h) for h in hosts]), critical=False)
@@ -53,12 +61,7 @@ def identity(hosts: list[str], now: float) -> Identity:
     with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only; 0700, gone at once
         chain = Path(folder) / "server.pem"
         chain.touch(mode=0o600)
-        chain.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-            + certificate.public_bytes(serialization.Encoding.PEM)
-        )
+        chain.write_bytes(_pem(key) + certificate.public_bytes(serialization.Encoding.PEM))
         context.load_cert_chain(chain)
     return Identity(context, ca.public_bytes(serialization.Encoding.PEM))
 
@@ -80,8 +83,22 @@ def user_of(certificate: dict[str, Any] | None) -> User | None:
     return User(name, groups).authenticated() if name else None
 
 
+def _start(now: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(now, datetime.UTC) - datetime.timedelta(hours=1)
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, start: datetime.datetime
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    start: datetime.datetime,
+    lifetime: datetime.timedelta,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -90,7 +107,7 @@ def _builder(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(start)
-        .not_valid_after(start + LIFETIME)
+        .not_valid_after(start + lifetime)
     )
 
 

@@ -4,8 +4,9 @@ An object is its newest revision; older ones and deletions are kept for the watc
 """
 
 import sqlite3
+import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ CREATE INDEX by_name ON revisions (kind_group, plural, namespace, name, version)
 CREATE TABLE floors (
   kind_group TEXT, plural TEXT, version INTEGER NOT NULL, PRIMARY KEY (kind_group, plural)
 ) WITHOUT ROWID;
+CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 PRAGMA journal_mode = WAL;
 """
 _INSERT = "INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -70,6 +72,7 @@ class Database:
             self._make(folder)
         self._recognise()
         self.floors, self.revisions = self._load()
+        self._turn = threading.Lock()  # secrets are asked for on the loop
         self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         try:
             # FULL: a commit is on the disk before it is acknowledged. NORMAL would survive a kill too, but not the
@@ -79,9 +82,23 @@ class Database:
             self._connection.close()
             raise DataError(f"cannot write to {self._path}: {error}: is the disk full?") from None
 
+    def secret(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """A secret of this state's own, made once. Raises sqlite3.Error."""
+        with self._turn:
+            found = self._connection.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
+            if found is not None:
+                return bytes(found[0])
+            made = make()
+            self._connection.execute("INSERT INTO secrets VALUES (?, ?)", (name, made))
+            return made
+
     def commit(self, revisions: list[Revision], floors: list[Floor]) -> None:
         """Write all of it or nothing. Raises sqlite3.Error, and is as before then."""
         rows = [_row(revision) for revision in revisions]
+        with self._turn:
+            self._commit(rows, floors)
+
+    def _commit(self, rows: list[tuple[Any, ...]], floors: list[Floor]) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(_INSERT, rows)

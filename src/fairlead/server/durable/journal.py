@@ -60,6 +60,14 @@ class Journal:
             if failures != self._failures:
                 raise NotStored(str(self._failed))
 
+    def secret(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """A secret that stays the same from one process to the next, made where there is none yet."""
+        try:
+            return self._database.secret(name, make)
+        except sqlite3.Error as error:
+            log.error("a secret could not be stored and lasts only as long as this process: %s", error)
+            return make()
+
     def settle(self) -> None:
         """Write, here and now, what a server begins with. Raises DataError."""
         try:

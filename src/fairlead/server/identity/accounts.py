@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -27,12 +28,13 @@ class Accounts:
     """Issues tokens and tells whose they are.
 
     A token is good while its ServiceAccount (by uid), the object it is bound to and its time last. The signing key is
-    this server's own and lives as long as the process does.
+    this server's own and lives as long as its state does.
     """
 
-    def __init__(self, world: World, store: Store) -> None:
+    def __init__(self, world: World, store: Store, secret: Callable[[str, Callable[[], bytes]], bytes]) -> None:
         self._world = world
         self._store = store
+        self._secret = secret
         self._made: Ed25519PrivateKey | None = None
 
     @property
@@ -41,7 +43,8 @@ class Accounts:
 
         if self._made is None:
             # From this world's random source; and a signature that follows from its text keeps a simulation repeatable.
-            self._made = Ed25519PrivateKey.from_private_bytes(self._world.random.getrandbits(256).to_bytes(32, "big"))
+            seed = self._secret("service-accounts", lambda: self._world.random.getrandbits(256).to_bytes(32, "big"))
+            self._made = Ed25519PrivateKey.from_private_bytes(seed)
         return self._made
 
     def issue(
@@ -105,7 +108,7 @@ class Accounts:
 
         signed, _, signature = token.rpartition(".")
         _, dot, payload = signed.partition(".")
-        if not dot or self._made is None:
+        if not dot:
             return None
         try:
             self._key.public_key().verify(_decoded(signature), signed.encode())
