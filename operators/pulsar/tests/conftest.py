@@ -1,0 +1,210 @@
+"""A Pulsar for the tests: the stand-in over loopback HTTP, and a real one where FAIRLEAD_PULSAR says where it is."""
+
+import asyncio
+import json
+import os
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import pytest
+
+import fairlead as fl
+from fairlead.api.errors import NotFound
+from fairlead.api.world import World
+from fairlead.client.client import Client, PatchType
+from fairlead.operators.pulsar import bed
+from fairlead.operators.pulsar.admin import Admin, Doors
+from fairlead.operators.pulsar.operator import op
+from fairlead.operators.pulsar.resources import RESOURCES, Connection
+from fairlead.operators.pulsar.standin import CLUSTER, StandIn
+
+REAL = os.environ.get("FAIRLEAD_PULSAR")
+JAR = os.environ.get("FAIRLEAD_PULSAR_JAR")
+
+
+@dataclass
+class Pulsar:
+    """One to manage, and a way to look into it."""
+
+    url: str
+    admin: Admin
+    standin: StandIn
+    files: str
+    """Where the stand-in serves code.jar."""
+    real: bool
+
+    async def until(self, path, holds):
+        """What is at the path, once `holds` says so of it."""
+        async with asyncio.timeout(20):
+            while not holds(found := await self.admin.get(path)):
+                await asyncio.sleep(0.02)
+        return found
+
+
+@pytest.fixture(params=["standin", *(["pulsar"] if REAL else [])])
+async def pulsar(request):
+    standin, doors = StandIn(), Doors()
+    if REAL and urlsplit(REAL).hostname not in ("127.0.0.1", "localhost"):
+        pytest.fail(f"FAIRLEAD_PULSAR is {REAL}: tests make and delete tenants, so only on this machine")
+    async with standin.listening() as url:
+        standin.files["/code.jar"] = await asyncio.to_thread(_jar)
+        address = REAL if request.param == "pulsar" else url
+        yield Pulsar(address, Admin(doors(address)), standin, url, request.param == "pulsar")
+        await doors.close()
+
+
+def _jar():
+    from pathlib import Path
+
+    return Path(JAR).read_bytes() if JAR else b"not a jar"
+
+
+class Gate:
+    """A Transport whose watch events can be held: the cache behind it lags for as long as one likes."""
+
+    def __init__(self, inner):
+        self.inner, self.closed, self.held = inner, False, []
+
+    async def request(self, *args, **named):
+        return await self.inner.request(*args, **named)
+
+    async def stream(self, *args, **named):
+        return _GatedStream(await self.inner.stream(*args, **named), self)
+
+    async def close(self):
+        await self.inner.close()
+
+    async def release(self, holds):
+        """Let the first held event through of which `holds(type, object)` says so; the others stay held."""
+        async with asyncio.timeout(20):
+            while True:
+                for stream, line in self.held:
+                    event = json.loads(line)
+                    if holds(event["type"], fl.Object(event["object"])):
+                        self.held.remove((stream, line))
+                        stream.passed.put_nowait(line)
+                        return
+                await asyncio.sleep(0.02)
+
+
+class _GatedStream:
+    def __init__(self, inner, gate):
+        self.inner, self.gate, self.passed = inner, gate, asyncio.Queue()
+        self.status, self.headers = inner.status, inner.headers
+        self.pump = asyncio.create_task(self.read_ahead())
+
+    async def read_ahead(self):
+        rest = b""
+        while True:
+            try:
+                chunk = await self.inner.read()
+            except OSError:
+                chunk = b""
+            if not chunk:
+                self.passed.put_nowait(b"")
+                return
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                if self.gate.closed:
+                    self.gate.held.append((self, line + b"\n"))
+                else:
+                    self.passed.put_nowait(line + b"\n")
+
+    async def read(self):
+        return await self.passed.get()
+
+    async def close(self):
+        self.pump.cancel()
+        await asyncio.gather(self.pump, return_exceptions=True)
+        await self.inner.close()
+
+
+class Bed:
+    """The operator at work in one namespace, a client, and ways to wait."""
+
+    def __init__(self, api, pulsar, stack):
+        self.api, self.pulsar, self.stack = api, pulsar, stack
+        self.namespace = api.namespace
+        self.client = Client(api.transport(), World(), user_agent="test")
+        self.tenant = f"t{World().uid()[:8]}"  # a real Pulsar lives longer than a test
+
+    def gate(self):
+        return Gate(self.api.transport())
+
+    async def operator(self, transport=None, **options):
+        transport = transport or self.api.transport()
+        running = op.running(transport, World(), namespaces=[self.namespace], **options)
+        return await self.stack.enter_async_context(running)
+
+    async def connect(self, name="pulsar", /, **spec):
+        spec = {"adminServiceURL": self.pulsar.url, "clusterName": CLUSTER, **spec}
+        return await self.client.create(Connection(name, self.namespace, spec=spec))
+
+    async def create(self, kind, name, /, **spec):
+        spec = {"connectionRef": {"name": "pulsar"}, **spec}
+        return await self.client.create(kind(name, self.namespace, spec=spec))
+
+    async def change(self, kind, name, /, **spec):
+        await self.client.patch(kind, name, self.namespace, {"spec": spec}, type=PatchType.MERGE)
+
+    async def delete(self, kind, name):
+        await self.client.delete(kind, name, self.namespace)
+
+    async def get(self, kind, name):
+        try:
+            return await self.client.get(kind, name, self.namespace)
+        except NotFound:
+            return None
+
+    async def until(self, kind, name, holds):
+        """The object, once `holds` says so of it (None when it is not there)."""
+        async with asyncio.timeout(30):
+            while not holds(obj := await self.get(kind, name)):
+                await asyncio.sleep(0.02)
+        return obj
+
+    async def ready(self, kind, name):
+        def holds(obj):
+            found = obj.condition("Ready") or {}
+            return found.get("status") == "True" and found["observedGeneration"] == obj.generation
+
+        return await self.until(kind, name, holds)
+
+    async def not_ready(self, kind, name, reason):
+        def holds(obj):
+            found = (obj and obj.condition("Ready")) or {}
+            return (found.get("status"), found.get("reason")) == ("False", reason)
+
+        return (await self.until(kind, name, holds)).condition("Ready")["message"]
+
+    async def gone(self, kind, name):
+        await self.until(kind, name, lambda obj: obj is None)
+
+    async def clear(self):
+        for resource in RESOURCES:
+            for obj in (await self.client.list(resource.kind, self.namespace)).items:
+                await self.client.delete(resource.kind, obj.name, self.namespace)
+        for resource in RESOURCES:
+            for obj in (await self.client.list(resource.kind, self.namespace)).items:
+                await self.gone(resource.kind, obj.name)
+
+
+@pytest.fixture
+async def idle(api, pulsar):
+    """The bed without an operator."""
+    async with AsyncExitStack() as stack:
+        it = Bed(api, pulsar, stack)
+        await bed.install(it.client)
+        yield it
+
+
+@pytest.fixture
+async def world(idle):
+    """The bed with the operator at work and a connection that is ready."""
+    await idle.operator()
+    await idle.connect()
+    await idle.ready(Connection, "pulsar")
+    yield idle
+    if idle.pulsar.real:
+        await idle.clear()
