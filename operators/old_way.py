@@ -48,6 +48,13 @@ class View:
         changed = mutate(cached)
         return cached if changed == cached else await self.client.replace(changed)
 
+    async def put(self, obj: fl.Object, *, subresource: str | None = None) -> fl.Object:
+        """Replace, and see it at once: for a second writer, whose own stale cache is not what is on trial."""
+        with self.cache.writing(fl.kind(obj.api_version, obj.kind), obj.namespace) as own:
+            answer = await self.client.replace(obj, subresource=subresource)
+            own.wrote(answer)
+        return answer
+
 
 Reconcile = Callable[[Key, View], Awaitable[float | None]]
 """Returns the seconds after which to look again, if any."""

@@ -32,6 +32,7 @@ def running(
     namespace: str | None = None,
     mode: Mode = "update",
     verified: Iterable[str] = (),
+    **options: Any,
 ) -> AbstractAsyncContextManager[View]:
     """The controller at work. It takes only hostnames that are `verified` and not in use by an older Gateway."""
     allowed = frozenset(verified)
@@ -71,6 +72,7 @@ def running(
         primary=Gateway,
         watches={HTTPRoute: gateways_of, EndpointSlice: gateways_behind},
         workers=5,
+        **options,
     )
 
 
@@ -81,7 +83,7 @@ async def _update(gateway: fl.Object, view: View) -> fl.Object:
     ]
     changed = with_finalizer(gateway, FINALIZER)
     changed = fl.Object({**changed, "spec": {**changed.spec, "listeners": listeners}})
-    return gateway if changed == gateway else await view.client.replace(changed)
+    return gateway if changed == gateway else await view.put(changed)
 
 
 async def _apply(gateway: fl.Object, view: View) -> fl.Object:
@@ -102,7 +104,7 @@ async def _adopt(child: fl.Object, view: View, mode: Mode) -> None:
     if changed == child:
         return
     if mode == "update":
-        await view.client.replace(changed)
+        await view.put(changed)
         return
     payload = fl.Object({"apiVersion": child.api_version, "kind": child.kind})
     payload["metadata"] = {
@@ -128,7 +130,7 @@ async def _release(gateway: fl.Object, view: View) -> None:
 
 async def _drop(obj: fl.Object, finalizer: str, view: View) -> None:
     left = [name for name in obj.finalizers if name != finalizer]
-    await view.client.replace(old_way.with_metadata(obj, finalizers=left))
+    await view.put(old_way.with_metadata(obj, finalizers=left))
 
 
 async def _report(gateway: fl.Object, routes: int, view: View, verified: frozenset[str]) -> None:
@@ -153,7 +155,7 @@ async def _report(gateway: fl.Object, routes: int, view: View, verified: frozens
     addresses = [{"type": "IPAddress", "value": ADDRESS}]
     report = {"addresses": addresses, "conditions": conditions, "listeners": listeners}
     if _untimed(report) != _untimed(gateway.status):
-        await view.client.replace(fl.Object({**gateway, "status": report}), subresource="status")
+        await view.put(fl.Object({**gateway, "status": report}), subresource="status")
 
 
 async def _report_route(route: fl.Object, gateway: fl.Object, view: View) -> None:
@@ -168,7 +170,7 @@ async def _report_route(route: fl.Object, gateway: fl.Object, view: View) -> Non
     ]
     parent = {"group": Gateway.group, "kind": Gateway.kind, "name": gateway.name}
     parents = [{"parentRef": parent, "controllerName": "gateway.example.net/controller", "conditions": conditions}]
-    await view.client.replace(fl.Object({**newest, "status": {"parents": parents}}), subresource="status")
+    await view.put(fl.Object({**newest, "status": {"parents": parents}}), subresource="status")
 
 
 def _condition(kind: str, status: str, reason: str, message: str, about: fl.Object, since: str) -> dict[str, Any]:

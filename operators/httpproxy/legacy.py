@@ -5,6 +5,7 @@ Kept as it was, in the order in which it was, mistakes included; README.md tells
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any
 
 import fairlead as fl
 from fairlead.api.errors import AlreadyExists, NotFound
@@ -28,16 +29,16 @@ from fairlead.operators.old_way import Key, View, controller_of, owned_by, with_
 Mutate = Callable[[fl.Object], fl.Object]
 
 
-def running(client: Client, world: fl.World, *, namespace: str | None = None) -> AbstractAsyncContextManager[View]:
+def running(client: Client, world: fl.World, **options: Any) -> AbstractAsyncContextManager[View]:
     """The controller at work: one worker, as it was."""
     return old_way.running(
         client,
         world,
         reconcile,
-        namespace=namespace,
         primary=HTTPProxy,
         owns=[Gateway, HTTPRoute, EndpointSlice],
         watches={Connector: _proxies_of, HTTPRouteFilter: lambda obj, view: ()},
+        **options,
     )
 
 

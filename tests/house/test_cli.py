@@ -83,7 +83,7 @@ def test_each_commands_own_mistakes_too(args, says, tmp_path):
 
 
 def test_ctrl_c_ends_the_demo_in_the_middle_of_virtual_time():
-    command = [*FAIRLEAD, "demo", "httpproxy", "-N", "1000"]
+    command = [*FAIRLEAD, "demo", "httpproxy", "--scale", "1000"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(3)  # it is at work by then

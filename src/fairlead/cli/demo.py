@@ -1,51 +1,184 @@
-"""`fairlead demo`: the reference systems, old way against new, on the embedded server in virtual time."""
+"""`fairlead demo`: the reference systems, old way against new, with the same workload and the same disturbances."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from fairlead.api.errors import UserError
+
+if TYPE_CHECKING:
+    from fairlead.operators.outcomes import Outcome
+    from fairlead.operators.stage import Bed, Way
+
+NAMES = ("httpproxy", "seinode", "projects", "pulsar", "orphans")
+Told = dict[str, tuple[int, dict["Way", "Outcome"]]]
+Progress = Callable[[int, int], None]
+
 
 @click.command()
-@click.argument("system", type=click.Choice(["httpproxy", "all"]), default="all", metavar="[SYSTEM]")
+@click.argument("systems", nargs=-1, type=click.Choice(NAMES), metavar="[SYSTEM]...")
+@click.option("--scale", type=click.IntRange(1, 10_000), help="How many objects; each system has its own default.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Where all chance in the run comes from.")
-@click.option("-N", "--objects", type=click.IntRange(1, 1000), default=None, help="How many; 1 and 20 by default.")
-def demo(system: str, seed: int, objects: int | None) -> None:
-    """Run SYSTEM (httpproxy; all by default) twice: as it was when it failed, and with fairlead.
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON and nothing else.")
+@click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write a page with timelines there.")
+@click.option("--real-time", is_flag=True, help="Wait for real: the old way's back-off may take many minutes.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Run on this server instead, for real; it gets CRDs and namespaces of the demo's own.",
+)
+def demo(
+    systems: tuple[str, ...],
+    scale: int | None,
+    seed: int,
+    as_json: bool,
+    report: Path | None,
+    real_time: bool,
+    kubeconfig: Path | None,
+) -> None:
+    """Run each SYSTEM (all of them by default) twice: as it was when it failed, and with fairlead.
 
     Nothing is needed and nothing is touched: server, controllers and time all run inside this process.
     """
-    for name in SYSTEMS if system == "all" else [system]:
-        SYSTEMS[name](seed, objects)
+    from fairlead.operators.outcomes import bed_of
+    from fairlead.operators.stage import WAYS
+    from fairlead.report import page
+
+    told: Told = {}
+    for name in systems or NAMES:
+        bed = bed_of(name)
+        if bed is None:
+            if systems:
+                raise UserError(f"{name} has no demo: try one of {', '.join(n for n in NAMES if bed_of(n))}")
+            continue
+        count = scale or bed.SCALE
+        outcomes: dict[Way, Outcome] = {}
+        for way in WAYS:
+            with shown(f"{name}, {way} way", quiet=as_json) as progress:
+                outcomes[way] = run(bed, way, count, seed, real_time, kubeconfig, progress, name)
+        told[name] = count, outcomes
+        if not as_json:
+            show(name, count, outcomes)
+    figures = {
+        "systems": {
+            name: {"scale": count, **{way: outcome.json() for way, outcome in outcomes.items()}}
+            for name, (count, outcomes) in told.items()
+        }
+    }
+    if as_json:
+        click.echo(json.dumps(figures, indent=2))
+    if report:
+        report.mkdir(parents=True, exist_ok=True)
+        (report / "index.html").write_text(page.render(told), encoding="utf-8")
+        click.echo(f"{report / 'index.html'} is written", err=as_json)
 
 
-def _httpproxy(seed: int, objects: int | None) -> None:
-    from fairlead.operators.httpproxy import bed
-    from fairlead.report import tables
-
-    columns = ["", "409s", "requests", "median", "last", "idle writes"]
-    for count in [objects] if objects else [1, 20]:
-        ways = {"CreateOrUpdate": bed.theirs, "fairlead": bed.ours}
-        outcomes = {name: _race(bed.race, seed, way, count) for name, way in ways.items()}
-        what = "1 HTTPProxy" if count == 1 else f"{count} HTTPProxies at once"
-        tables.show(f"{what}, beside a gateway controller", columns, bed.summary(outcomes))
-    low, high = (round(1000 * bound) for bound in bed.WATCH)
-    tables.notes(
-        "409s: in all; requests: of the operator, for each object, until the last;",
-        "median, last: from creation to Programmed=True; idle writes: ten minutes after.",
-        f"Time is virtual; watch events come {low} to {high} ms late.",
-    )
-
-
-def _race(race: Callable[..., Awaitable[Any]], seed: int, way: object, count: int) -> Any:
+def run(
+    bed: "Bed",
+    way: "Way",
+    scale: int,
+    seed: int,
+    real_time: bool,
+    kubeconfig: Path | None,
+    progress: Progress,
+    name: str,
+) -> "Outcome":
+    """One telling, on a fresh server, or in a namespace of its own on the server of the kubeconfig."""
+    from fairlead.api.world import World
+    from fairlead.operators.outcomes import tell
     from fairlead.server.app import Server
     from fairlead.testing import virtual
 
-    async def main() -> Any:
-        world = virtual.world(seed)
-        return await race(Server(world).transport, world, way, proxies=count)
+    if kubeconfig:
+        return asyncio.run(_real(bed, way, scale, kubeconfig, progress, name))
 
-    return virtual.run(main())
+    async def main() -> "Outcome":
+        world = World() if real_time else virtual.world(seed)
+        server = Server(world, controllers=["gc", "namespace"])
+        return await tell(bed, way, scale, server.transport, world, progress=progress)
+
+    return asyncio.run(main()) if real_time else virtual.run(main())
 
 
-SYSTEMS: dict[str, Callable[[int, int | None], None]] = {"httpproxy": _httpproxy}
+async def _real(bed: "Bed", way: "Way", scale: int, kubeconfig: Path, progress: Progress, name: str) -> "Outcome":
+    import fairlead as fl
+    from fairlead.client.client import Client
+    from fairlead.client.http import HttpTransport
+    from fairlead.client.locate import locate
+    from fairlead.operators.outcomes import tell
+
+    world = fl.World()
+    access = locate(world, path=kubeconfig, context=None)
+
+    def door() -> HttpTransport:
+        return HttpTransport(access.cluster, access.credentials)
+
+    transport = door()
+    namespace = f"fairlead-demo-{name}-{way}-{world.uid()[:5]}"
+    try:
+        client = Client(transport, world, user_agent="fairlead-demo")
+        await client.create(fl.Namespace(namespace))
+        try:
+            return await tell(bed, way, scale, door, world, namespace=namespace, network=False, progress=progress)
+        finally:
+            await client.delete(fl.Namespace, namespace)
+    except OSError as error:
+        raise UserError(f"cannot work on {access.name}: {error}") from error
+    finally:
+        await transport.close()
+
+
+@contextmanager
+def shown(what: str, *, quiet: bool) -> Iterator[Progress]:
+    """A line in the terminal that counts what is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def show(name: str, count: int, outcomes: "dict[Way, Outcome]") -> None:
+    """The table of one system, and its 409s by verb and resource."""
+    from fairlead.report import tables
+
+    columns = ["", "409s", "exists", "requests", "events", "p50", "p99", "last", "lost", "stuck"]
+    rows = [
+        [
+            way,
+            outcome.conflicts,
+            outcome.already_exists,
+            outcome.requests,
+            outcome.watch_events,
+            *(duration(outcome.done(share)) for share in (0.5, 0.99, 1.0)),
+            len(outcome.losses),
+            len(outcome.stuck),
+        ]
+        for way, outcome in outcomes.items()
+    ]
+    tables.show(f"{name}, {count} objects", columns, rows)
+    refused: dict[tuple[str, str], dict[str, int]] = {}
+    for way, outcome in outcomes.items():
+        for (verb, resource, code), n in outcome.counted.items():
+            if code == 409:
+                refused.setdefault((verb, resource), {})[way] = n
+    if refused:
+        most = sorted(refused.items(), key=lambda item: -max(item[1].values()))
+        lines = [[f"{verb} {resource}", by.get("old", 0), by.get("new", 0)] for (verb, resource), by in most]
+        tables.show("refused", ["", "old", "new"], lines)
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "never"
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes:.0f}m{rest:02.0f}s" if minutes else f"{rest:.2f}s"

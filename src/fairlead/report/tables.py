@@ -23,7 +23,7 @@ def show(
     Guarantees: no cell can move the cursor, colour the terminal or forge a row. Wraps to the console's width.
     """
     console = console or Console()
-    table = Table(title=text(title) if title else None, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True)
     for index, column in enumerate(columns):
         table.add_column(text(column), justify="right" if index and column not in left else "left", overflow="fold")
     for row in rows:

@@ -1,0 +1,65 @@
+"""`fairlead demo`: its figures are the server's, its JSON has the shape it promises, its page loads nothing."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from fairlead.operators.outcomes import Outcome
+from fairlead.operators.stage import Mark, resource_of
+from fairlead.report import page
+
+DEMO = [sys.executable, "-m", "fairlead", "demo"]
+
+
+@pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects"])
+def test_the_json_has_the_shape_it_promises_and_adds_up(system, tmp_path):
+    command = [*DEMO, system, "--scale", "2", "--json", "--report", str(tmp_path)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    told = json.loads(answer.stdout)["systems"][system]
+    assert told["scale"] == 2
+    for way in ("old", "new"):
+        figures = told[way]
+        assert figures["requests"] == sum(row["count"] for row in figures["by_verb"])
+        refused = {True: 0, False: 0}
+        for row in figures["by_verb"]:
+            if row["code"] == 409:
+                refused[row["verb"] == "POST"] += row["count"]
+        assert (figures["already_exists"], figures["conflicts"]) == (refused[True], refused[False])
+        times = figures["seconds_to_done"]
+        assert times["p50"] <= times["p99"] <= times["last"]
+        assert figures["watch_events"] > 0
+    assert (told["new"]["conflicts"], told["new"]["already_exists"], told["new"]["lost"], told["new"]["stuck"]) == (
+        0,
+        0,
+        0,
+        0,
+    )
+    assert told["old"]["conflicts"] + told["old"]["already_exists"] > 0
+    text = (tmp_path / "index.html").read_text()
+    assert text.count("<svg") == 2
+    assert not re.search(r"https?://|<script|url\(", text)
+
+
+def test_text_from_objects_is_escaped_in_the_page():
+    evil = "<script>alert(1)</script>"
+    outcome = Outcome({}, [], 0, [evil], [evil], [Mark(0.1, evil, "PUT", evil, 409)])
+    text = page.render({evil: (1, {"old": outcome})})
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;") >= 5
+
+
+@pytest.mark.parametrize(
+    ("path", "resource"),
+    [
+        ("/api/v1/namespaces/a/pods/b", "pods"),
+        ("/api/v1/namespaces/a", "namespaces"),
+        ("/apis/g/v1/namespaces/a/things/b/status", "things/status"),
+        ("/apis/g/v1/things", "things"),
+        ("/api/v1/namespaces/a/status", "namespaces/status"),
+    ],
+)
+def test_the_resource_in_a_path_is_named_as_the_server_counts_it(path, resource):
+    assert resource_of(path) == resource
