@@ -8,6 +8,7 @@ STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test clients-test hazards mutate conformance differential kills check format bench docs real lock schemas clean
+.PHONY: help demo test clients-test hazards mutate soak conformance check format bench docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +55,9 @@ hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each
 
 mutate: $(STAMP) ## remove each guard of the writes singly and see a test fail
 	@$(BIN)/python tools/mutate.py --table docs/design/guards.md
+
+soak: $(STAMP) ## ten minutes of churn and faults: does anything pile up? MINUTES=1 for less
+	@$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)
 
 check: $(STAMP) ## format, lint, types, layers
 	@echo "ruff format" && $(BIN)/ruff format --check --quiet .

@@ -5,10 +5,8 @@ import tempfile
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-import yaml
-
+from fairlead.api import manifests
 from fairlead.api.errors import ApiError, UserError
 from fairlead.api.files import write_private
 from fairlead.api.kinds import Kind, kind
@@ -20,9 +18,6 @@ from fairlead.client.transport import Transport
 from fairlead.runtime.definitions import install_missing
 
 log = logging.getLogger("fairlead.embedded")
-
-# Others in a file may need these to be there.
-_FIRST = ("CustomResourceDefinition", "Namespace")
 
 
 @asynccontextmanager
@@ -52,28 +47,13 @@ async def embedded(world: World, name: str = "") -> AsyncIterator[Transport]:
 async def prepare(transport: Transport, world: World, kinds: Iterable[Kind], files: Sequence[Path]) -> None:
     """Make the server ready for an operator: the files' definitions, the kinds still missing, the files' objects."""
     client = Client(transport, world, user_agent="fairlead-run")
-    objects = [obj for path in files for obj in read(path)]
-    for obj in [obj for obj in objects if obj.kind in _FIRST]:
+    objects = [obj for path in files for obj in manifests.read(path)]
+    for obj in [obj for obj in objects if manifests.comes_first(obj)]:
         await _apply(client, obj)
     for missing in await install_missing(client, kinds):
         log.info("%s was not known: defined it with a schema that allows everything", missing)
-    for obj in [obj for obj in objects if obj.kind not in _FIRST]:
+    for obj in [obj for obj in objects if not manifests.comes_first(obj)]:
         await _apply(client, obj)
-
-
-def read(path: Path) -> list[Object]:
-    """The objects in a YAML or JSON file."""
-    try:
-        documents = [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"cannot read {path}: {error}") from error
-    objects: list[Object] = []
-    for document in documents:
-        if not isinstance(document, dict) or not document.get("apiVersion") or not document.get("kind"):
-            raise UserError(f"{path} holds something that is no object: each document needs apiVersion and kind")
-        items: Any = document.get("items") if str(document["kind"]).endswith("List") else [document]
-        objects += [Object(item) for item in items or ()]
-    return objects
 
 
 async def _apply(client: Client, obj: Object) -> None:

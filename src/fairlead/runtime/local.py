@@ -77,6 +77,10 @@ class Local:
                 await asyncio.sleep(pause)
         return kind
 
+    def watches(self, kind: Kind) -> bool:
+        """Whether it can be read here."""
+        return kind.key in self._views
+
     def subscribe(self, kind: Kind, handler: Handler) -> None:
         """Call it with each change."""
         self._views[kind.key].subscribe(handler)

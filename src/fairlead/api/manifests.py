@@ -1,0 +1,32 @@
+"""Objects in files."""
+
+from pathlib import Path
+from typing import Any
+
+from fairlead.api.errors import UserError
+from fairlead.api.objects import Object
+
+# Others in a file may need these to be there.
+_FIRST = ("CustomResourceDefinition", "Namespace")
+
+
+def comes_first(obj: Object) -> bool:
+    """Whether it is a definition or a namespace."""
+    return obj.kind in _FIRST
+
+
+def read(path: Path) -> list[Object]:
+    """The objects in a YAML or JSON file, lists unfolded. Raises UserError."""
+    import yaml
+
+    try:
+        documents = [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+    objects: list[Object] = []
+    for document in documents:
+        if not isinstance(document, dict) or not document.get("apiVersion") or not document.get("kind"):
+            raise UserError(f"{path} holds something that is no object: each document needs apiVersion and kind")
+        items: Any = document.get("items") if str(document["kind"]).endswith("List") else [document]
+        objects += [Object(item) for item in items or ()]
+    return objects

@@ -1,0 +1,235 @@
+"""A soak: an operator under churn and faults for minutes, and whether anything piles up.
+
+    python tools/soak.py [--minutes 10] [--objects 200]
+
+Real time and sockets: the embedded server listens on loopback with TLS; the operator reaches it through a proxy that
+delays, refuses, resets and cuts watches; writers create, edit and delete its objects and their children. Every few
+seconds the faults pause, the world is compared with what it should be, and tasks, descriptors and memory are noted.
+The verdict compares the last third of the samples with the one before: flat, or what grew. Exit code 1 if anything did.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import random
+import statistics
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import fairlead as fl
+from fairlead.client.access import Cluster
+from fairlead.client.client import Client, PatchType
+from fairlead.client.credentials import Static
+from fairlead.client.http import HttpTransport
+from fairlead.runtime.definitions import install_missing
+from fairlead.server.app import Server
+
+Thing = fl.kind("soak.example.com/v1", "Thing")
+ROUND = 12.0  # seconds of trouble between two samples
+WARM_UP = 1 / 3  # of the samples: caches, pools and memos fill first
+
+
+def operator():
+    op = fl.Operator("soak")
+
+    @op.reconcile(Thing, owns=[fl.ConfigMap], resync=20.0)
+    async def reconcile(obj, ctx):
+        for number in range(obj.spec["children"]):
+            await ctx.apply(fl.ConfigMap(f"{obj.name}-{number}", data={"turn": str(obj.spec["turn"])}))
+        ctx.status(turn=obj.spec["turn"])
+
+    @op.cleanup(Thing)
+    async def leave(obj, ctx): ...
+
+    return op
+
+
+class Trouble:
+    """A transport that behaves, or while `on` does not."""
+
+    def __init__(self, inner, chance):
+        self._inner, self._chance, self.on, self.requests, self.faults = inner, chance, False, 0, 0
+        self.cut = asyncio.Event()
+
+    async def request(self, method, path, **rest):
+        self.requests += 1
+        fate = self._chance.random() if self.on else 1.0
+        if fate < 0.04:
+            self.faults += 1
+            raise ConnectionRefusedError("refused")
+        if self.on:
+            await asyncio.sleep(self._chance.expovariate(200))
+        answer = await self._inner.request(method, path, **rest)
+        if fate < 0.08:
+            self.faults += 1
+            raise ConnectionResetError("the answer was lost")
+        return answer
+
+    async def stream(self, path, **rest):
+        return Cuttable(await self._inner.stream(path, **rest), self)
+
+    async def close(self):
+        await self._inner.close()
+
+
+class Cuttable:
+    def __init__(self, inner, trouble):
+        self._inner, self._cut = inner, trouble.cut
+        self.status, self.headers = inner.status, inner.headers
+
+    async def read(self):
+        read, cut = asyncio.ensure_future(self._inner.read()), asyncio.ensure_future(self._cut.wait())
+        try:
+            await asyncio.wait([read, cut], return_when=asyncio.FIRST_COMPLETED)
+            if not read.done():
+                raise ConnectionResetError("cut")
+            return read.result()
+        finally:
+            for task in (read, cut):
+                task.cancel()
+            await asyncio.gather(read, cut, return_exceptions=True)
+
+    async def close(self):
+        await self._inner.close()
+
+
+class Churn:
+    """Writers who create, edit and delete, and know what should be there in the end."""
+
+    def __init__(self, client, chance, objects):
+        self.client, self.chance, self.objects, self.wanted, self.writes, self.turn = client, chance, objects, {}, 0, 0
+
+    async def step(self):
+        self.turn += 1
+        self.writes += 1
+        name = f"t{self.chance.randrange(self.objects)}"
+        spec = {"turn": self.turn, "children": self.chance.randrange(4)}
+        match self.chance.random():
+            case _ if name not in self.wanted:
+                try:
+                    await self.client.create(Thing(name, "default", spec=spec))
+                    self.wanted[name] = spec
+                except fl.ApiError:
+                    pass  # the one before is still being cleaned up
+            case luck if luck < 0.15:
+                del self.wanted[name]
+                await self.client.delete(Thing, name, "default")
+            case luck if luck < 0.3:
+                children = (await self.client.list(fl.ConfigMap, "default", limit=20)).items
+                if children:
+                    child = self.chance.choice(children)
+                    with contextlib.suppress(fl.ApiError):
+                        await self.client.delete(fl.ConfigMap, child.name, "default")
+            case _:
+                self.wanted[name] = spec
+                await self.client.patch(Thing, name, "default", {"spec": spec}, type=PatchType.MERGE)
+
+    async def wrong(self):
+        """What is not as it should be."""
+        things = {thing.name: thing for thing in (await self.client.list(Thing, "default")).items}
+        children = {child.name: child for child in (await self.client.list(fl.ConfigMap, "default")).items}
+        due = {f"{name}-{n}": str(spec["turn"]) for name, spec in self.wanted.items() for n in range(spec["children"])}
+        found = {name: child["data"]["turn"] for name, child in children.items() if "data" in child}
+        problems = [f"Thing {name}" for name in things.keys() ^ self.wanted.keys()]
+        problems += [f"ConfigMap {name}" for name in due.keys() | found.keys() if due.get(name) != found.get(name)]
+        problems += [f"status of {t.name}" for t in things.values() if t.status.get("turn") != t.spec["turn"]]
+        return problems
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def resident():
+    """Megabytes of memory that this process holds."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def settled(running, churn):
+    """Wait until the world is right; answers what is still wrong after a while."""
+    problems = ["never looked"]
+    for _ in range(60):
+        await asyncio.sleep(1.0)
+        await running.quiet()
+        problems = await churn.wrong()
+        if not problems:
+            break
+    return problems
+
+
+async def soak(minutes, objects, seed):
+    world, chance = fl.World(), random.Random(seed)
+    server = Server(world, tokens=["soak"], controllers=("gc",))
+    listening = await server.listen()
+    cluster = Cluster(listening.url, listening.ca)
+    mine, theirs = (HttpTransport(cluster, Static.token("soak")) for _ in range(2))
+    churn = Churn(Client(theirs, world, user_agent="others"), chance, objects)
+    await install_missing(churn.client, [Thing])
+    trouble, samples, wrong = Trouble(mine, chance), [], []
+    tracemalloc.start(1)
+    print(" minute   writes  requests  faults  tasks   fds  traced MB   RSS MB")
+    began = time.monotonic()
+    async with operator().running(trouble, world) as running:
+        while (elapsed := time.monotonic() - began) < minutes * 60 or len(samples) < 6:
+            trouble.on = True
+            until = time.monotonic() + min(ROUND, minutes * 60 / 8)
+            while time.monotonic() < until:
+                await churn.step()
+                await asyncio.sleep(chance.expovariate(60))
+                if chance.random() < 0.02:
+                    trouble.cut.set()
+                    trouble.cut = asyncio.Event()
+            trouble.on = False
+            trouble.cut.set()
+            trouble.cut = asyncio.Event()
+            wrong += await settled(running, churn)
+            # A server keeps some ten thousand changes a kind; forgotten here, what grows is a leak. It makes 410s, too.
+            server.store.compact()
+            gc.collect()
+            traced = tracemalloc.get_traced_memory()[0] / 1e6
+            samples.append((len(asyncio.all_tasks()), descriptors(), traced, resident()))
+            print(
+                f"{elapsed / 60:7.1f} {churn.writes:8} {trouble.requests:9} {trouble.faults:7} "
+                + "{:6} {:5} {:10.1f} {:8.1f}".format(*samples[-1]),
+                flush=True,
+            )
+    await mine.close()
+    await theirs.close()
+    await listening.close()
+    return samples, wrong
+
+
+def verdict(samples, wrong):
+    """Each figure of the last third beside the third before it; what grew by more than a tenth is not flat."""
+    warm = samples[int(len(samples) * WARM_UP) :]
+    before, after = warm[: len(warm) // 2], warm[len(warm) // 2 :]
+    grown = []
+    for place, (name, slack) in enumerate((("tasks", 2), ("descriptors", 4), ("traced MB", 1), ("resident MB", 8))):
+        first, last = (statistics.median(sample[place] for sample in part) for part in (before, after))
+        flat = last <= first * 1.1 + slack
+        print(f"{name:12} {first:8.1f} -> {last:8.1f}   {'flat' if flat else 'GREW'}")
+        if not flat:
+            grown.append(name)
+    print(f"at rest      {'as it should be each time' if not wrong else 'WRONG: ' + ', '.join(wrong[:5])}")
+    return not grown and not wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--objects", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)  # thousands of faults are told; here only the figures matter
+    samples, wrong = asyncio.run(soak(options.minutes, options.objects, options.seed))
+    sys.exit(0 if verdict(samples, wrong) else 1)
+
+
+if __name__ == "__main__":
+    main()
