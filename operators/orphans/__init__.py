@@ -1,0 +1,1 @@
+"""Copies left in another cluster: what leaves them, and the collector for what was left."""
