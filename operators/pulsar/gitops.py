@@ -34,7 +34,7 @@ class Resyncer:
         self._revision = 0
         self._waiting: dict[str, str] = {}  # hooks that are still to run, by uid
         self.lost: list[str] = []
-        """What vanished although its hook had not run."""
+        """What vanished, or lost the hook, before the hook had run."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Resyncer"]:
@@ -89,5 +89,8 @@ class Resyncer:
             self._waiting[live.uid] = obj.name
 
     def _see(self, change: Change) -> None:
-        if change.new is None and change.old is not None and self._waiting.pop(change.old.uid, ""):
+        if change.old is None or change.old.uid not in self._waiting or change.name in self.lost:
+            return
+        had = FINALIZER in change.old.object().finalizers
+        if change.new is None or (had and FINALIZER not in change.new.object().finalizers):
             self.lost.append(change.name)

@@ -72,7 +72,13 @@ FORMS: dict[str, Write] = {"put": put, "merge": merge, "retry": retry}
 
 
 def running(
-    client: Client, world: fl.World, http: Any, *, form: Write = put, namespace: str | None = None
+    client: Client,
+    world: fl.World,
+    http: Any,
+    *,
+    form: Write = put,
+    namespace: str | None = None,
+    seen: Callable[[str, bool], None] = lambda name, failed: None,
 ) -> AbstractAsyncContextManager[View]:
     """The controller at work: keyed by the connection, which stands for all that point at it."""
     return old_way.running(
@@ -82,6 +88,7 @@ def running(
         namespace=namespace,
         primary=Connection,
         watches={resource.kind: _connection_of for resource in RESOURCES},
+        seen=seen,
     )
 
 

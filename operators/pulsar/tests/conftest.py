@@ -13,7 +13,7 @@ import fairlead as fl
 from fairlead.api.errors import NotFound
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
-from fairlead.operators.pulsar import bed
+from fairlead.operators import crds
 from fairlead.operators.pulsar.admin import Admin, Doors
 from fairlead.operators.pulsar.operator import op
 from fairlead.operators.pulsar.resources import RESOURCES, Connection
@@ -195,7 +195,7 @@ async def idle(api, pulsar):
     """The bed without an operator."""
     async with AsyncExitStack() as stack:
         it = Bed(api, pulsar, stack)
-        await bed.install(it.client)
+        await crds.install(it.client, "fairlead.operators.pulsar")
         yield it
 
 
