@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import fairlead as fl
+from fairlead.api.world import SystemClock
 from fairlead.client.client import Client
 from fairlead.client.transport import Response, Stream, Transport
 from fairlead.testing.network import SlowTransport
@@ -127,6 +128,10 @@ class Stage:
                 await self._over.wait()
         except TimeoutError:
             pass
+
+    async def idle(self) -> None:
+        """Watch on after the last is done, when nothing should be sent: ten minutes, ten seconds of real time."""
+        await asyncio.sleep(10.0 if isinstance(self.world.clock, SystemClock) else 600.0)
 
     def observed(self, op: fl.Operator, who: str = "operator") -> fl.Operator:
         """The operator, with each pass on the record."""

@@ -16,8 +16,6 @@ from fairlead.operators.httpproxy.operator import op
 from fairlead.operators.stage import Stage, Way
 
 SCALE = 1
-IDLE = 600.0
-"""Seconds after the last proxy is programmed, in which nothing should be sent any more."""
 
 
 async def install(client: Client) -> None:
@@ -45,7 +43,7 @@ def theirs(transport: Transport, world: fl.World, namespace: str) -> AbstractAsy
     return legacy.running(client, world, namespace=namespace)
 
 
-async def play(stage: Stage, way: Way, scale: int, *, mode: gateway.Mode = "update", idle: float = IDLE) -> None:
+async def play(stage: Stage, way: Way, scale: int, *, mode: gateway.Mode = "update") -> None:
     """Create so many proxies at once; done is Programmed=True."""
     admin, world, where = stage.admin, stage.world, stage.namespace
     await install(admin)
@@ -66,7 +64,7 @@ async def play(stage: Stage, way: Way, scale: int, *, mode: gateway.Mode = "upda
         await stage.begin(names)
         await asyncio.gather(*(admin.create(a_proxy(name, where)) for name in names))
         await stage.settled()
-        await asyncio.sleep(idle)
+        await stage.idle()
 
 
 def _programmed(change: Change, stage: Stage) -> None:

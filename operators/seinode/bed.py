@@ -16,7 +16,6 @@ from fairlead.operators.seinode.operator import op
 from fairlead.operators.stage import Stage, Way
 
 SCALE = 25
-IDLE = 60.0
 
 
 def a_node(name: str, namespace: str | None = None, **spec: object) -> fl.Object:
@@ -73,7 +72,7 @@ async def play(stage: Stage, way: Way, scale: int) -> None:
         await stage.begin(names)
         await asyncio.gather(*(admin.create(a_node(name, where)) for name in names))
         await stage.settled()
-        await asyncio.sleep(IDLE)
+        await stage.idle()
     nodes = (await admin.list(SeiNode, where)).items
     tasks = {task["id"][:8] for node in nodes for task in node.status["plan"]["tasks"]}
     for job in (await admin.list(fl.Job, where)).items:

@@ -17,7 +17,7 @@ from fairlead.testing import virtual
 
 async def test_a_proxy_is_programmed_in_a_handful_of_writes_and_without_a_conflict(api):
     stage = Stage(api.transport, World(), api.namespace, network=False)
-    await bed.play(stage, "new", 1, idle=0)
+    await bed.play(stage, "new", 1)
     writes = Counter(
         (m.what, m.code) for m in stage.marks if m.who == "operator" and m.what not in ("GET", "reconcile")
     )
