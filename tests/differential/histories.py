@@ -208,7 +208,7 @@ def _apply(kind: Kind, name: str, last: int | None) -> Step:
 def _create(kind: Kind, name: str, last: int | None) -> Step:
     body = kind.object(name)
     if kind.chance.random() < 0.05:
-        body["metadata"] = {"generateName": "g-"}
+        body = {**body, "metadata": {"generateName": "g-"}} if kind.valid else body
     return {"do": "POST", "path": kind.path, "body": body}
 
 

@@ -12,6 +12,7 @@ class Kind:
     """A kind, and a draw of partial objects of it that a server mostly accepts."""
 
     scaled = False
+    valid = True  # a server takes what is drawn: where it may not, the name it generates would be in the refusal
     status: tuple[dict[str, Any], ...] = ()  # draws of a status; none: the kind has none
 
     def __init__(self, chance: random.Random, api_version: str, plural: str, kind: str) -> None:
@@ -289,6 +290,7 @@ class Custom(Kind):
         super().__init__(chance, f"{{group}}/{version['name']}", "widgets", "Widget")
         self.definition = definition
         self.root = version["schema"]["openAPIV3Schema"]["properties"]
+        self.valid = False
         self.wrong = chance.choice([0, 0, 0.02, 0.08])
         below = version.get("subresources") or {}
         self.scaled = "scale" in below

@@ -124,13 +124,9 @@ def _not_handled(kind: str, api_version: str, resource: Resource, why: str) -> F
 
 def claim(value: Object, resource: Resource, body: bytes) -> Object:
     """Check kind and apiVersion against the path's; built-in kinds may leave them out."""
+    if problem := untyped(value):
+        raise unrecognized(resource, body, problem)
     api_version, kind = value.get("apiVersion"), value.get("kind")
-    for key, given in (("apiVersion", api_version), ("kind", kind)):
-        if given is not None and not isinstance(given, str):
-            shown = {bool: "bool", list: "array", dict: "object"}.get(type(given), "number")
-            go = f"Go struct field .{key} of type string"
-            problem = f"json: cannot unmarshal {shown} into {go}"
-            raise unrecognized(resource, body, f"couldn't get version/kind; json parse error: {problem}")
     if resource.custom:
         if not kind:
             raise unrecognized(resource, body, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'")
@@ -151,9 +147,25 @@ def claim(value: Object, resource: Resource, body: bytes) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, **value}
 
 
+def untyped(value: Object) -> str:
+    """Why an object does not say what it is although it tries; empty where it does, or says nothing."""
+    for key in ("apiVersion", "kind"):
+        given = value.get(key)
+        if given is not None and not isinstance(given, str):
+            shown = {bool: "bool", list: "array", dict: "object"}.get(type(given), "number")
+            into = f"Go struct field .{key} of type string"
+            return f"couldn't get version/kind; json parse error: json: cannot unmarshal {shown} into {into}"
+    return ""
+
+
+_EVERYWHERE = ("v1", "Status")  # the one stored-nowhere kind that every scheme registers
+
+
 def foreign(value: Object, resource: Resource) -> str:
     """Why an object that says what it is cannot be of this built-in kind; empty where it can."""
     api_version, kind = value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind
+    if (api_version, kind) == _EVERYWHERE:
+        return f"converting (v1.Status) to ({_internal(resource)}.{resource.kind}): unknown conversion"
     if api_version != resource.api_version:
         where = "pkg/api/legacyscheme/scheme.go:30"
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
@@ -161,6 +173,9 @@ def foreign(value: Object, resource: Resource) -> str:
         if f"{api_version}/{kind}" not in builtin.table()["roots"]:
             where = "pkg/api/legacyscheme/scheme.go:30"
             return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
-        internal = resource.group.split(".")[0] or "core"
-        return f"converting ({resource.version}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
+        return f"converting ({resource.version}.{kind}) to ({_internal(resource)}.{resource.kind}): unknown conversion"
     return ""
+
+
+def _internal(resource: Resource) -> str:
+    return resource.group.split(".")[0] or "core"

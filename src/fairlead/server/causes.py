@@ -55,6 +55,17 @@ def shown(value: Any) -> str:
     return gojson.dumps(value).decode()
 
 
+def go_text(value: Any) -> str:
+    """A JSON value as Go's %v shows it."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_text, value))}]"
+    if value is None:
+        return "<nil>"
+    return value if isinstance(value, str) else gojson.dumps(value).decode()
+
+
 def quoted(text: str) -> str:
     """A string as Go's %q shows it."""
     out = ['"']

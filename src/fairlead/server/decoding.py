@@ -6,7 +6,7 @@ from fairlead.api import gojson
 from fairlead.server import bodies, versions
 from fairlead.server.causes import Cause
 from fairlead.server.exchange import Request
-from fairlead.server.failures import bad_request, invalid_named
+from fairlead.server.failures import bad_request, failure, invalid_named
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec, defaulting, pruning
 
@@ -31,10 +31,20 @@ def patched(request: Request, resource: Resource, value: Any, validation: str, d
     """A patched document as an object of the kind. Refuses with 422 on the field `patch` what is not one."""
     if not isinstance(value, dict):
         raise _invalid_patch(value, "couldn't get version/kind; json parse error")
-    if not resource.custom and (wrong := bodies.foreign(value, resource)):
+    if wrong := bodies.untyped(value) or (bodies.foreign(value, resource) if not resource.custom else ""):
         raise _invalid_patch(value, wrong)
+    if resource.custom:
+        if not value.get("kind"):
+            raise _invalid_patch(value, f"Object 'Kind' is missing in '{gojson.dumps(value).decode()}'")
+        if not value.get("apiVersion"):
+            told = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+            raise failure(500, "InternalError", f"Internal error occurred: {told}", {"causes": [{"message": told}]})
+    elif not value.get("kind"):
+        value = {**value, "kind": resource.kind}
     try:
-        obj, unknown = decoded(resource, value)
+        # Without a version a built-in object is read as the internal type, which shares no field with the others.
+        nameless = not resource.custom and not value.get("apiVersion")
+        obj, unknown = ({}, sorted(value.keys() - {"apiVersion", "kind"})) if nameless else decoded(resource, value)
     except codec.DecodeError as error:
         raise _invalid_patch(value, error.message) from None
     problems = [*duplicates, *_problems(unknown, [])]
@@ -43,7 +53,7 @@ def patched(request: Request, resource: Resource, value: Any, validation: str, d
     if validation == "Warn":
         for problem in problems:
             request.warn(problem)
-    return filled(resource, obj)
+    return filled(resource, obj) if obj else obj
 
 
 def applied(resource: Resource, value: Object) -> Object:

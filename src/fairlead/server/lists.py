@@ -2,11 +2,12 @@
 
 import base64
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.api import selectors
-from fairlead.server import causes, fieldselectors, names, representations, versions
+from fairlead.server import causes, encoding, fieldselectors, names, representations, versions
 from fairlead.server.causes import quoted
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, bare, expired, failure
@@ -82,12 +83,12 @@ def list_objects(server: "Server", request: Request, route: Route) -> Response:
 def page(server: "Server", request: Request, route: Route) -> Page:
     """The page that a list request asks for."""
     resource = route.resource
-    chosen = selection(server, request, route)
     limit = integer(request, "limit") or 0
     token = request.first("continue")
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
     _check_match(match, asked, token)
+    chosen = selection(server, request, route)
     table = server.table(resource)
     namespace = (route.namespace or None) if resource.namespaced else ""
     start = ""
@@ -133,11 +134,10 @@ def parse_version(text: str, reading: str) -> int:
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)
     problem = f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax"
+    named = f"resourceVersion: Invalid value: {quoted(text)}: {problem}"
     if reading == "list":
-        raise bad_request(problem)
-    if reading == "watch":
-        problem = f"resourceVersion: Invalid value: {quoted(text)}: {problem}"
-    raise bare(problem)
+        raise bad_request(f"invalid resource version: {named}")
+    raise bare(named if reading == "watch" else problem)
 
 
 def at_least(server: "Server", request: Request, text: str, *, reading: str) -> int:
@@ -191,4 +191,20 @@ def _decode_token(token: str, asked: str) -> tuple[int, str]:
         value = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         return int(value["rv"]), str(value["start"])
     except (ValueError, KeyError, TypeError):
-        raise bad_request("continue key is not valid: illegal base64 data at input byte 0") from None
+        raise bad_request(f"invalid continue token: continue key is not valid: {_unreadable(token)}") from None
+
+
+_OUTSIDE_BASE64 = re.compile("[^A-Za-z0-9_-]")
+
+
+def _unreadable(token: str) -> str:
+    """Why a token is none, in the words of the decoder that gives up on it first."""
+    if outside := _OUTSIDE_BASE64.search(token):
+        return f"illegal base64 data at input byte {outside.start()}"
+    try:
+        encoding.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    except encoding.BadJSON as error:
+        return str(error)
+    except ValueError:
+        return f"illegal base64 data at input byte {len(token)}"
+    return "incorrect encoded start key (version meta.k8s.io/v1)"

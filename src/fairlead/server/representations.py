@@ -158,7 +158,7 @@ def negotiate(request: Request, resource: Resource, *, listing: bool) -> Represe
 
             return Table(resource, as_yaml, request.first("includeObject"), request.time)
         refused_as = True
-    if refused_as:
+    if refused_as or resource.custom:
         raise failure(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
     stream = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
     available = FORMATS + (stream if listing else "")

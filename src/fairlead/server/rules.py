@@ -27,14 +27,53 @@ def _type_meta(resource: Resource, obj: Object) -> list[Cause]:
     ]
 
 
-def _replicas(resource: Resource, obj: Object) -> list[Cause]:
-    """The replicas behind a custom resource's /scale are not negative."""
+def _replicas(resource: Resource, obj: Object, *, status_only: bool = False) -> list[Cause]:
+    """The replicas behind a custom resource's /scale are integers, not negative and not too large."""
     found: list[Cause] = []
-    for key in ("specReplicasPath", "statusReplicasPath") if resource.scale else ():
-        value = _at(obj, resource.scale[key].strip("."))
-        if isinstance(value, int) and not isinstance(value, bool) and value < 0:
-            found.append(causes.invalid(resource.scale[key], value, "should be a non-negative integer"))
+    keys = ("statusReplicasPath",) if status_only else ("specReplicasPath", "statusReplicasPath")
+    for key in keys if resource.scale else ():
+        path = resource.scale[key]
+        value, wrong = _integer_at(obj, path.removeprefix(".").split("."))
+        if wrong:
+            found.append(causes.invalid(path, 0, wrong))
+        elif value < 0:
+            found.append(causes.invalid(path, value, "should be a non-negative integer"))
+        elif value > _MOST_REPLICAS:
+            found.append(causes.invalid(path, value, f"should be less than or equal to {_MOST_REPLICAS}"))
     return found
+
+
+_MOST_REPLICAS = 2**31 - 1
+
+
+def _integer_at(obj: Object, parts: list[str]) -> tuple[int, str]:
+    """The integer at a path, 0 where nothing is; or 0 and why what is there is none."""
+    value: Any = obj
+    for index, part in enumerate(parts):
+        if value is None:
+            return 0, ""
+        if not isinstance(value, dict):
+            return 0, _accessor_error(parts[: index + 1], value, "map[string]interface{}")
+        if part not in value:
+            return 0, ""
+        value = value[part]
+    return (value, "") if type(value) is int else (0, _accessor_error(parts, value, "int64"))
+
+
+def _accessor_error(parts: list[str], value: Any, wanted: str) -> str:
+    shown = f"{causes.go_text(value)} is of the type {_GO[type(value)]}"
+    return f".{'.'.join(parts)} accessor error: {shown}, expected {wanted}"
+
+
+_GO = {
+    type(None): "<nil>",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
 
 
 def _unqualified(obj: Object, old: Object | None) -> list[str]:
@@ -67,7 +106,7 @@ class Rules:
         if resource.custom:
             status = subresource == "status"
             found += validation.validate(resource.schema, obj, old, status_only=status)
-            return found + _replicas(resource, obj)
+            return found + _replicas(resource, obj, status_only=status)
         found += metadata.standard_finalizers(obj["metadata"])
         found += metadata.validate(obj["metadata"], resource)
         return found + (resource.validate(obj, old) if resource.validate else [])
