@@ -1,6 +1,8 @@
 """Histories that once told the two servers apart, and fresh ones, answered alike by both."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,11 @@ async def test_a_history_that_once_told_them_apart_is_answered_alike(api, name):
     scenario = json.loads((run.CASES / f"{name}.json").read_text())
     found = known.sorted_out(scenario, await Both(api.transport()).differences(scenario))[0]
     assert not found, "\n".join(run.told(scenario, one) for one in found[:3])
+
+
+def test_the_documented_differences_are_the_known_ones():
+    documented = re.findall(r"^## (.+)$", (Path(__file__).parents[2] / "docs/differences.md").read_text(), re.MULTILINE)
+    assert documented == list(known.KNOWN)
 
 
 def test_a_seed_says_everything_about_its_history():

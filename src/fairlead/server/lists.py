@@ -50,14 +50,7 @@ class Selection:
 
 def selection(server: "Server", request: Request, route: Route) -> Selection:
     """The selection of a request. Refuses with 400 what does not parse or what the kind cannot select by."""
-    try:
-        labels = selectors.parse_labels(request.first("labelSelector"), _check_label)
-    except selectors.SelectorError as error:
-        raise bad_request(str(error)) from None
-    try:
-        fields = selectors.parse_fields(request.first("fieldSelector"))
-    except selectors.SelectorError as error:
-        raise bad_request(str(error)) from None
+    labels, fields = _selectors(request)
     allowed = fieldselectors.selectable(route.resource)
     for condition in fields.conditions:
         if condition.path not in allowed:
@@ -65,6 +58,17 @@ def selection(server: "Server", request: Request, route: Route) -> Selection:
     if route.name:  # an object's own path
         fields = selectors.Fields((*fields.conditions, selectors.Field("metadata.name", route.name)))
     return Selection(route.resource, labels, fields)
+
+
+def _selectors(request: Request) -> tuple[selectors.Labels, selectors.Fields]:
+    try:
+        labels = selectors.parse_labels(request.first("labelSelector"), _check_label)
+    except selectors.SelectorError as error:
+        raise bad_request(str(error)) from None
+    try:
+        return labels, selectors.parse_fields(request.first("fieldSelector"))
+    except selectors.SelectorError as error:
+        raise bad_request(str(error)) from None
 
 
 def _check_label(key: str, value: str | None) -> str | None:
@@ -87,6 +91,7 @@ def page(server: "Server", request: Request, route: Route) -> Page:
     token = request.first("continue")
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
+    _selectors(request)  # what does not parse is refused before options that do not fit, these before unknown fields
     _check_match(match, asked, token)
     chosen = selection(server, request, route)
     table = server.table(resource)
