@@ -120,6 +120,11 @@ class RealServer:
         with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310
             return bytes(answer.read())
 
+    @property
+    def pids(self) -> list[int]:
+        """Its processes, etcd's first."""
+        return [process.pid for process in self._processes]
+
     def kubeconfig(self) -> Path:
         """A kubeconfig for this server, mode 0600, removed with it. Written as JSON, which is YAML."""
         path = self._folder / "kubeconfig"

@@ -1,4 +1,4 @@
-"""What an apply costs on the embedded server, in-process and on one core: `python bench/applies.py [--profile]`.
+"""What an apply costs on the embedded server, and its start-up: `python bench/server.py [--profile]`.
 
 Rates are by processor time, so that a busy machine does not blur them. Ten-key ConfigMaps, then one object whose keyed
 list grows: its cost must grow with it and no faster.
@@ -8,6 +8,8 @@ import asyncio
 import cProfile
 import json
 import pstats
+import resource
+import subprocess
 import sys
 import time
 
@@ -70,4 +72,27 @@ async def main():
         pstats.Stats(profile).sort_stats("tottime").print_stats(20)
 
 
+def started(code):
+    """The best of a few starts in fresh processes, in milliseconds."""
+    return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(ROUNDS)) * 1e3
+
+
+def start_up():
+    ready = "s = time.perf_counter(); Server(World()); print(time.perf_counter() - s)"
+    imports = "from fairlead.api.world import World; from fairlead.server.app import Server"
+    print(f"ready in-process in {started(f'import time; {imports}; {ready}'):.0f} ms (under 50)")
+    times, before = [], resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        with subprocess.Popen([sys.executable, "-m", "fairlead", "serve"], stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline().startswith(b"serving on")
+            times.append(time.perf_counter() - start)
+            process.terminate()
+            process.stdout.read()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / ROUNDS
+    print(f"ready as a command in {min(times) * 1e3:.0f} ms (under 600), {spent * 1e3:.0f} of them processor time")
+
+
 asyncio.run(main())
+start_up()

@@ -1,0 +1,65 @@
+"""The embedded server as a command and the real pair (etcd and kube-apiserver), side by side for one run."""
+
+import contextlib
+import json
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead.testing.real import RealServer, missing
+
+
+@dataclass
+class Served:
+    name: str
+    url: str
+    token: str
+    pids: list
+
+    def memory(self):
+        """Megabytes held by its processes."""
+        lines = "".join(Path(f"/proc/{pid}/status").read_text() for pid in self.pids).splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+    def send(self, method, path, body=None):
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        with urllib.request.urlopen(request, context=UNCHECKED) as answer:
+            return answer.read()
+
+
+UNCHECKED = ssl.create_default_context()
+UNCHECKED.check_hostname, UNCHECKED.verify_mode = False, ssl.CERT_NONE  # our own servers, on loopback
+
+
+@contextlib.contextmanager
+def embedded():
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "fairlead", "serve", "--write-kubeconfig", f"{folder}/config"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            url = [process.stdout.readline() for _ in range(2)][1].split()[-1]
+            token = json.loads(Path(folder, "config").read_text())["users"][0]["user"]["token"]
+            yield Served("embedded", url, token, [process.pid])
+            process.terminate()
+
+
+@contextlib.contextmanager
+def pair():
+    """Both, or the embedded one alone where no real server can be started (and it says so)."""
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(embedded())]
+        if reason := missing():
+            print(f"the real pair is left out: {reason}")
+        else:
+            real = stack.enter_context(RealServer())
+            found.append(Served("real", real.url, real.token, real.pids))
+        for served in found:
+            served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
+        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores before the run")
+        yield found

@@ -1,0 +1,146 @@
+"""100,000 ConfigMaps, embedded server and real pair, by the same client in one run: `python bench/many.py`.
+
+Created, 2,000 of them one at a time and the rest over eight connections; listed in pages of 500; then 2,000 more are
+written while 100 watchers, in a process of their own, read every event. Others: FAIRLEAD_BENCH_OBJECTS.
+"""
+
+import http.client
+import json
+import multiprocessing
+import os
+import selectors
+import socket
+import time
+
+from _pair import UNCHECKED, pair
+
+OBJECTS = int(os.environ.get("FAIRLEAD_BENCH_OBJECTS", "100000"))
+ONE_BY_ONE, EVENTS, WATCHERS, SIDE_BY_SIDE = 2_000, 2_000, 100, 8
+MAPS = "/api/v1/namespaces/bench/configmaps"
+
+
+class Connection:
+    """Raw HTTP/1.1: a Python client with more to it would be what is measured."""
+
+    def __init__(self, served):
+        host, port = served.url.removeprefix("https://").split(":")
+        self.socket = UNCHECKED.wrap_socket(socket.create_connection((host, int(port))))
+        self.head = f"Host: bench\r\nAuthorization: Bearer {served.token}\r\n"
+
+    def send(self, method, path, body=b""):
+        head = f"{method} {path} HTTP/1.1\r\n{self.head}Content-Type: application/json\r\nContent-Length: {len(body)}"
+        self.socket.sendall(head.encode() + b"\r\n\r\n" + body)
+
+    def answer(self):
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += self.socket.recv(65536)
+        head, _, body = got.partition(b"\r\n\r\n")
+        assert head.split()[1] in (b"200", b"201"), got
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        left = int(length.split(b":")[1]) - len(body)
+        while left > 0:
+            left -= len(self.socket.recv(left))
+
+
+def config_map(index):
+    data = {f"key-{i}": f"value {i} of {index}" for i in range(10)}
+    return json.dumps({"metadata": {"name": f"c{index:06}"}, "data": data}).encode()
+
+
+def create(connections, indexes):
+    """Create these, as many at once as there are connections; how many a second."""
+    bodies = [config_map(index) for index in indexes]
+    start = time.perf_counter()
+    for at in range(0, len(bodies), len(connections)):
+        busy = list(zip(connections, bodies[at : at + len(connections)], strict=False))
+        for connection, body in busy:
+            connection.send("POST", MAPS, body)
+        for connection, _ in busy:
+            connection.answer()
+    return len(bodies) / (time.perf_counter() - start)
+
+
+def listed(served):
+    """Seconds to list all of them in pages, and how many there were."""
+    host, port = served.url.removeprefix("https://").split(":")
+    connection = http.client.HTTPSConnection(host, int(port), context=UNCHECKED)
+    start, token, seen = time.perf_counter(), "", 0
+    while True:
+        path = f"{MAPS}?limit=500" + (f"&continue={token}" if token else "")
+        connection.request("GET", path, headers={"Authorization": f"Bearer {served.token}"})
+        body = connection.getresponse().read()
+        page = json.loads(body)
+        seen += len(page["items"])
+        token = page["metadata"].get("continue", "")
+        if not token:
+            return time.perf_counter() - start, seen
+
+
+def watch(served, version, ready, done):
+    """Watchers that count the ends of events until all have come."""
+    selector, counts = selectors.DefaultSelector(), {}
+    for _ in range(WATCHERS):
+        connection = Connection(served)
+        connection.send("GET", f"{MAPS}?watch=1&resourceVersion={version}")
+        connection.socket.setblocking(False)
+        selector.register(connection.socket, selectors.EVENT_READ)
+        counts[connection.socket] = 0
+    ready.set()
+    left = WATCHERS
+    while left:
+        for key, _ in selector.select():
+            sock = key.fileobj
+            try:
+                while chunk := sock.recv(262144):
+                    counts[sock] += chunk.count(b"}\n")
+            except OSError:  # nothing more for now
+                pass
+            if counts[sock] >= EVENTS:
+                selector.unregister(sock)
+                left -= 1
+    done.value = time.perf_counter()
+
+
+def events(served):
+    """Events a second, told to all watchers, while they are written over one connection."""
+    version = json.loads(served.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
+    ready, done = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
+    reader = multiprocessing.Process(target=watch, args=(served, version, ready, done))
+    reader.start()
+    ready.wait()
+    start = time.perf_counter()
+    create([Connection(served)], range(OBJECTS, OBJECTS + EVENTS))
+    reader.join()
+    return EVENTS * WATCHERS / (done.value - start)
+
+
+def measured(served):
+    empty = served.memory()
+    alone = create([Connection(served)], range(ONE_BY_ONE))
+    together = create([Connection(served) for _ in range(SIDE_BY_SIDE)], range(ONE_BY_ONE, OBJECTS))
+    full = served.memory()
+    seconds, seen = listed(served)
+    assert seen == OBJECTS
+    return {
+        "creates a second, one at a time": f"{alone:,.0f}",
+        "creates a second, eight at a time": f"{together:,.0f}",
+        "memory, MB": f"{full:,.0f}",
+        "memory per object, kB": f"{(full - empty) / OBJECTS * 1024:.1f}",
+        "list in pages of 500, s": f"{seconds:.1f}",
+        "events a second to 100 watchers": f"{events(served):,.0f}",
+    }
+
+
+def main():
+    with pair() as servers:
+        found = []
+        for served in servers:
+            found.append(measured(served))
+            print(f"{served.name}: {found[-1]}", flush=True)
+        for line in found[0]:
+            print(f"{line:36}" + "".join(f"{one[line]:>12}" for one in found))
+
+
+if __name__ == "__main__":
+    main()

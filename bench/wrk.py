@@ -1,0 +1,61 @@
+"""Requests a second over HTTPS, embedded against real, by one wrk script in one run: `python bench/wrk.py`.
+
+Ten-key ConfigMaps, 64 of them in turn. Seconds for each figure: FAIRLEAD_BENCH_SECONDS (3).
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from _pair import pair
+
+SECONDS = os.environ.get("FAIRLEAD_BENCH_SECONDS", "3")
+SCRIPT = """
+local what, token = "%s", "%s"
+local count = 0
+local data = {}
+for i = 1, 9 do data[i] = '"key-' .. i .. '":"value ' .. i .. '"' end
+request = function()
+  count = count + 1
+  local name = "a" .. count %% 64
+  local path = "/api/v1/namespaces/bench/configmaps/" .. name
+  local headers = {["Authorization"] = "Bearer " .. token}
+  if what == "get" then return wrk.format("GET", path, headers) end
+  headers["Content-Type"] = "application/apply-patch+yaml"
+  local last = what == "changing" and count or 0
+  local body = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"' .. name .. '"},"data":{' ..
+    table.concat(data, ",") .. ',"n":"' .. last .. '"}}'
+  return wrk.format("PATCH", path .. "?fieldManager=bench&force=true", headers, body)
+end
+"""
+
+
+def rate(served, what, connections):
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(SCRIPT % (what, served.token))
+        script.flush()
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}s", "-s", script.name, served.url]
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "Non-2xx" not in told, told
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", told)[1])
+
+
+def main():
+    if shutil.which("wrk") is None:
+        sys.exit("bench/wrk.py needs wrk: apt-get install wrk")
+    with pair() as servers:
+        print(f"{'':20}{'connections':>12}" + "".join(f"{served.name:>12}" for served in servers) + "       ratio")
+        for what in ("changing", "unchanged", "get"):
+            for served in servers:
+                rate(served, what, 16)  # warm
+            for connections in (1, 16):
+                rates = [rate(served, what, connections) for served in servers]
+                shown = "".join(f"{one:>12,.0f}" for one in rates)
+                ratio = f"{rates[0] / rates[1]:>11.2f}×" if len(rates) > 1 else ""
+                print(f"{what:20}{connections:>12}{shown}{ratio}", flush=True)
+
+
+main()

@@ -1,0 +1,48 @@
+"""What no client should send is refused as the real server refuses it, and neither hangs."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+
+import pytest
+from tests.server.test_robustness import BOMB, nested
+
+BAD = {
+    "cut short": (b"{", "application/json"),
+    "a NUL byte": (b'{"metadata":{"name":"n\x00"}}', "application/json"),
+    "nested 20,000 deep": (nested(20_000), "application/json"),
+    "an integer of 5,000 digits": (b'{"metadata":{"name":"n","generation":' + b"9" * 5_000 + b"}}", "application/json"),
+    "a number too large": (b'{"metadata":{"name":"n","generation":1e400}}', "application/json"),
+    "NaN": (b'{"metadata":{"name":"n","generation":NaN}}', "application/json"),
+    "no UTF-8": (b"\xff\xfe\x00", "application/json"),
+    "brackets in YAML": (b"[" * 10_000, "application/yaml"),
+    "an alias bomb": (BOMB, "application/yaml"),
+    "another type": (b'{"metadata":{"name":"n"}}', "text/plain"),
+    "too large": (b'{"metadata":{"name":"n"},"data":{"k":"' + b"x" * (3 << 20) + b'"}}', "application/json"),
+}
+CODES = {"another type": 415, "too large": 413}
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # the client's, and meant here
+@pytest.mark.parametrize("name", BAD)
+async def test_a_bad_body_is_refused_with_the_same_code(api, name):
+    body, kind = BAD[name]
+    path = f"/api/v1/namespaces/{api.namespace}/configmaps"
+    answer = await api.transport().request("POST", path, headers={"Content-Type": kind}, body=body, timeout=20)
+    assert (answer.status, json.loads(answer.body)["code"]) == (CODES.get(name, 400), CODES.get(name, 400))
+
+
+async def test_half_a_request_holds_nobody_up(api):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    host, port = api.url.removeprefix("https://").split(":")
+    _, half = await asyncio.open_connection(host, int(port), ssl=context)
+    path = f"/api/v1/namespaces/{api.namespace}/configmaps"
+    half.write(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n".encode() + b'{"metadata":')
+    await half.drain()
+    answer = await api.transport().request("GET", path, timeout=20)
+    assert json.loads(answer.body)["items"] == []
+    half.close()
+    with contextlib.suppress(ssl.SSLError):  # it may have answered after all
+        await half.wait_closed()
