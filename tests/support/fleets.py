@@ -10,7 +10,7 @@ from fairlead.api.errors import NotFound
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
 from fairlead.client.transport import NotSent
-from fairlead.operators.httpproxy import bed
+from fairlead.operators import crds
 from fairlead.orphans.act import Actor, over_cap
 from fairlead.orphans.clusters import Cluster, Fleet
 from fairlead.orphans.evidence import Evidence
@@ -22,7 +22,11 @@ from fairlead.server.app import Server
 Gateway = fl.kind("gateway.networking.k8s.io/v1", "Gateway")
 HTTPRoute = fl.kind("gateway.networking.k8s.io/v1", "HTTPRoute")
 PREFIX = "meta.datumapis.com/upstream-"
-GATEWAY_API = [crd for crd in bed.definitions() if crd["spec"]["group"] == "gateway.networking.k8s.io"]
+GATEWAY_API = [
+    crd
+    for crd in crds.definitions("fairlead.operators.httpproxy")
+    if crd["spec"]["group"] == "gateway.networking.k8s.io"
+]
 
 
 class HandClock:

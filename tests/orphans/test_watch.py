@@ -1,0 +1,109 @@
+"""The controller: it looks by itself, remembers across restarts, takes turns by lease, and stops at its cap."""
+
+import asyncio
+import json
+
+from fleets import Bed
+
+import fairlead as fl
+from fairlead.orphans.caps import Cap
+from fairlead.orphans.clusters import Cluster, Fleet
+from fairlead.orphans.rules import Parent
+from fairlead.orphans.stores import InConfigMap
+from fairlead.orphans.watch import Collector, operator
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+GRACE = 300.0
+
+
+def in_virtual_time(scenario):
+    async def main():
+        world = virtual.world()
+        bed = Bed(Server(world).transport(), "default", world)
+        await scenario(await bed.start("project-a"))
+
+    def test():
+        virtual.run(main())
+
+    test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
+    return test
+
+
+def watching(bed, **options):
+    def collector(view):
+        fleet = Fleet(Cluster("downstream", view.unguarded), bed.fleet.upstreams, bed.retired)
+        store = InConfigMap(view.unguarded, "default")
+        return Collector(fleet, bed.rules, bed.world, store, bed.journal, **options)
+
+    return operator(collector).running(bed.door, bed.world, lease_namespace="default")
+
+
+@in_virtual_time
+async def test_an_orphan_goes_after_its_grace_and_steady_state_writes_nothing(bed):
+    await bed.gateway("alive")
+    await bed.route("kept", parents=["alive"])
+    await bed.route()
+    async with watching(bed):
+        await asyncio.sleep(GRACE - 10)
+        assert await bed.there()
+        await asyncio.sleep(20)
+        assert await bed.there() is None
+        bed.door.requests.clear()
+        await asyncio.sleep(3600)
+    written = [path for method, path, _ in bed.door.requests if method != "GET"]
+    assert [path for path in written if "/leases/" not in path and "configmaps" not in path] == []
+    assert len([path for path in written if "configmaps" in path]) <= 2  # the absence that nothing points at, dropped
+    assert await bed.there("kept")
+
+
+@in_virtual_time
+async def test_a_restart_goes_on_where_the_last_process_was(bed):
+    await bed.route()
+    async with watching(bed):
+        await asyncio.sleep(GRACE / 2)
+    async with watching(bed):
+        await asyncio.sleep(GRACE / 2 - 30)
+        assert await bed.there()
+        await asyncio.sleep(60)
+        assert await bed.there() is None
+
+
+@in_virtual_time
+async def test_a_cap_that_is_spent_stays_so_for_an_hour_also_after_a_restart(bed):
+    for i in range(3):
+        await bed.gateway(f"gw-{i}")
+        await bed.route(f"web-{i}", parents=[f"gw-{i}"])
+    for i in range(3):
+        await bed.no_gateway(f"gw-{i}")
+        async with watching(bed, cap=Cap.parse("1")):
+            await asyncio.sleep(GRACE + 65)
+    left = [i for i in range(3) if await bed.there(f"web-{i}")]
+    assert left == [1, 2]
+
+
+@in_virtual_time
+async def test_evidence_that_cannot_be_kept_deletes_nothing(bed):
+    await bed.route()
+    bed.door.fault = lambda method, path, query: 403 if "configmaps" in path and method != "GET" else None
+    async with watching(bed, grace=0.0):
+        await asyncio.sleep(600)
+        assert await bed.there()
+        bed.door.open()
+        await asyncio.sleep(120)
+        assert await bed.there() is None
+
+
+@in_virtual_time
+async def test_too_much_evidence_for_a_configmap_keeps_the_oldest(bed):
+    bed.evidence.met("project-a", "uid")
+    for i in range(12_000):
+        bed.evidence.absent(
+            "project-a", Parent("gateway.networking.k8s.io", "Gateway", "default", f"gw-{i:05}"), 1e9 + i
+        )
+    store = InConfigMap(bed.down, "default")
+    await store.save(bed.evidence)
+    held = await bed.down.get(fl.ConfigMap, "fairlead-orphans", "default")
+    absent = json.loads(held["data"]["evidence.json"])["clusters"]["project-a"]["absent"]
+    assert 5_000 < len(absent) < 12_000
+    assert absent[0][3] == "gw-00000"
