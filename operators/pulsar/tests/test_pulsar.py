@@ -130,9 +130,9 @@ FOREIGN = "example.com/mine"
 
 
 async def add_foreign(world, kind, name):
-    obj = await world.get(kind, name)
-    patch = {"metadata": {"finalizers": [*obj.finalizers, FOREIGN], "resourceVersion": obj.resource_version}}
-    await world.client.patch(kind, name, world.namespace, patch, type=PatchType.MERGE)
+    mine = kind(name, world.namespace)
+    mine["metadata"]["finalizers"] = [FOREIGN]
+    await world.client.apply(mine, field_manager="example")
 
 
 async def drop_foreign(world, kind, name):
