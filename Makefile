@@ -7,8 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test clients-test hazards mutate conformance differential kills check format bench docs real lock schemas clean
-.PHONY: help demo test clients-test hazards mutate soak conformance check format bench docs real lock schemas clean
+.PHONY: help demo test clients-test hazards mutate soak conformance differential kills check format bench docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
