@@ -99,7 +99,7 @@ MUTANTS = [
     Mutant(
         "apply: adopt never takes from a controller",
         "apply.py",
-        "(self.adopt and controller_of(live) is None)",
+        "(self.adopt and controller_of(obj) is None)",
         "self.adopt",
     ),
     Mutant("apply: a lost answer is looked up", "apply.py", "except (Conflict, Unknown):", "except Conflict:"),
@@ -123,11 +123,11 @@ MUTANTS = [
     ),
     Mutant("delete: uid", "delete.py", "uid=obj.uid,", ""),
     Mutant("delete: resourceVersion", "delete.py", "obj.resource_version if unchanged else None", "None"),
-    Mutant("prune: owner", "prune.py", "return owned and our_entry", "return our_entry"),
+    Mutant("prune: owner", "prune.py", "return owned and writer.applied", "return writer.applied"),
     Mutant(
         "prune: our Apply entry",
         "prune.py",
-        "return owned and our_entry(child, writer.manager) is not None",
+        "return owned and writer.applied(child)",
         "return owned",
     ),
     Mutant("prune: resourceVersion", "prune.py", "unchanged=True", "unchanged=False"),

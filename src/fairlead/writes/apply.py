@@ -134,7 +134,7 @@ class _Child:
                     live = await self.writer.client.get(self.kind, self.name, self.namespace)
                 except NotFound:
                     continue
-            if not self.ours(live) and not (self.adopt and controller_of(live) is None):
+            if not self.may_have(live):
                 raise Foreign(self.what, holder_of(live))
             return await self.settle(live)
         raise Undecided(self.what, LOOKS)
@@ -180,7 +180,7 @@ class _Child:
     async def remove(self) -> None:
         """Delete the child that is there and wait until it is gone."""
         live = await self.writer.client.get(self.kind, self.name, self.namespace)
-        if not self.ours(live) and not (self.adopt and controller_of(live) is None):
+        if not self.may_have(live):
             raise Foreign(self.what, holder_of(live))
         await delete_in_turn(self.writer, self.kind, live, propagation="Background")
         delay, waited = 0.02, 0.0
@@ -195,6 +195,10 @@ class _Child:
             f"{self.what} is to be made anew and is still there after {GONE_WITHIN:.0f} s: "
             f"see who holds its finalizers {live.finalizers}"
         )
+
+    def may_have(self, obj: Object) -> bool:
+        """It is ours, or nobody's and to be adopted."""
+        return self.ours(obj) or (self.adopt and controller_of(obj) is None)
 
     def ours(self, obj: Object) -> bool:
         if self.owner is not None and can_own(self.owner, self.namespace if self.kind.namespaced else None):
