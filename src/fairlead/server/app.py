@@ -293,6 +293,10 @@ class Server:
         resource = self.registry.find(target.group, target.version, target.plural)
         if resource is None or (target.namespace and not resource.namespaced):
             raise unknown_path() if self.registry.builtin_group(target.group) else NoSuchPath
+        if target.watch and target.subresource:
+            raise unknown_path()
+        if target.watch and request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()  # authorized as a watch, so it must not become anything else
         if (target.subresource == "status" and resource.status) or (target.subresource == "scale" and resource.scale):
             verb = {"GET": "get", "PUT": "update", "PATCH": "patch"}.get(request.method, "")
         elif target.subresource == "finalize" and resource.plural == "namespaces" and not resource.group:

@@ -22,6 +22,7 @@ BINDER = [
         "verbs": ["create", "patch", "update"],  # and neither bind nor escalate
     }
 ]
+WATCHER = [{"apiGroups": [""], "resources": ["configmaps", "serviceaccounts"], "verbs": ["watch"]}]
 SCALER = [{"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["*"]}]
 UPDATER = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["update"]}]
 ONE_NAME = [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"], "verbs": ["get", "list", "watch"]}]
@@ -100,6 +101,11 @@ REQUESTS = [
     ((), ("GET", "/apis/apps/v1"), 200),
     ((), ("GET", "/metrics"), 403),
     ((), ("GET", "/nope"), 403),
+    (WATCHER, ("POST", "/api/v1/watch/NS/configmaps", MAP), 405),
+    (WATCHER, ("PUT", "/api/v1/watch/NS/configmaps/a", MAP), 405),
+    (WATCHER, ("DELETE", "/api/v1/watch/NS/configmaps/a"), 405),
+    (WATCHER, ("DELETE", "/api/v1/watch/NS/configmaps"), 405),
+    (WATCHER, ("POST", "/api/v1/watch/NS/serviceaccounts/default/token", {"spec": {}}), 403),
     (READER, ("GET", "/api/v1/NS/configmaps"), 200),
     (READER, ("GET", "/api/v1/NS/configmaps/missing"), 404),
     (READER, ("GET", "/api/v1/configmaps"), 403),

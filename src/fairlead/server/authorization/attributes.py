@@ -48,7 +48,7 @@ def of(request: Request) -> Attributes:
         if len(rest) > 2 and rest[2] not in ("status", "finalize"):
             rest = rest[2:]
     name = rest[1] if len(rest) > 1 else ""
-    subresource = rest[2] if len(rest) > 2 and verb != "watch" else ""
+    subresource = rest[2] if len(rest) > 2 else ""
     if not name and verb == "get":
         verb = "watch" if "watch" in request.query and truth(request.first("watch")) else "list"
         name = _selected(request.first("fieldSelector"))
