@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,15 @@ def demo(
     from fairlead.operators.stage import WAYS
     from fairlead.report import page
 
+    if kubeconfig is None and find_spec("cel_expr_python") is None:
+        raise UserError(
+            "the systems' kinds have validation rules, which need the extra cel: pip install 'fairlead[cel]'"
+        )
+    if report:
+        try:
+            report.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot write a page to {report}: {error.strerror}; name another folder") from error
     told: Told = {}
     for name in systems or NAMES:
         bed = bed_of(name)
@@ -73,7 +83,6 @@ def demo(
     if as_json:
         click.echo(json.dumps(figures, indent=2))
     if report:
-        report.mkdir(parents=True, exist_ok=True)
         (report / "index.html").write_text(page.render(told), encoding="utf-8")
         click.echo(f"{report / 'index.html'} is written", err=as_json)
 
@@ -165,7 +174,7 @@ def show(name: str, count: int, outcomes: "dict[Way, Outcome]") -> None:
         ]
         for way, outcome in outcomes.items()
     ]
-    tables.show(f"{name}, {count} objects", columns, rows)
+    tables.show(f"{name}, {count} object{'s' if count > 1 else ''}", columns, rows)
     refused: dict[tuple[str, str], dict[str, int]] = {}
     for way, outcome in outcomes.items():
         for (verb, resource, code), n in outcome.counted.items():

@@ -82,8 +82,8 @@ def _from_file(path: Path) -> ModuleType:
         return importlib.import_module(".".join(names))
     name = f"fairlead_run_{path.stem}"  # a name of its own: operator.py must not shadow Python's
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise NoOperator(f"{path.name} is no Python file: name the .py file of an operator, or its folder")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

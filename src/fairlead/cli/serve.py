@@ -97,7 +97,8 @@ def serve(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"cannot listen on {listen}: {error.strerror or error}") from None
+        what = f"write {error.filename}" if error.filename else f"listen on {listen}"
+        raise click.ClickException(f"cannot {what}: {error.strerror or error}") from None
 
 
 def _address(text: str) -> tuple[str, int]:

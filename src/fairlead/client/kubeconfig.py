@@ -52,7 +52,7 @@ def _files(path: Path | None, env: Mapping[str, str]) -> Iterator[Path]:
     else:
         home = env.get("HOME") or "~"
         candidates = [Path(home).expanduser() / ".kube" / "config"]
-        remedy = "name one with --kubeconfig, or use --embedded, which needs no cluster"
+        remedy = "name one with --kubeconfig (`fairlead run --embedded` needs none)"
     found = [candidate for candidate in candidates if candidate.exists()]  # as kubectl: a list may name absent ones
     if not found:
         raise AccessError(f"there is no kubeconfig at {os.pathsep.join(map(str, candidates))}: {remedy}")
