@@ -12,6 +12,8 @@ from workbench import MANAGER, WIDGET
 from fairlead.api.builtin import Secret
 from fairlead.writes import apply
 
+WIDGETS = "widgets.writes.fairlead.test"  # whole: other tests leave widgets of their own on a shared server
+
 
 @pytest.fixture
 def fairlead(api, bench, tmp_path):
@@ -41,7 +43,7 @@ def fairlead(api, bench, tmp_path):
 async def test_blame_names_the_owner_of_each_field(bench, fairlead):
     made = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"listeners": [{"name": "a", "port": 1}]}))
     await bench.merge(made, {"spec": {"note": "theirs: \x1b[31m", "lines": ["x"]}})
-    for word in ("widget", "Widgets", "widgets.writes.fairlead.test", "widgets.v1.writes.fairlead.test"):
+    for word in (WIDGETS, "widgets.v1.writes.fairlead.test"):
         done = await fairlead("blame", word, "w")
         assert done.returncode == 0, done.stderr
         lines = {line.split("#")[0].strip(): line.partition("# ")[2] for line in done.stdout.splitlines()}
@@ -54,7 +56,7 @@ async def test_blame_names_the_owner_of_each_field(bench, fairlead):
 async def test_blame_points_out_fights(bench, fairlead):
     await bench.other.create(WIDGET("w", bench.namespace, spec={"size": 1}), field_manager=MANAGER)
     await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}), adopt=True)
-    answer = json.loads((await fairlead("blame", "widget", "w", "-o", "json")).stdout)
+    answer = json.loads((await fairlead("blame", WIDGETS, "w", "-o", "json")).stdout)
     [fight] = answer["fights"]
     assert fight["fields"] == [".spec.size"]
     assert "migrate" in fight["why"]
@@ -74,7 +76,7 @@ async def test_blame_shows_no_secret(bench, fairlead):
 
 
 async def test_what_is_not_there_is_one_line(bench, fairlead):
-    for args, said in ((("widget", "none"), "there is no Widget none"), (("nonsense", "x"), "no kind 'nonsense'")):
+    for args, said in (((WIDGETS, "none"), "there is no Widget none"), (("nonsense", "x"), "no kind 'nonsense'")):
         done = await fairlead("blame", *args)
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr
@@ -87,7 +89,7 @@ async def test_migrate_moves_a_fleet_and_a_second_run_has_nothing_to_do(bench, f
     await bench.widget("theirs", spec={"note": "x"})
     args = (
         "migrate",
-        "widgets",
+        WIDGETS,
         "--from-manager",
         "old",
         "--to",
