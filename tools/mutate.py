@@ -145,7 +145,7 @@ MUTANTS = [
         '{"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},',
         "",
     ),
-    Mutant("migrate: declared fields", "migrate.py", "union(owned.within(", "owned or union(owned.within("),
+    Mutant("migrate: declared fields", "migrate.py", "union(selected(", "owned or union(selected("),
     Mutant("migrate: named managers", "migrate.py", ' and entry.get("manager") in managers', ""),
     Mutant("default: only what is missing", "view.py", "if self.unnoted(key) is None:", "if True:"),
 ]

@@ -89,6 +89,45 @@ async def test_a_key_with_dots_is_named_by_a_pointer(bench):
     assert moved.moved == (".metadata.annotations.a.b/c",)
 
 
+PROXY = [f"spec.listeners[*].{name}" for name in ("name", "port", "mode")]
+BOTH = [{"name": "a", "port": 1, "hostname": "h.a"}, {"name": "b", "port": 2, "hostname": "h.b"}]
+
+
+@pytest.mark.parametrize("proxy_first", [True, False])
+async def test_two_controllers_that_wrote_under_one_name_each_take_their_own_fields_of_the_items(bench, proxy_first):
+    """One made the listeners, the other filled in their hostnames, and one Update entry has it all."""
+    old = await once_written(bench, spec={"listeners": BOTH})
+    proxy, gateway = bench.writer.named("proxy"), bench.writer.named("gateway")
+    moves = [(proxy, PROXY), (gateway, ["spec.listeners[*].hostname"])]
+    for writer, fields in moves if proxy_first else reversed(moves):
+        moved = await migrate(writer, WIDGET, old, fields=fields, managers=[OLD])
+    owners = entries(moved.object)
+    assert owners[OLD, "Update"]["f:spec"] == {".": {}, "f:listeners": {}}
+    assert owners["gateway", "Apply"]["f:spec"]["f:listeners"]['k:{"name":"a"}'] == {"f:hostname": {}}
+    # the proxy's next apply names no hostname: it stays where the listener stays, and goes with the one that goes
+    kept = WIDGET("w", bench.namespace, spec={"listeners": [{"name": "a", "port": 7}]})
+    after = await apply(proxy, kept, adopt=True)
+    assert after.spec["listeners"][0] == {"name": "a", "port": 7, "hostname": "h.a", "mode": "plain"}
+    hosts = {"listeners": [{"name": "a", "hostname": "h.new"}]}
+    after = await apply(gateway, WIDGET("w", bench.namespace, spec=hosts), adopt=True)
+    assert after.spec["listeners"] == [{"name": "a", "port": 7, "hostname": "h.new", "mode": "plain"}]
+
+
+async def test_one_item_of_a_keyed_list_moves_and_its_neighbour_stays(bench):
+    old = await once_written(bench, spec={"listeners": LISTENERS, "tags": ["x", "y"]})
+    fields = ["spec.listeners[name=a]", "spec.tags[=x]"]
+    moved = await migrate(bench.writer, WIDGET, old, fields=fields, managers=[OLD])
+    assert set(moved.moved) == {
+        '.spec.listeners[name="a"].mode',
+        '.spec.listeners[name="a"].name',
+        '.spec.listeners[name="a"].port',
+        '.spec.tags[="x"]',
+    }
+    after = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}))
+    assert [item["name"] for item in after.spec["listeners"]] == ["b"]
+    assert after.spec["tags"] == ["y"]
+
+
 async def test_before_first_apply_is_an_entry_like_any_other(bench):
     await once_written(bench, spec={"note": "x"})
     await bench.raw(

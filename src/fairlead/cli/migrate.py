@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from fairlead.api.errors import ApiError, Unknown
+from fairlead.api.fields import patterns
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.text import printable
@@ -35,7 +36,8 @@ class Report:
 @click.option("--to", "manager", help="The field manager that applies. Default: the name of --from-manager.")
 @click.option(
     "--field", "fields", multiple=True, required=True,
-    help="A field that this controller once wrote (spec.listeners, /metadata/annotations/a.b~1c). Only these move.",
+    help="A field that this controller once wrote (spec.tls, spec.listeners[name=http], spec.listeners[*].hostname, "
+    "/metadata/annotations/a.b~1c). Only these move.",
 )  # fmt: skip
 @click.option("-n", "--namespace", help="Default: every namespace.")
 @click.option("--dry-run", is_flag=True, help="Say what would move; change nothing.")
@@ -58,6 +60,11 @@ def command(
     """
     if manager is None and len(managers) > 1:
         raise click.UsageError("--to is needed: there are several --from-manager")
+    for each in fields:
+        try:
+            patterns.parse(each)
+        except ValueError as error:
+            raise click.UsageError(f"--field {error}") from None
     report = asyncio.run(
         _migrate(kinds, manager or managers[0], managers, fields, namespace, dry_run, kubeconfig, context_name)
     )

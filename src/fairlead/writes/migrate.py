@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
-from fairlead.api.fields import FieldSet, field, human, union
+from fairlead.api.fields import FieldSet, Path, human, union
+from fairlead.api.fields.patterns import parse, selected
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.times import rfc3339
@@ -13,8 +14,7 @@ from fairlead.client.client import PatchType
 from fairlead.writes.decide import failed_test
 from fairlead.writes.elision import our_entry
 from fairlead.writes.errors import Undecided
-from fairlead.writes.jsonpatch import MISSING, named
-from fairlead.writes.jsonpatch import Path as Pointer
+from fairlead.writes.jsonpatch import MISSING
 from fairlead.writes.writer import Writer, told
 
 # Each look that loses means that another's write won; ownership is moved once, so patience costs nothing.
@@ -36,12 +36,13 @@ async def migrate(
 
     Without this, a field that was written by Update stays for ever: leaving it out of an apply does not remove it. Only
     declared fields move: two controllers of one process share one User-Agent, so an entry may be another's too, and the
-    next apply would delete what it does not name. Values do not change. Guard: uid and resourceVersion; whoever wrote
-    meanwhile makes it look again. Entries of subresources are left alone.
+    next apply would delete what it does not name. Where two wrote into one keyed list, each names its own items
+    (`spec.listeners[name=http]`) or its own fields of all (`spec.listeners[*].hostname`). Values do not change. Guard:
+    uid and resourceVersion; whoever wrote meanwhile makes it look again. Entries of subresources are left alone.
     """
-    paths = [named(name) for name in fields]
+    patterns = [parse(name) for name in fields]
     async with writer.turn(kind, obj.name, obj.namespace):
-        return await _move(writer, kind, obj, lambda live: _moved(live, writer, paths, managers), dry_run=dry_run)
+        return await _move(writer, kind, obj, lambda live: _moved(live, writer, patterns, managers), dry_run=dry_run)
 
 
 def former(writer: Writer, obj: Object) -> bool:
@@ -94,13 +95,13 @@ async def _move(
 
 def movable(writer: Writer, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> bool:
     """Whether `migrate` would move anything, by the copy at hand; metadata is enough."""
-    return bool(_moved(obj, writer, [named(name) for name in fields], managers)[1])
+    return bool(_moved(obj, writer, [parse(name) for name in fields], managers)[1])
 
 
 def _moved(
-    obj: Object, writer: Writer, paths: Sequence[Pointer], managers: Sequence[str]
+    obj: Object, writer: Writer, patterns: Sequence[Path], managers: Sequence[str]
 ) -> tuple[list[dict[str, Any]], FieldSet]:
-    """managedFields with the paths moved, and what was moved."""
+    """managedFields with the named fields moved, and what was moved."""
     entries: list[dict[str, Any]] = []
     taken: dict[str, FieldSet] = {}  # by apiVersion: a path means something only in its version
     for entry in obj.metadata.get("managedFields") or ():
@@ -109,7 +110,7 @@ def _moved(
             entries.append(entry)
             continue
         owned = FieldSet.decode(entry.get("fieldsV1"))
-        wanted = union(owned.within(tuple(field(str(part)) for part in path)) for path in paths)
+        wanted = union(selected(owned, pattern) for pattern in patterns)
         version = str(entry.get("apiVersion"))
         taken[version] = taken.get(version, FieldSet()) | wanted
         if owned - wanted:

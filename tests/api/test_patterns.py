@@ -1,0 +1,61 @@
+"""Fields as people name them, against the paths that servers keep."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.api.fields import FieldSet, human, path
+from fairlead.api.fields.elements import value
+from fairlead.api.fields.patterns import parse, selected
+
+ITEM = {"name": "http"}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("spec.replicas", path("spec", "replicas")),
+        (".spec.replicas", path("spec", "replicas")),
+        ("/metadata/annotations/a.b~1c", path("metadata", "annotations", "a.b/c")),
+        ("spec.ports[name=http].port", path("spec", "ports", ITEM, "port")),
+        ('spec.ports[name="http"]', path("spec", "ports", ITEM)),
+        ("spec.ports[port=80,protocol=TCP]", path("spec", "ports", {"port": 80, "protocol": "TCP"})),
+        ('spec.ports[name="a]b,c=\\"d"]', path("spec", "ports", {"name": 'a]b,c="d'})),
+        ("metadata.finalizers[=a.b/c]", (*path("metadata", "finalizers"), value("a.b/c"))),
+    ],
+)
+def test_a_field_is_named_as_messages_print_it(text, meant):
+    assert parse(text) == meant
+
+
+@pytest.mark.parametrize(
+    "text", ["", "spec..x", "spec.ports[", "spec.ports[]", "spec.ports[name]", "a[b=c,]", "a.", "."]
+)
+def test_what_names_no_field_says_how_to(text):
+    with pytest.raises(ValueError, match=r"write it like spec\.replicas"):
+        parse(text)
+
+
+_NAME = st.text("abc:/", min_size=1, max_size=3)
+_SCALAR = st.one_of(
+    st.text(st.characters(categories=("L", "N", "P", "S")), max_size=4), st.integers(-9, 9), st.booleans()
+)
+_KEY = st.dictionaries(_NAME, _SCALAR, min_size=1, max_size=2)
+_PARTS = st.lists(st.one_of(_NAME, _KEY), min_size=1, max_size=4).filter(lambda parts: isinstance(parts[0], str))
+
+
+@given(_PARTS)
+def test_what_is_printed_is_read_back(parts):  # but for control characters, which Go spells as JSON does not
+    meant = path(*parts)
+    assert parse(human(meant)) == meant
+
+
+def test_an_item_goes_with_its_key_and_the_rest_of_it_does_not():
+    ports = path("spec", "ports")
+    item = (*ports, *path(ITEM))
+    owned = FieldSet.of(ports, item, (*item, "f:name"), (*item, "f:port"), (*item, "f:tls", "f:mode"))
+    assert selected(owned, parse("spec.ports[*].name")) == FieldSet.of(item, (*item, "f:name"))
+    assert selected(owned, parse("spec.ports[*].tls")) == FieldSet.of((*item, "f:tls", "f:mode"))
+    assert selected(owned, parse("spec.ports[name=http]")) == owned - FieldSet.of(ports)
+    assert not selected(owned, parse("spec.ports[name=https]"))
+    assert selected(owned, parse("spec")) == owned
