@@ -3,6 +3,7 @@
 An object is its newest revision; older ones and deletions are kept for the watches that have yet to see them.
 """
 
+import logging
 import sqlite3
 import threading
 import zlib
@@ -12,9 +13,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from fairlead.server.durable.folder import FILE, NEW, SUFFIXES, DataError, Folder
+from fairlead.server.durable.mark import Mark, Reached
 
+log = logging.getLogger(__name__)
 APPLICATION: Final = 0x6661_6C64  # "fald", where SQLite keeps what a file is for
-FORMAT: Final = 1
+FORMAT: Final = 2
 _MAGIC: Final = b"SQLite format 3\x00"
 _SCHEMA: Final = f"""
 PRAGMA application_id = {APPLICATION};
@@ -28,7 +31,7 @@ CREATE INDEX by_name ON revisions (kind_group, plural, namespace, name, version)
 CREATE TABLE floors (
   kind_group TEXT, plural TEXT, version INTEGER NOT NULL, PRIMARY KEY (kind_group, plural)
 ) WITHOUT ROWID;
-CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
 PRAGMA journal_mode = WAL;
 """
 _INSERT = "INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -71,14 +74,17 @@ class Database:
         if not self._path.exists():
             self._make(folder)
         self._recognise()
-        self.floors, self.revisions = self._load()
+        self.floors, self.revisions, self._reached = self._load()
+        self._mark = Mark(folder)
+        self._mark.check(self._reached)
         self._turn = threading.Lock()  # secrets are asked for on the loop
         self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         try:
             # FULL: a commit is on the disk before it is acknowledged. NORMAL would survive a kill too, but not the
             # power going: what was acknowledged since the last checkpoint would be gone.
             self._connection.execute("PRAGMA synchronous = FULL")
-        except sqlite3.Error as error:
+            self._mark.open(self._reached)
+        except (sqlite3.Error, OSError) as error:
             self._connection.close()
             raise DataError(f"cannot write to {self._path}: {error}: is the disk full?") from None
 
@@ -89,7 +95,8 @@ class Database:
             if found is not None:
                 return bytes(found[0])
             made = make()
-            self._connection.execute("INSERT INTO secrets VALUES (?, ?)", (name, made))
+            self._connection.execute("INSERT INTO secrets VALUES (?, ?, ?)", (name, made, _checksum((name,), made)))
+            self._note(self._reached._replace(secrets=self._reached.secrets + 1))
             return made
 
     def commit(self, revisions: list[Revision], floors: list[Floor]) -> None:
@@ -97,6 +104,14 @@ class Database:
         rows = [_row(revision) for revision in revisions]
         with self._turn:
             self._commit(rows, floors)
+            self._note(self._reached._replace(version=revisions[-1].version))
+
+    def _note(self, reached: Reached) -> None:
+        self._reached = reached
+        try:
+            self._mark.note(reached)
+        except OSError as error:
+            log.warning("it could not be noted how far the state was acknowledged: %s", error)
 
     def _commit(self, rows: list[tuple[Any, ...]], floors: list[Floor]) -> None:
         try:
@@ -115,6 +130,7 @@ class Database:
 
     def close(self) -> None:
         self._connection.close()
+        self._mark.close()
 
     def _make(self, folder: Folder) -> None:
         """Make an empty state beside its place and move it there whole, so that there is never half of one."""
@@ -145,7 +161,7 @@ class Database:
                 f"{self._path} has format {written}, and this fairlead knows {FORMAT}: use the one that wrote it"
             )
 
-    def _load(self) -> tuple[list[Floor], list[Revision]]:
+    def _load(self) -> tuple[list[Floor], list[Revision], Reached]:
         try:
             # Without a log to read along, SQLite need not even put its own files beside.
             log = self._path.with_name(FILE + "-wal")
@@ -156,7 +172,9 @@ class Database:
                 if verdict != "ok":
                     raise sqlite3.DatabaseError(verdict)
                 floors = [Floor(*row) for row in connection.execute("SELECT * FROM floors")]
-                return floors, list(_revisions(connection))
+                revisions = list(_revisions(connection))
+                newest = max([floor.version for floor in floors] + [one.version for one in revisions[-1:]], default=0)
+                return floors, revisions, Reached(newest, _secrets(connection))
             finally:
                 connection.close()
         except (sqlite3.Error, msgspec.DecodeError, TypeError, ValueError) as error:
@@ -164,6 +182,15 @@ class Database:
             raise DataError(
                 f"{self._path} is damaged ({told}) and was left as it is: put a copy back, or give another directory"
             ) from None
+
+
+def _secrets(connection: sqlite3.Connection) -> int:
+    """How many secrets there are, each as it was written."""
+    rows = connection.execute("SELECT * FROM secrets").fetchall()
+    for name, value, checksum in rows:
+        if _checksum((name,), value) != checksum:
+            raise ValueError(f"the secret {name!r} is not what was written")
+    return len(rows)
 
 
 def _row(revision: Revision) -> tuple[Any, ...]:

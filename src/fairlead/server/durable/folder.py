@@ -11,6 +11,7 @@ from fairlead.api.errors import UserError
 FILE = "state.db"
 NEW = "state.new"  # a state while it is made; nothing is lost with it
 LOCK = "lock"
+MARK = "acknowledged"
 # SQLite's own, beside each.
 SUFFIXES = ("", "-wal", "-shm", "-journal")
 
@@ -66,7 +67,7 @@ class Folder:
             raise DataError(f"{self.path} belongs to someone else: give a directory of your own")
         if stat.S_IMODE(found.st_mode) & 0o077:
             raise DataError(f"{self.path} can be entered by others, and the state holds secrets: chmod 700 {self.path}")
-        for name in (LOCK, *(base + suffix for base in (FILE, NEW) for suffix in SUFFIXES)):
+        for name in (LOCK, MARK, *(base + suffix for base in (FILE, NEW) for suffix in SUFFIXES)):
             try:
                 mode = os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_mode
             except FileNotFoundError:
