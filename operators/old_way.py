@@ -31,6 +31,8 @@ class View:
         self.cache = Cache(client, world)
         within = [namespace] if namespace else None
         self.views = {kind: self.cache.watch(kind, namespaces=within) for kind in kinds}
+        self.wake: Callable[[Key], None] = lambda key: None
+        """Have a key looked at: for what is learnt from elsewhere than this view."""
 
     def get(self, kind: fl.Kind, key: Key) -> fl.Object | None:
         return self.views[kind].get(key[1], key[0])
@@ -80,6 +82,7 @@ async def running(
     mappers = dict(watches or {})
     view = View(client, world, [primary, *owns, *mappers], namespace)
     queue: Queue[Key] = Queue(world)
+    view.wake = queue.add
     failures: dict[Key, int] = {}
 
     def on_primary(change: Change) -> None:

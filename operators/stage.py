@@ -29,6 +29,8 @@ WATCH = (0.02, 0.2)
 PATIENCE = 3600.0
 """Seconds after which what is not done counts as stuck. Longer than the longest back-off of the old way."""
 
+Door = Callable[[], Transport]
+
 Count = Counter[tuple[str, str, int]]
 """Answers by verb, resource and code."""
 _SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
@@ -58,16 +60,17 @@ class Mark:
 class Stage:
     """A server, a world and a namespace for one telling of a story, and the record of it.
 
-    `door` opens a way into the server; `network` says whether latency is put in between (on a real network there is
-    enough of it). All that goes through `transport` is recorded under the name given; what goes through `admin` is
-    neither slow nor recorded, but the server counts it.
+    `door` opens a way into the server, those in `beside` into further ones of the story; `network` says whether latency
+    is put in between (on a real network there is enough of it). All that goes through `transport` is recorded under
+    the name given; what goes through `admin` is neither slow nor recorded, but the server counts it.
     """
 
-    door: Callable[[], Transport]
+    door: Door
     world: fl.World
     namespace: str = "default"
     network: bool = True
     progress: Callable[[int, int], None] = lambda done, of: None
+    beside: list[Door] = field(default_factory=list)
     began: float = 0.0
     marks: list[Mark] = field(default_factory=list)
     moments: dict[str, float] = field(default_factory=dict)
@@ -88,13 +91,18 @@ class Stage:
     def admin(self) -> Client:
         return Client(self._opened(), self.world, user_agent="bed")
 
-    def transport(self, who: str) -> Transport:
+    @property
+    def grace(self) -> float:
+        """What takes five minutes in a story: as many seconds in real time."""
+        return 5.0 if self._real_time else 300.0
+
+    def transport(self, who: str, door: Door | None = None) -> Transport:
         """A way in for one of the actors."""
-        inner: Transport = _Recorder(self._opened(), self, who)
+        inner: Transport = _Recorder(self._opened(door), self, who)
         return SlowTransport(inner, self.world, request=REQUEST, watch=WATCH) if self.network else inner
 
-    def client(self, who: str) -> Client:
-        return Client(self.transport(who), self.world, user_agent=who)
+    def client(self, who: str, door: Door | None = None) -> Client:
+        return Client(self.transport(who, door), self.world, user_agent=who)
 
     async def begin(self, names: Iterable[str]) -> None:
         """The scene is set: time and counting start. Each of `names` is to be reported by `done`."""
@@ -131,7 +139,11 @@ class Stage:
 
     async def idle(self) -> None:
         """Watch on after the last is done, when nothing should be sent: ten minutes, ten seconds of real time."""
-        await asyncio.sleep(10.0 if isinstance(self.world.clock, SystemClock) else 600.0)
+        await asyncio.sleep(10.0 if self._real_time else 600.0)
+
+    @property
+    def _real_time(self) -> bool:
+        return isinstance(self.world.clock, SystemClock)
 
     def observed(self, op: fl.Operator, who: str = "operator") -> fl.Operator:
         """The operator, with each pass on the record."""
@@ -172,17 +184,18 @@ class Stage:
 
         return noted
 
-    def _opened(self) -> Transport:
-        self._doors.append(self.door())
+    def _opened(self, door: Door | None = None) -> Transport:
+        self._doors.append((door or self.door)())
         return self._doors[-1]
 
     async def _count(self) -> Count:
-        answer = await self._opened().request("GET", "/metrics")
         counts: Count = Counter()
-        for labels, value in _SAMPLE.findall(answer.body.decode()):
-            sample = dict(_LABEL.findall(labels))
-            name = "/".join(filter(None, (sample["resource"], sample["subresource"])))
-            counts[sample["verb"], name, int(sample["code"] or 0)] += int(float(value))
+        for door in (self.door, *self.beside):
+            answer = await self._opened(door).request("GET", "/metrics")
+            for labels, value in _SAMPLE.findall(answer.body.decode()):
+                sample = dict(_LABEL.findall(labels))
+                name = "/".join(filter(None, (sample["resource"], sample["subresource"])))
+                counts[sample["verb"], name, int(sample["code"] or 0)] += int(float(value))
         return counts
 
 

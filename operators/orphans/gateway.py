@@ -5,8 +5,10 @@ that hang on nothing else are deleted. How it tells is the whole difference, and
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import fairlead as fl
+from fairlead.api.errors import NotFound
 from fairlead.client.client import Client
 from fairlead.operators.httpproxy.kinds import Gateway, HTTPRoute
 from fairlead.writes import Writer, delete
@@ -17,9 +19,9 @@ Detach = Callable[[Client, fl.World, str, fl.Object], Awaitable[None]]
 """(downstream, world, the upstream cluster's name, the Gateway that goes)"""
 
 
-def copy_of(route: fl.Object, cluster: str, namespace: str) -> fl.Object:
-    """The downstream copy of an upstream route, as the controller writes it."""
-    said = {"cluster-name": f"cluster-{cluster}", "group": HTTPRoute.group, "kind": HTTPRoute.kind}
+def copy_of(route: fl.Object, cluster: str, namespace: str, encoding: str = "cluster-") -> fl.Object:
+    """The downstream copy of an upstream route, as the controller writes it; once its encoding was `cluster-_`."""
+    said = {"cluster-name": f"{encoding}{cluster}", "group": HTTPRoute.group, "kind": HTTPRoute.kind}
     said |= {"namespace": route.namespace or "", "name": route.name}
     labels = {LABELS + key: value for key, value in said.items()}
     return HTTPRoute(route.name, namespace, labels=labels, spec=route.spec)
@@ -34,7 +36,8 @@ async def by_status(down: Client, world: fl.World, cluster: str, gateway: fl.Obj
     for route in await _copies(down, cluster, gateway):
         parents = route.status.get("parents") or ()
         if all(parent["parentRef"]["name"] == gateway.name for parent in parents):
-            await down.delete(HTTPRoute, route.name, route.namespace)
+            with suppress(NotFound):
+                await down.delete(HTTPRoute, route.name, route.namespace)
 
 
 async def by_spec(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:

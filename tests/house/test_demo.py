@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fairlead.operators.outcomes import Outcome
+from fairlead.operators.outcomes import SYSTEMS, Outcome, bed_of
 from fairlead.operators.stage import Mark, resource_of
 from fairlead.report import page
 
@@ -63,3 +63,7 @@ def test_text_from_objects_is_escaped_in_the_page():
 )
 def test_the_resource_in_a_path_is_named_as_the_server_counts_it(path, resource):
     assert resource_of(path) == resource
+
+
+def test_each_of_the_five_systems_tells_its_story():
+    assert all(bed_of(system) for system in SYSTEMS)

@@ -1,54 +1,43 @@
-"""The cause and the collector: what each clean-up leaves, and what of it is there in the end."""
+"""The cause: what each form of the clean-up leaves, and takes, when Gateways go away."""
 
 import pytest
 
 from fairlead.api.world import World
 from fairlead.client.client import Client
-from fairlead.operators.httpproxy.kinds import Gateway, HTTPRoute
+from fairlead.operators.httpproxy.kinds import HTTPRoute
 from fairlead.operators.orphans import bed, gateway
 from fairlead.server.app import Server
-from fairlead.testing import virtual
 
 
-class Lines(list):
-    write = list.append
-
-
-def outcome(detach):
-    async def main():
-        world = virtual.world()
-        return await bed.run(Server(world).transport(), Server(world).transport(), world, Lines(), detach)
-
-    return virtual.run(main())
-
-
-def test_judged_by_status_it_leaves_one_and_loses_another():
-    found = outcome(gateway.by_status)
-    assert (found.orphans, found.lost) == (["stale-status"], ["no-status-yet"])
-
-
-def test_judged_by_spec_it_leaves_and_loses_nothing():
-    found = outcome(gateway.by_spec)
-    assert (found.orphans, found.lost, found.orphans_in_the_end) == ([], [], [])
-
-
-def test_what_was_left_is_collected_after_one_grace_and_not_before():
-    found = outcome(gateway.by_status)
-    assert found.orphans_in_the_end == []
-    assert 300 <= found.collected_after <= 310
-
-
-@pytest.mark.parametrize("detach", [gateway.by_status, gateway.by_spec])
-async def test_both_forms_do_so_on_each_server(api, detach):
+async def left(api, detach):
+    """The copies that are there after the clean-up, by name, when the collector never comes."""
     world = World()
     up, down = Client(Server(world).transport(), world), Client(api.transport(), world)
-    await bed.prepare(up, down, api.namespace)
-    await detach(down, world, bed.CLUSTER, await up.get(Gateway, bed.GOING, "default"))
-    left = {route.name: route for route in (await down.list(HTTPRoute, api.namespace)).items}
-    if detach is gateway.by_spec:
-        assert set(left) == {"no-status-yet", "on-both", "elsewhere"}
-        assert [ref["name"] for ref in left["on-both"].spec["parentRefs"]] == [bed.STAYING]
-    else:
-        assert set(left) == {"stale-status", "on-both", "elsewhere"}
-    for route in left.values():
+    scene = bed.Scene(up, down, api.namespace)
+    await scene.set()
+    await scene.delete_gateways(world, detach)
+    routes = {route.name.removesuffix("-0"): route for route in (await down.list(HTTPRoute, api.namespace)).items}
+    for route in routes.values():
         await down.delete(HTTPRoute, route.name, route.namespace)
+    return routes
+
+
+ALL = {copy.name for copy in bed.COPIES}
+
+
+async def test_judged_by_status_it_leaves_one_and_loses_another(api):
+    assert ALL - (await left(api, gateway.by_status)).keys() == {"attached", "no-status-yet"}
+
+
+async def test_judged_by_spec_it_leaves_and_loses_nothing(api):
+    routes = await left(api, gateway.by_spec)
+    assert ALL - routes.keys() == {"attached", "stale-status"}
+    assert [ref["name"] for ref in routes["on-both"].spec["parentRefs"]] == ["staying-0"]
+
+
+@pytest.mark.parametrize("label", ["cluster-a", "cluster-_a"])
+def test_a_copy_says_whose_it_is(label):
+    route = HTTPRoute("web", "default", spec={})
+    copy = gateway.copy_of(route, "a", "ns-1", label.removesuffix("a"))
+    assert copy.labels[f"{gateway.LABELS}cluster-name"] == label
+    assert (copy.namespace, copy.labels[f"{gateway.LABELS}namespace"]) == ("ns-1", "default")

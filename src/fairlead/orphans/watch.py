@@ -2,14 +2,14 @@
 goes."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from fairlead.api.errors import UserError
 from fairlead.api.text import printable
 from fairlead.api.world import World
 from fairlead.orphans.act import Actor, Done, Outcome, over_cap
 from fairlead.orphans.caps import Cap
-from fairlead.orphans.clusters import Fleet, Unreachable
+from fairlead.orphans.clusters import Cluster, Fleet, Unreachable
 from fairlead.orphans.evidence import Evidence
 from fairlead.orphans.journal import Journal
 from fairlead.orphans.judging import State
@@ -91,6 +91,12 @@ class Collector:
         for line in sorted(said - self._told):
             log.warning("%s", printable(line))
         self._told = said
+
+
+def fleet(view: View, retired: Iterable[str] = ()) -> Fleet:
+    """The operator's own cluster is the downstream one, the others that it was given are the upstreams."""
+    upstreams = {name: Cluster(name, view.cluster(name).unguarded) for name in view.clusters}
+    return Fleet(Cluster("downstream", view.unguarded), upstreams, frozenset(retired))
 
 
 def operator(collector: Callable[[View], Collector], name: str = "fairlead-orphans") -> Operator:

@@ -34,6 +34,11 @@ class View:
         return View(_named(self._parts, name), self._namespace)
 
     @property
+    def clusters(self) -> tuple[str, ...]:
+        """The names of the other clusters that the operator was given."""
+        return tuple(self._parts.clusters)
+
+    @property
     def world(self) -> World:
         """The clock and the random source, to use instead of `time` and `random`."""
         return self._parts.world

@@ -1,0 +1,99 @@
+"""The whole story, clean-up and collector, as it was and as it is; then the operator by itself on each server."""
+
+import asyncio
+import json
+
+import pytest
+
+from fairlead.api.world import World
+from fairlead.cli.load import load
+from fairlead.client.client import Client
+from fairlead.operators.httpproxy.kinds import HTTPRoute
+from fairlead.operators.orphans import bed, gateway, legacy
+from fairlead.operators.orphans.operator import op
+from fairlead.operators.outcomes import tell
+from fairlead.operators.stage import Stage
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+
+def played(way, scale=3):
+    async def main():
+        world = virtual.world(1)
+        stage = Stage(Server(world).transport, world)
+        await bed.play(stage, way, scale)
+        await stage.close()
+        return stage
+
+    return virtual.run(main())
+
+
+def sorts(names):
+    return {name.removeprefix("HTTPRoute ").partition(",")[0].rpartition("-")[0] for name in names}
+
+
+def test_the_old_way_deletes_what_lives_and_never_finds_what_it_is_for():
+    stage = played("old")
+    assert sorts(stage.losses) == {"no-status-yet", "replaced", "in-the-mesh", "across-namespaces"}
+    assert sorts(stage.stuck) == {"old-label", "of-a-deleted-project"}
+
+
+def test_ours_loses_nothing_and_all_orphans_go_the_old_ones_after_one_grace():
+    stage = played("new")
+    assert (stage.losses, stage.stuck) == ([], [])
+    late = {name: at for name, at in stage.moments.items() if at > 1}
+    assert sorts(late) == {"old-label", "of-a-deleted-project"}
+    assert all(300 <= at <= 310 for at in late.values())
+
+
+def test_what_the_clean_up_by_status_leaves_is_collected_after_one_grace_and_not_before(monkeypatch):
+    monkeypatch.setattr(gateway, "by_spec", gateway.by_status)
+    stage = played("new")
+    assert sorts(stage.losses) == {"no-status-yet"}  # what the first form took, no collector brings back
+    assert stage.stuck == []
+    assert all(300 <= stage.moments[f"stale-status-{i}"] <= 310 for i in range(3))
+
+
+def test_the_demo_counts_both_servers():
+    async def main():
+        world = virtual.world(1)
+        return (await tell(bed, "new", 1, Server(world).transport, world)).json()
+
+    told = virtual.run(main())
+    counts = {(row["verb"], row["resource"]): row["count"] for row in told["by_verb"]}
+    assert counts["LIST", "gateways"] > 5  # these are upstream only
+    assert counts["DELETE", "httproutes"] == 4
+    assert json.dumps(told)
+
+
+@pytest.mark.parametrize("way", ["old", "new"])
+async def test_the_collectors_do_so_on_each_server(api, way):
+    """What the clean-up left, in real time and with no grace: ours takes the orphans, theirs more and less."""
+    world = World()
+    upstream = Server(world).transport
+    up, down = Client(upstream(), world), Client(api.transport(), world)
+    scene = bed.Scene(up, down, api.namespace)
+    await scene.set()
+    await scene.delete_gateways(world, gateway.by_status)
+    told = {"namespace": api.namespace, "retired": [scene.retired], "grace": 0.0, "journal": bed.Lines(), "cap": None}
+    if way == "new":
+        running = op.running(api.transport(), world, clusters={scene.cluster: upstream()}, resources=told)
+        goes = {"stale-status", "old-label", "of-a-deleted-project"}
+    else:
+        running = legacy.running(down, up, world, scene.cluster, age=0.0)
+        goes = {"stale-status", "in-the-mesh", "across-namespaces"}
+    wanted = {copy.name for copy in bed.COPIES} - {"attached", "no-status-yet"} - goes
+    async with running, asyncio.timeout(30):
+        while (left := await names(down, api.namespace)) > wanted:
+            await asyncio.sleep(0.05)
+    assert left == wanted
+    for name in left:
+        await down.delete(HTTPRoute, f"{name}-0", api.namespace)
+
+
+async def names(down, namespace):
+    return {route.name.removesuffix("-0") for route in (await down.list(HTTPRoute, namespace)).items}
+
+
+def test_the_operator_is_found_where_fairlead_run_looks():
+    assert load("operators/orphans").name == "orphans"
