@@ -4,6 +4,7 @@ import base64
 import json
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fairlead.api import selectors
@@ -105,25 +106,24 @@ def page(server: "Server", request: Request, route: Route) -> Page:
             refusal = expired(CONTINUE_EXPIRED)
             refusal.status["metadata"] = {"continue": _encode_token(ANY, start)}
             raise refusal
-        entries = table.snapshot(namespace, version)
     elif asked not in ("", "0") and (match == "Exact" or (not match and limit > 0)):
         version = parse_version(asked, "list")
         if version < table.floor:
             raise expired("The resourceVersion for the provided list is too old.")
         _not_in_the_future(version, server.store.version)
-        entries = table.snapshot(namespace, version)
     else:
         version = max(at_least(server, request, asked, reading="list"), table.floor)
-        entries = table.snapshot(namespace, version)
-    if start:
-        entries = [entry for entry in entries if entry[0] >= start]
-    matching = [entry for entry in entries if chosen.matches(entry[1])] if chosen else entries
-    items = [stored for _, stored in matching]
-    if limit <= 0 or len(items) <= limit:
+    entries = table.snapshot(namespace, version, start)
+    matching = (entry for entry in entries if chosen.matches(entry[1])) if chosen else entries
+    if limit <= 0:
+        return Page([stored for _, stored in matching], version)
+    found = list(islice(matching, limit + 1))
+    items = [stored for _, stored in found[:limit]]
+    if len(found) <= limit:
         return Page(items, version)
-    last = matching[limit - 1][0]
-    remaining = None if chosen else len(items) - limit
-    return Page(items[:limit], version, _encode_token(version, last + "\0"), remaining)
+    rest = found[limit - 1][0] + "\0"
+    remaining = None if chosen else table.count(namespace, version, rest)
+    return Page(items, version, _encode_token(version, rest), remaining)
 
 
 ANY = -1  # in a token: go on with whatever is there by then

@@ -5,9 +5,13 @@ same however many other objects there are: one dict entry and one event at the e
 """
 
 import asyncio
-from bisect import bisect_right
+import contextlib
+from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Literal, Protocol
+
+from fairlead.server.ordering import Order
 
 Object = dict[str, Any]
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -16,6 +20,9 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 FIRST_VERSION = 1000
 # Events kept for each kind; a watch or a paged list that falls further behind is told to list again (410).
 HISTORY = 10_000
+# Watches woken before the loop looks at its sockets again. Few: requests go on while many are told, and who is told
+# later is told of several changes in one write, which costs hardly more than one.
+AT_ONCE = 4
 
 
 class Stored:
@@ -54,44 +61,73 @@ class Table:
         self.floor = floor  # changes up to this version are no longer in the history
         self._history = history
         self._versions: list[int] = []
-        self._sorted: dict[str, list[str]] = {}
-        self._waiters: list[asyncio.Future[None]] = []
+        self._spaces = Order()  # namespaces as they begin a storage key: with a slash behind
+        self._names: dict[str, Order] = {}
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # by position, the lowest first
+        self._telling: asyncio.AbstractEventLoop | None = None  # where some are yet to be woken
 
     def get(self, namespace: str, name: str) -> Stored | None:
         bucket = self.objects.get(namespace)
         return bucket.get(name) if bucket else None
 
-    def scan(self, namespace: str | None) -> Iterator[tuple[str, Stored]]:
-        """Current objects with their storage keys, in the order of those keys. None means every namespace."""
-        spaces = [namespace] if namespace is not None else sorted(self.objects, key=lambda ns: ns + "/")
-        for space in spaces:
-            bucket = self.objects.get(space)
-            if not bucket:
-                continue
-            names = self._sorted.get(space)
-            if names is None:
-                names = self._sorted[space] = sorted(bucket)
-            prefix = space + "/" if space else ""
-            for name in names:
-                yield prefix + name, bucket[name]
+    def scan(self, namespace: str | None, start: str = "") -> Iterator[tuple[str, Stored]]:
+        """Current objects with their storage keys, in the order of those keys, from `start` on.
 
-    def snapshot(self, namespace: str | None, version: int) -> list[tuple[str, Stored]]:
-        """What `scan` answered at `version`, which must not be below `floor`: the present with later changes undone."""
-        later = self.since(version)
-        if not later:
-            return list(self.scan(namespace))
-        state = dict(self.scan(namespace))
-        for event in reversed(later):
+        None means every namespace. What goes meanwhile may be missed, nothing else.
+        """
+        for prefix in self._prefixes(namespace, start):
+            space = prefix[:-1]
+            bucket = self.objects.get(space)
+            if bucket is None:
+                continue
+            names = self._names[space].names()
+            for at in range(_place_of(names, prefix, start), len(names)):
+                if (stored := bucket.get(names[at])) is not None:
+                    yield prefix + names[at], stored
+
+    def snapshot(self, namespace: str | None, version: int, start: str = "") -> Iterator[tuple[str, Stored]]:
+        """What `scan` answered at `version`, which must not be below `floor`: the present with later changes undone.
+
+        Costs what is read of it, and the changes since.
+        """
+        before = self._before(namespace, version)
+        undone = deque(sorted((key, stored) for key, stored in before.items() if stored is not None and key >= start))
+        for key, stored in self.scan(namespace, start):
+            while undone and undone[0][0] < key:
+                yield undone.popleft()
+            if key not in before:
+                yield key, stored
+        yield from undone
+
+    def count(self, namespace: str | None, version: int, start: str) -> int:
+        """How many `snapshot` answers."""
+        found = 0
+        for prefix in self._prefixes(namespace, start):
+            if (order := self._names.get(prefix[:-1])) is not None:
+                names = order.names()
+                found += len(names) - _place_of(names, prefix, start)
+        for key, stored in self._before(namespace, version).items():
+            if key >= start:
+                space, _, name = key.rpartition("/")
+                found += (stored is not None) - (self.get(space, name) is not None)
+        return found
+
+    def _prefixes(self, namespace: str | None, start: str) -> list[str]:
+        """How the storage keys of each namespace begin, of those that reach `start`."""
+        if namespace is not None:
+            return [namespace + "/" if namespace else ""]
+        spaces = self._spaces.names()
+        return spaces[max(bisect_right(spaces, start) - 1, 0) :]
+
+    def _before(self, namespace: str | None, version: int) -> dict[str, Stored | None]:
+        """What stood at `version` where it has changed since, None for nothing."""
+        before: dict[str, Stored | None] = {}
+        for event in reversed(self.since(version)):
             metadata = event.stored.object["metadata"]
             space = metadata.get("namespace", "")
-            if namespace is not None and space != namespace:
-                continue
-            key = f"{space}/{metadata['name']}" if space else metadata["name"]
-            if event.previous is None:
-                state.pop(key, None)
-            else:
-                state[key] = event.previous
-        return sorted(state.items())
+            if namespace is None or space == namespace:
+                before[f"{space}/{metadata['name']}" if space else metadata["name"]] = event.previous
+        return before
 
     def get_at(self, namespace: str, name: str, version: int) -> Stored | None:
         """What `get` answered at `version`, or at `floor` where that is later."""
@@ -120,12 +156,14 @@ class Table:
         if position < self.first + len(self.events):
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(future)
+        waiter = (position, future)
+        self._waiters.append(waiter)
         try:
             await future
         finally:
             if not future.done() or future.cancelled():
-                self._waiters = [w for w in self._waiters if w is not future]
+                with contextlib.suppress(ValueError):  # told and cancelled in the same turn
+                    self._waiters.remove(waiter)
 
     def record(self, event: Event, namespace: str, name: str) -> None:
         self._place(namespace, name, None if event.type == "DELETED" else event.stored)
@@ -137,8 +175,8 @@ class Table:
             del self.events[:cut]
             del self._versions[:cut]
             self.first += cut
-        if self._waiters:
-            self.wake()
+        if self._waiters and self._telling is not self._waiters[0][1].get_loop():
+            self._tell()
 
     def restore(self, stored: Stored, *, deleted: bool) -> None:
         """Take in a change of an earlier process, in its order: as history where it is above `floor`."""
@@ -161,23 +199,42 @@ class Table:
 
     def wake(self) -> None:
         """Let everyone who waits for a change look."""
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
+        waiters, self._waiters = self._waiters, deque()
+        for _, waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
+    def _tell(self) -> None:
+        """Wake those that have something to read, a few in each turn of the loop."""
+        end = self.first + len(self.events)
+        woken = 0
+        while woken < AT_ONCE and self._waiters and self._waiters[0][0] < end:
+            waiter = self._waiters.popleft()[1]
+            if not waiter.done():
+                waiter.set_result(None)
+                woken += 1
+        self._telling = None
+        if self._waiters and self._waiters[0][0] < end:
+            self._telling = self._waiters[0][1].get_loop()
+            self._telling.call_soon(self._tell)
+
     def _place(self, namespace: str, name: str, stored: Stored | None) -> None:
+        bucket = self.objects.get(namespace)
         if stored is None:
-            bucket = self.objects[namespace]
+            assert bucket is not None
             del bucket[name]
+            self._names[namespace].remove(name)
             if not bucket:
-                del self.objects[namespace]
-            self._sorted.pop(namespace, None)
-        else:
-            bucket = self.objects.setdefault(namespace, {})
-            if name not in bucket:
-                self._sorted.pop(namespace, None)
-            bucket[name] = stored
+                del self.objects[namespace], self._names[namespace]
+                self._spaces.remove(namespace + "/" if namespace else "")
+            return
+        if bucket is None:
+            bucket = self.objects[namespace] = {}
+            self._names[namespace] = Order()
+            self._spaces.add(namespace + "/" if namespace else "")
+        if name not in bucket:
+            self._names[namespace].add(name)
+        bucket[name] = stored
 
     def compact(self, version: int) -> None:
         """Forget the changes up to `version`."""
@@ -186,6 +243,13 @@ class Table:
         del self._versions[:cut]
         self.first += cut
         self.floor = max(self.floor, version)
+
+
+def _place_of(names: list[str], prefix: str, start: str) -> int:
+    """Where the first of these names stands whose key is not before `start`."""
+    if start.startswith(prefix):
+        return bisect_left(names, start[len(prefix) :])
+    return 0 if start <= prefix else len(names)
 
 
 Change = tuple[Table, Event]
