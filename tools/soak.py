@@ -5,13 +5,15 @@
 Real time and sockets: the embedded server listens on loopback with TLS; the operator reaches it through a proxy that
 delays, refuses, resets and cuts watches; writers create, edit and delete its objects and their children. Every few
 seconds the faults pause, the world is compared with what it should be, and tasks, descriptors and memory are noted.
-The verdict compares the last third of the samples with the one before: flat, or what grew. Exit code 1 if anything did.
+The verdict draws a line through the samples after the first third: flat, or what grew and where the memory was taken.
+Exit code 1 if anything did, or if the world was ever wrong at rest.
 """
 
 import argparse
 import asyncio
 import contextlib
 import gc
+import itertools
 import logging
 import os
 import random
@@ -32,6 +34,7 @@ from fairlead.server.app import Server
 Thing = fl.kind("soak.example.com/v1", "Thing")
 ROUND = 12.0  # seconds of trouble between two samples
 WARM_UP = 1 / 3  # of the samples: caches, pools and memos fill first
+SLACK = {"tasks": 2, "descriptors": 4, "traced MB": 0.5, "resident MB": 4}  # beyond a twentieth: what comes and goes
 
 
 def operator():
@@ -173,6 +176,7 @@ async def soak(minutes, objects, seed):
     await install_missing(churn.client, [Thing])
     trouble, samples, wrong = Trouble(mine, chance), [], []
     tracemalloc.start(1)
+    held = None
     print(" minute   writes  requests  faults  tasks   fds  traced MB   RSS MB")
     began = time.monotonic()
     async with operator().running(trouble, world) as running:
@@ -194,30 +198,43 @@ async def soak(minutes, objects, seed):
             gc.collect()
             traced = tracemalloc.get_traced_memory()[0] / 1e6
             samples.append((len(asyncio.all_tasks()), descriptors(), traced, resident()))
+            if held is None and elapsed >= minutes * 60 * WARM_UP:
+                held = snapshot()
             print(
                 f"{elapsed / 60:7.1f} {churn.writes:8} {trouble.requests:9} {trouble.faults:7} "
                 + "{:6} {:5} {:10.1f} {:8.1f}".format(*samples[-1]),
                 flush=True,
             )
+        grown = snapshot().compare_to(held, "lineno")
     await mine.close()
     await theirs.close()
     await listening.close()
-    return samples, wrong
+    return samples, wrong, grown
+
+
+def snapshot():
+    """Where the memory in use was taken, tracemalloc's own left out."""
+    return tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, tracemalloc.__file__)])
 
 
 def verdict(samples, wrong):
-    """Each figure of the last third beside the third before it; what grew by more than a tenth is not flat."""
+    """Each figure at both ends of a line through the samples after warm-up; whether all were flat and nothing wrong."""
     warm = samples[int(len(samples) * WARM_UP) :]
-    before, after = warm[: len(warm) // 2], warm[len(warm) // 2 :]
-    grown = []
-    for place, (name, slack) in enumerate((("tasks", 2), ("descriptors", 4), ("traced MB", 1), ("resident MB", 8))):
-        first, last = (statistics.median(sample[place] for sample in part) for part in (before, after))
-        flat = last <= first * 1.1 + slack
-        print(f"{name:12} {first:8.1f} -> {last:8.1f}   {'flat' if flat else 'GREW'}")
-        if not flat:
-            grown.append(name)
+    flat = []
+    for place, (name, slack) in enumerate(SLACK.items()):
+        first, last = trend([sample[place] for sample in warm])
+        flat.append(last <= first * 1.05 + slack)
+        print(f"{name:12} {first:8.1f} -> {last:8.1f}   {'flat' if flat[-1] else 'GREW'}")
     print(f"at rest      {'as it should be each time' if not wrong else 'WRONG: ' + ', '.join(wrong[:5])}")
-    return not grown and not wrong
+    return all(flat) and not wrong
+
+
+def trend(figures):
+    """Both ends of the line through them that outliers do not bend: the median of the slopes between any two."""
+    pairs = list(itertools.combinations(range(len(figures)), 2))
+    slope = statistics.median((figures[b] - figures[a]) / (b - a) for a, b in pairs)
+    start = statistics.median(figure - slope * place for place, figure in enumerate(figures))
+    return start, start + slope * (len(figures) - 1)
 
 
 def main():
@@ -227,7 +244,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)  # thousands of faults are told; here only the figures matter
-    samples, wrong = asyncio.run(soak(options.minutes, options.objects, options.seed))
+    samples, wrong, grown = asyncio.run(soak(options.minutes, options.objects, options.seed))
+    print("taken since the warm-up and still held:")
+    for line in grown[:8]:
+        print(f"  {line.size_diff / 1e3:8.1f} kB in {line.count_diff:6} blocks  {line.traceback}")
     sys.exit(0 if verdict(samples, wrong) else 1)
 
 

@@ -43,6 +43,7 @@ async def test_what_fails_for_a_while_is_put_right(cluster, operator):
     await cluster.settle()
     assert (await cluster.get(fl.ConfigMap, "hello"))["data"] == {"text": "Hello, world"}
     assert faults.struck["503"] == 6
+    await cluster.consistent()
 
 
 async def test_a_day_passes_at_once(cluster, operator):

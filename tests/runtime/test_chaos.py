@@ -74,6 +74,7 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
             await asyncio.sleep(60)
             await running.quiet()
             assert running.failures == {}
+            assert await running.differences() == []
             things = {thing.name: thing for thing in (await bed.client.list(Thing, "default")).items}
             assert {name: thing.spec for name, thing in things.items()} == wanted
             for thing in things.values():

@@ -9,6 +9,7 @@ from typing import Any
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
+from fairlead.cache import consistency
 from fairlead.cache.entries import Transform
 from fairlead.cache.informer import Handler, Informer, Snapshot
 from fairlead.cache.overlay import Flight
@@ -186,6 +187,11 @@ class Cache:
     def health(self) -> list[Health]:
         """How each stream fares."""
         return [reflector.health for _, reflector in self._streams.values()]
+
+    async def differences(self) -> list[str]:
+        """Where it is not what the server has at the same version: nothing, unless it is broken. Lists everything."""
+        found = [await consistency.differences(informer, self._client) for informer, _ in list(self._streams.values())]
+        return [difference for differences in found for difference in differences]
 
     async def __aenter__(self) -> "Cache":
         self._tasks = {}

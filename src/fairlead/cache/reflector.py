@@ -85,6 +85,7 @@ class Reflector:
         self._offers_stream = True
         self._stalled = False  # it did not end its initial events last time
         self._failed = 0  # in a row, for the back-off
+        self._expired = False  # the last failure asked for a list
         self._told = 0
         self.health = Health(str(informer.scope))
 
@@ -105,9 +106,10 @@ class Reflector:
         scope, health = self._informer.scope, self.health
         health.failures += 1
         health.error = f"{type(error).__name__}: {error}"
-        if _is_expired(error) or isinstance(error, WentBackwards):
+        again, self._expired = self._expired, _is_expired(error) or isinstance(error, WentBackwards)
+        if self._expired:
             self._relist = True
-            if self._failed == 1:
+            if self._failed == 1 or not again:  # after an outage, too: the server is back, and only a list helps
                 log.info("%s: listing again: %s", scope, error)
                 return 0.0
         pause = backoff.delay(self._failed, BASE, CAP, self._world)

@@ -250,6 +250,10 @@ class Running:
         """Wait until this version of an object of a watched kind has been told, and has woken whom it wakes."""
         await self._local.wait_until(kind(obj.api_version, obj.kind), obj.resource_version)
 
+    async def differences(self) -> list[str]:
+        """Where the local view is not what the server has at the same version: see `Cache.differences`."""
+        return [difference for local in self._locals.values() for difference in await local.cache.differences()]
+
     def resync(self) -> None:
         """Look at everything again."""
         for reconciler in self._reconcilers.values():

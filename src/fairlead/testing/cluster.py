@@ -121,6 +121,15 @@ class Cluster:
         self._written.clear()
         self._deleted.clear()
 
+    async def consistent(self) -> None:
+        """Compare what each operator's cache was told with a list at the same version.
+
+        Raises AssertionError with what differs. Right at any moment, settled or not, as long as the server answers.
+        """
+        found = [difference for running in self._running for difference in await running.differences()]
+        if found:
+            raise AssertionError("the cache is not what the server is: " + "; ".join(found))
+
     async def until(self, condition: Callable[[], Awaitable[Any]], within: float = PATIENCE) -> Any:
         """Ask again and again until the answer is true, and answer it. Raises AssertionError after `within` seconds."""
         try:

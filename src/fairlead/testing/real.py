@@ -70,7 +70,8 @@ class RealServer:
 
     Guarantees: loopback only; both processes and their folder are gone after `stop`, and also when this process dies
     in any way. There is no controller manager until `start_controllers`: nothing collects garbage, deletes what is in
-    a namespace, or makes default ServiceAccounts.
+    a namespace, or makes default ServiceAccounts. After `crash`, `recover` brings it back with what was stored, at the
+    same address, with the same CA and token; the controllers do not come back by themselves.
     """
 
     def __init__(self, world: World | None = None) -> None:
@@ -80,6 +81,8 @@ class RealServer:
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-real-"))
         self._processes: list[subprocess.Popen[bytes]] = []
         self._keepers: list[subprocess.Popen[bytes]] = []
+        self._ports: tuple[int, int, int] = 0, 0, 0  # etcd's two, and the server's
+        self._home = self._folder
 
     def start(self) -> "RealServer":
         """Start both and return when the server is ready. Raises RealServerError with the end of the log."""
@@ -91,7 +94,7 @@ class RealServer:
             try:
                 return self._start_once()
             except RealServerError:
-                self._kill()
+                self.crash()
                 if attempt == ATTEMPTS:
                     self.stop()
                     raise
@@ -99,8 +102,59 @@ class RealServer:
 
     def stop(self) -> None:
         """Kill both (their data is thrown away, so there is nothing to shut down in order) and remove their folder."""
-        self._kill()
+        self.crash()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def crash(self) -> None:
+        """Kill everything at once, as a power cut does, and keep what was stored."""
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait()
+        self._processes.clear()
+        for keeper in self._keepers:
+            keeper.kill()
+            keeper.wait()
+            assert keeper.stdin is not None
+            keeper.stdin.close()
+        self._keepers.clear()
+
+    def recover(self) -> None:
+        """Start again what crashed, and return when it is ready."""
+        client, peer, secure = self._ports
+        folder = self._home
+        etcd, api = find("etcd"), find("kube-apiserver")
+        assert etcd is not None
+        assert api is not None
+        store = self._spawn(
+            etcd,
+            f"--data-dir={self.data}",
+            f"--listen-client-urls=http://127.0.0.1:{client}",
+            f"--advertise-client-urls=http://127.0.0.1:{client}",
+            f"--listen-peer-urls=http://127.0.0.1:{peer}",
+            "--unsafe-no-fsync=true",  # the data need not outlive the machine
+        )
+        server = self._spawn(
+            api,
+            "--allow-privileged=true",
+            "--authorization-mode=RBAC",
+            "--bind-address=127.0.0.1",
+            f"--cert-dir={folder / 'certs'}",
+            "--disable-admission-plugins=ServiceAccount",  # nothing makes default ServiceAccounts here
+            f"--etcd-servers=http://127.0.0.1:{client}",
+            f"--secure-port={secure}",
+            f"--service-account-issuer=https://127.0.0.1:{secure}/",
+            f"--service-account-key-file={self._folder / 'sa.key'}",
+            f"--service-account-signing-key-file={self._folder / 'sa.key'}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--token-auth-file={self._folder / 'tokens.csv'}",
+        )
+        self.url = f"https://127.0.0.1:{secure}"
+        self._wait_until_ready([store, server], folder / "certs" / "apiserver.crt")
+
+    @property
+    def data(self) -> Path:
+        """The folder where etcd keeps everything. While crashed it can be copied, and a copy put in its place."""
+        return self._home / "etcd"
 
     def __enter__(self) -> "RealServer":
         return self.start()
@@ -157,36 +211,9 @@ class RealServer:
         )
 
     def _start_once(self) -> "RealServer":
-        client, peer, secure = _free_port(), _free_port(), _free_port()
-        folder = Path(tempfile.mkdtemp(prefix="start-", dir=self._folder))
-        etcd, api = find("etcd"), find("kube-apiserver")
-        assert etcd is not None
-        assert api is not None
-        store = self._spawn(
-            etcd,
-            f"--data-dir={folder / 'etcd'}",
-            f"--listen-client-urls=http://127.0.0.1:{client}",
-            f"--advertise-client-urls=http://127.0.0.1:{client}",
-            f"--listen-peer-urls=http://127.0.0.1:{peer}",
-            "--unsafe-no-fsync=true",  # the data lives as long as the process
-        )
-        server = self._spawn(
-            api,
-            "--allow-privileged=true",
-            "--authorization-mode=RBAC",
-            "--bind-address=127.0.0.1",
-            f"--cert-dir={folder / 'certs'}",
-            "--disable-admission-plugins=ServiceAccount",  # nothing makes default ServiceAccounts here
-            f"--etcd-servers=http://127.0.0.1:{client}",
-            f"--secure-port={secure}",
-            f"--service-account-issuer=https://127.0.0.1:{secure}/",
-            f"--service-account-key-file={self._folder / 'sa.key'}",
-            f"--service-account-signing-key-file={self._folder / 'sa.key'}",
-            "--service-cluster-ip-range=10.0.0.0/24",
-            f"--token-auth-file={self._folder / 'tokens.csv'}",
-        )
-        self.url = f"https://127.0.0.1:{secure}"
-        self._wait_until_ready([store, server], folder / "certs" / "apiserver.crt")
+        self._ports = _free_port(), _free_port(), _free_port()
+        self._home = Path(tempfile.mkdtemp(prefix="start-", dir=self._folder))
+        self.recover()
         return self
 
     def _write_credentials(self) -> None:
@@ -242,18 +269,6 @@ class RealServer:
         self._processes.append(process)
         self._keepers.append(_keep(process.pid, self._folder))
         return process
-
-    def _kill(self) -> None:
-        for process in reversed(self._processes):
-            process.kill()
-            process.wait()
-        self._processes.clear()
-        for keeper in self._keepers:
-            keeper.kill()
-            keeper.wait()
-            assert keeper.stdin is not None
-            keeper.stdin.close()
-        self._keepers.clear()
 
     def _log_end(self, process: subprocess.Popen[bytes]) -> str:
         lines = (self._folder / f"{_name(process)}.log").read_text(errors="replace").splitlines()

@@ -1,0 +1,96 @@
+"""The check that the cache is what the server is, and that it sees when it is not."""
+
+import asyncio
+
+import pytest
+
+from fairlead.api.builtin import ConfigMap
+from fairlead.api.world import World
+from fairlead.cache import Cache
+from fairlead.cache.entries import Entry
+from fairlead.client.client import Client, PatchType
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+SCOPES = {
+    "everything": {},
+    "selected": {"labels": "colour=red"},
+    "one field": {"fields": "metadata.name=m1"},
+    "metadata": {"metadata_only": True},
+    "transformed": {"transform": lambda obj: {"metadata": obj["metadata"], "data": {"n": "?"}}},
+}
+
+
+@pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)
+async def test_nothing_differs_at_any_moment_while_others_write(api, scope):
+    client = Client(api.transport(), World())
+    cache = Cache(Client(api.transport(), World()), World(), field_managers=["ours"])
+    view = cache.watch(ConfigMap, namespaces=[api.namespace], **scope)
+
+    async def write():
+        for number in range(40):
+            name = f"m{number % 4}"
+            labels = {"colour": "red" if number % 3 else "blue"}
+            obj = ConfigMap(name, api.namespace, data={"n": str(number)})
+            obj["metadata"]["labels"] = labels
+            made = await client.apply(obj, field_manager="ours")
+            if number % 7 == 0:
+                await client.delete(ConfigMap, name, api.namespace, uid=made.uid)
+
+    async with cache:
+        await cache.synced()
+        writing = asyncio.create_task(write())
+        looks = 0
+        while not writing.done() or looks < 3:
+            assert await cache.differences() == []
+            looks += 1
+        await writing
+        assert view.health()[0].synced
+
+
+async def test_each_sort_of_difference_is_told(api):
+    client = Client(api.transport(), World())
+    for name in ("changed", "missing"):
+        made = await client.create(ConfigMap(name, api.namespace, data={"n": "1"}))
+    cache = Cache(client, World())
+    cache.watch(ConfigMap, namespaces=[api.namespace])
+    async with cache:
+        await cache.synced()
+        ((informer, _),) = cache._streams.values()
+        entry = informer.store.get((api.namespace, "changed"))
+        informer.store.put((api.namespace, "changed"), Entry(entry.raw.replace(b'"1"', b'"2"'), entry.uid, 1))
+        informer.store.put((api.namespace, "ghost"), entry)
+        informer.store.remove((api.namespace, "missing"))
+        at = f"ConfigMap in {api.namespace} at version {informer.resource_version}: {api.namespace}"
+        assert await cache.differences() == [
+            f"{at}/changed was told as of version 1 and is as of {entry.version}, or with other fields",
+            f"{at}/ghost is not on the server and was not told to be gone",
+            f"{at}/missing is on the server and was never told, or told to be gone",
+        ]
+        assert int(informer.resource_version) >= int(made.resource_version)
+
+
+def test_a_version_that_the_server_has_forgotten_is_told_unless_a_newer_one_comes():
+    async def main():
+        world = virtual.world()
+        server = Server(world)
+        client = Client(server.transport(), world)
+        cache = Cache(client, world)
+        cache.watch(ConfigMap)
+        assert await cache.differences() == ["ConfigMap: it is not listed yet"]
+        async with cache:
+            await cache.synced()
+            made = await client.create(ConfigMap("a", "default"))
+            await client.patch(ConfigMap, "a", "default", {"data": {"n": "1"}}, type=PatchType.MERGE)
+            ((informer, _),) = cache._streams.values()
+            await informer.wait_until(made.resource_version)
+            while await cache.differences():
+                pass
+            for number in range(3):
+                await client.create(ConfigMap(f"b{number}", "default"))
+            informer.resource_version = "1"
+            server.store.compact()
+            (told,) = await cache.differences()
+            assert told.startswith("ConfigMap: the server cannot say what was there at version")
+
+    virtual.run(main())

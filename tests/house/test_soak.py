@@ -1,0 +1,42 @@
+"""The soak's verdict can fail: each figure that grows is seen, and what only wavers is not."""
+
+import random
+import runpy
+from pathlib import Path
+
+import pytest
+
+SOAK = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "soak.py"))
+RESTING = {"tasks": 48, "descriptors": 80, "traced MB": 28.0, "resident MB": 135.0}
+
+
+def samples(grows=None, by=0.0, count=24):
+    """Figures that waver by a fiftieth, one of which grows by so much from the first to the last."""
+    chance = random.Random(0)
+    return [
+        tuple(
+            value * chance.uniform(0.98, 1.02) + (by * number / (count - 1) if name == grows else 0)
+            for name, value in RESTING.items()
+        )
+        for number in range(count)
+    ]
+
+
+def test_what_wavers_is_flat():
+    assert SOAK["verdict"](samples(), [])
+
+
+@pytest.mark.parametrize(("figure", "by"), [("tasks", 10), ("descriptors", 16), ("traced MB", 4), ("resident MB", 20)])
+def test_each_figure_that_grows_is_seen(figure, by, capsys):
+    assert not SOAK["verdict"](samples(figure, by), [])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "GREW" in line] == [figure.split()[0]]
+
+
+def test_a_world_that_is_wrong_at_rest_is_a_failure_though_nothing_grew():
+    assert not SOAK["verdict"](samples(), ["ConfigMap t1-0"])
+
+
+def test_one_bad_sample_is_no_growth():
+    spiked = samples()
+    spiked[-1] = tuple(2 * figure for figure in spiked[-1])
+    assert SOAK["verdict"](spiked, [])
