@@ -40,7 +40,8 @@ from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route, Target
 from fairlead.server.rules import Rules
-from fairlead.server.store import Store, Stored, Table
+from fairlead.server.store import Store, Table
+from fairlead.server.stored import Stored
 from fairlead.server.tracking import Tracking
 from fairlead.server.verbs.create import create
 from fairlead.server.verbs.delete import delete, delete_collection

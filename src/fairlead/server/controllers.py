@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fairlead.server.failures import Failure
 from fairlead.server.metadata import FOREGROUND, ORPHAN
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 from fairlead.server.verbs.delete import DeleteOptions, delete_object
 
 if TYPE_CHECKING:

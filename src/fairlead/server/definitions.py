@@ -8,7 +8,8 @@ from fairlead.server.discovery import priority
 from fairlead.server.failures import forbidden
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import structural
-from fairlead.server.store import Stored, Table
+from fairlead.server.store import Table
+from fairlead.server.stored import Stored
 from fairlead.server.tracking import managed_of
 
 if TYPE_CHECKING:

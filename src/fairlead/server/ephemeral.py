@@ -8,7 +8,7 @@ from fairlead.server.options import write_options
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
 from fairlead.server.schema import codec
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

@@ -15,7 +15,7 @@ from fairlead.server.failures import Failure, bad_request, bare, expired, failur
 from fairlead.server.options import integer, option_failure
 from fairlead.server.registry.resource import Resource
 from fairlead.server.routing import Route
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

@@ -30,7 +30,8 @@ from fairlead.server.options import WriteOptions
 from fairlead.server.ownership import Managed
 from fairlead.server.registry.resource import Resource
 from fairlead.server.schema import codec
-from fairlead.server.store import Object, Stored, Table
+from fairlead.server.store import Table
+from fairlead.server.stored import Object, Stored
 from fairlead.server.subresources import narrow
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def update(
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
         raise conflict(resource, write.name, _precondition(write, uid, live))
     obj = wanted(live)
-    if live is not None and obj is live.object and "respelled" not in live.derived:
+    if live is not None and obj is live.object and not live.respelled:
         return live, False
     version = _requested_version(obj)
     if live is None:
@@ -226,7 +227,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
             gone = server.store.delete(write.table, kept)
             server.changed(resource, live, gone, deleted=True)
         return Stored(obj, live.version, resource)
-    if not write.respelled and "respelled" not in kept.derived:
+    if not write.respelled and not kept.respelled:
         same = exactly_equal(obj, old) if kept is live else _unchanged(resource, obj, kept)
         if same:
             return live
@@ -246,7 +247,7 @@ def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
     if write.managed is not None:
         stored.derived["managed"] = write.managed
     if write.respelled:
-        stored.derived["respelled"] = True
+        stored.respelled = True
     write.server.changed(resource, live, stored)
     return versions.view(resource, stored)
 

@@ -9,7 +9,7 @@ from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, failure
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 
 if TYPE_CHECKING:
     from fairlead.server.lists import Page
@@ -29,13 +29,7 @@ class Representation:
 
     def encode(self, stored: Stored) -> bytes:
         """One object as JSON, encoded at most once."""
-        key = (self.name, self.resource.version)
-        cached = stored.derived.get(key)
-        if cached is None or cached[0] is not self.resource:
-            cached = (self.resource, encoding.encode(self.shown(versions.view(self.resource, stored).object)))
-            stored.derived[key] = cached
-        encoded: bytes = cached[1]
-        return encoded
+        return versions.view(self.resource, stored).encoded
 
     def shown(self, obj: Object) -> Object:
         return obj
@@ -81,6 +75,13 @@ class MetadataOnly(Representation):
     """PartialObjectMetadata."""
 
     name = "metadata"
+
+    def encode(self, stored: Stored) -> bytes:
+        derived = versions.view(self.resource, stored).derived
+        encoded: bytes | None = derived.get(self.name)
+        if encoded is None:
+            encoded = derived[self.name] = encoding.encode(self.shown(versions.view(self.resource, stored).object))
+        return encoded
 
     def shown(self, obj: Object) -> Object:
         return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Literal, Protocol
 
 from fairlead.server.ordering import Order
+from fairlead.server.stored import Object, Recent, Stored
 
-Object = dict[str, Any]
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 # "1" is the create-or-refuse guard of clients, so no object may ever have it; real clusters start in the hundreds too.
@@ -25,26 +25,23 @@ HISTORY = 10_000
 AT_ONCE = 4
 
 
-class Stored:
-    """One object at one version, with what was derived from it (decoded managedFields, encoded answers)."""
-
-    __slots__ = ("derived", "object", "seen", "version")
-
-    def __init__(self, obj: Object, version: int, seen: Any = None) -> None:
-        self.object = obj
-        self.version = version
-        self.seen = seen  # the rules that the object is known to be in line with
-        self.derived: dict[Any, Any] = {}
-
-
 class Event:
     """One change. `stored` is the new state; of a DELETED, the last state at the version of the deletion."""
 
-    __slots__ = ("frames", "previous", "stored", "type", "version")
+    __slots__ = ("frames", "name", "namespace", "previous", "stored", "type", "version")
 
-    def __init__(self, type: EventType, stored: Stored, previous: Stored | None) -> None:  # noqa: A002 - the API's word
+    def __init__(
+        self,
+        type: EventType,  # noqa: A002 - the API's word
+        stored: Stored,
+        previous: Stored | None,
+        namespace: str,
+        name: str,
+    ) -> None:
         self.type: EventType = type
         self.stored = stored
+        self.namespace = namespace
+        self.name = name
         self.previous = previous
         self.version = stored.version
         self.frames: dict[Any, bytes] = {}  # encoded once per representation, shared by every watch
@@ -53,13 +50,14 @@ class Event:
 class Table:
     """All objects of one kind (whatever version they are served at) and their history."""
 
-    def __init__(self, key: tuple[str, str], floor: int, history: int) -> None:
+    def __init__(self, key: tuple[str, str], floor: int, history: int, recent: Recent) -> None:
         self.key = key  # group and plural
         self.objects: dict[str, dict[str, Stored]] = {}  # namespace ("" for cluster-scoped) -> name -> object
         self.events: list[Event] = []
         self.first = 0  # sequence number of events[0]
         self.floor = floor  # changes up to this version are no longer in the history
         self._history = history
+        self._recent = recent
         self._versions: list[int] = []
         self._spaces = Order()  # namespaces as they begin a storage key: with a slash behind
         self._names: dict[str, Order] = {}
@@ -123,17 +121,15 @@ class Table:
         """What stood at `version` where it has changed since, None for nothing."""
         before: dict[str, Stored | None] = {}
         for event in reversed(self.since(version)):
-            metadata = event.stored.object["metadata"]
-            space = metadata.get("namespace", "")
+            space = event.namespace
             if namespace is None or space == namespace:
-                before[f"{space}/{metadata['name']}" if space else metadata["name"]] = event.previous
+                before[f"{space}/{event.name}" if space else event.name] = event.previous
         return before
 
     def get_at(self, namespace: str, name: str, version: int) -> Stored | None:
         """What `get` answered at `version`, or at `floor` where that is later."""
         for event in self.since(version):
-            metadata = event.stored.object["metadata"]
-            if metadata["name"] == name and metadata.get("namespace", "") == namespace:
+            if event.name == name and event.namespace == namespace:
                 return event.previous
         return self.get(namespace, name)
 
@@ -165,8 +161,9 @@ class Table:
                 with contextlib.suppress(ValueError):  # told and cancelled in the same turn
                     self._waiters.remove(waiter)
 
-    def record(self, event: Event, namespace: str, name: str) -> None:
-        self._place(namespace, name, None if event.type == "DELETED" else event.stored)
+    def record(self, event: Event) -> None:
+        self._place(event.namespace, event.name, None if event.type == "DELETED" else event.stored)
+        self._recent.add(event.stored)
         self.events.append(event)
         self._versions.append(event.version)
         if len(self.events) > 2 * self._history:  # trimmed by half, so that trimming stays cheap
@@ -184,16 +181,16 @@ class Table:
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         if stored.version <= self.floor:
             self._place(namespace, name, stored)
+            self._recent.add(stored)
             return
         previous = self.get(namespace, name)
         kind: EventType = "DELETED" if deleted else "MODIFIED" if previous else "ADDED"
-        self.record(Event(kind, stored, previous), namespace, name)
+        self.record(Event(kind, stored, previous, namespace, name))
 
     def undo(self, event: Event) -> None:
         """Take back the last change."""
         assert self.events[-1] is event
-        metadata = event.stored.object["metadata"]
-        self._place(metadata.get("namespace", ""), metadata["name"], event.previous)
+        self._place(event.namespace, event.name, event.previous)
         self.events.pop()
         self._versions.pop()
 
@@ -270,12 +267,15 @@ class Store:
         self.journal: Journal | None = None
         self.undone = 0  # how often changes were taken back: whoever read them starts over
         self._history = history
+        self._recent = Recent()
         self._tables: dict[tuple[str, str], Table] = {}
 
     def table(self, group: str, plural: str) -> Table:
         table = self._tables.get((group, plural))
         if table is None:
-            table = self._tables[group, plural] = Table((group, plural), self.first_version, self._history)
+            table = self._tables[group, plural] = Table(
+                (group, plural), self.first_version, self._history, self._recent
+            )
         return table
 
     def tables(self) -> Iterator[tuple[tuple[str, str], Table]]:
@@ -287,14 +287,15 @@ class Store:
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         previous = table.get(namespace, name)
         stored = Stored(self._versioned(obj), self.version, seen)
-        self._record(table, Event("MODIFIED" if previous else "ADDED", stored, previous), namespace, name)
+        self._record(table, Event("MODIFIED" if previous else "ADDED", stored, previous, namespace, name))
         return stored
 
     def delete(self, table: Table, previous: Stored) -> Stored:
         """Remove an object; its last state at the version of the deletion."""
-        metadata = previous.object["metadata"]
-        stored = Stored(self._versioned(previous.object), self.version, previous.seen)
-        self._record(table, Event("DELETED", stored, previous), metadata.get("namespace", ""), metadata["name"])
+        obj = previous.object
+        namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+        stored = Stored(self._versioned(obj), self.version, previous.seen)
+        self._record(table, Event("DELETED", stored, previous, namespace, name))
         return stored
 
     def restore(self, table: Table, stored: Stored, *, deleted: bool) -> None:
@@ -316,8 +317,8 @@ class Store:
         for table in self._tables.values():
             table.compact(self.version if version is None else version)
 
-    def _record(self, table: Table, event: Event, namespace: str, name: str) -> None:
-        table.record(event, namespace, name)
+    def _record(self, table: Table, event: Event) -> None:
+        table.record(event)
         if self.journal is not None:
             self.journal.append(table, event)
 

@@ -10,7 +10,7 @@ from fairlead.server import cells, encoding, versions
 from fairlead.server.exchange import Response
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.representations import Representation
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 
 if TYPE_CHECKING:
     from fairlead.server.lists import Page

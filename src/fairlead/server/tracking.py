@@ -9,7 +9,7 @@ from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec
 from fairlead.server.schema.nodes import Node
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 
 if TYPE_CHECKING:
     from fairlead.server.pipeline import Write

@@ -7,7 +7,7 @@ removed fields vanish, the resourceVersion stays.
 
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec, defaulting, pruning
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 
 
 def view(resource: Resource, stored: Stored) -> Stored:

@@ -15,7 +15,8 @@ from fairlead.server.failures import Failure, expired
 from fairlead.server.options import integer, option_failure, truth
 from fairlead.server.representations import Representation
 from fairlead.server.routing import Route
-from fairlead.server.store import Event, Object, Stored, Table
+from fairlead.server.store import Event, Table
+from fairlead.server.stored import Object, Stored
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -117,7 +118,7 @@ class Watch:
     def _frame(self, event: Event) -> bytes:
         """This watch's frame for a change, empty where the change is none of its business."""
         stored, previous = event.stored, event.previous
-        if self.namespace is not None and stored.object["metadata"].get("namespace", "") != self.namespace:
+        if self.namespace is not None and event.namespace != self.namespace:
             return b""
         kind: str = event.type
         if self.selection:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from fairlead.server.identity.users import User, service_account_name
-from fairlead.server.store import Stored, Table
+from fairlead.server.store import Table
+from fairlead.server.stored import Stored
 
 Key = tuple[str, str, str]  # the namespace of the binding, "User" or "Group", the name
 

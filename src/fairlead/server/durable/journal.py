@@ -15,7 +15,8 @@ from pathlib import Path
 from fairlead.server.durable.answers import NotStored
 from fairlead.server.durable.database import Database, Floor, Revision
 from fairlead.server.durable.folder import DataError, Folder
-from fairlead.server.store import Change, Event, Store, Stored, Table
+from fairlead.server.store import Change, Event, Store, Table
+from fairlead.server.stored import Stored
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ class Journal:
         for revision in database.revisions:
             stored = Stored(revision.object, revision.version)
             if revision.respelled:
-                stored.derived["respelled"] = True
+                stored.respelled = True
             store.restore(store.table(revision.group, revision.plural), stored, deleted=revision.deleted)
         database.revisions = []
 
@@ -126,16 +127,15 @@ class Journal:
         revisions, floors = [], {}
         for table, event in changes:
             group, plural = table.key
-            metadata = event.stored.object["metadata"]
             revisions.append(
                 Revision(
                     event.version,
                     group,
                     plural,
-                    metadata.get("namespace", ""),
-                    metadata["name"],
+                    event.namespace,
+                    event.name,
                     event.type == "DELETED",
-                    "respelled" in event.stored.derived,
+                    event.stored.respelled,
                     event.stored.object,
                 )
             )

@@ -13,7 +13,7 @@ from fairlead.server.metadata import FOREGROUND, ORPHAN
 from fairlead.server.options import dry_run_causes, option_failure, truth
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

@@ -13,7 +13,7 @@ from fairlead.server.ownership import same_but_times
 from fairlead.server.patches import json_patch, merge_patch, strategic
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 from fairlead.server.tracking import bare_of, managed_of, with_managed
 from fairlead.server.verbs.replace import expect_name
 

@@ -8,7 +8,7 @@ from fairlead.server.failures import failure, invalid_named, not_found
 from fairlead.server.options import write_options
 from fairlead.server.registry.resource import Object
 from fairlead.server.routing import Route
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 from fairlead.server.verbs.delete import DeleteOptions, delete_object
 
 if TYPE_CHECKING:

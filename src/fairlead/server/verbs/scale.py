@@ -15,7 +15,7 @@ from fairlead.server.ownership import Entry, Managed
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
 from fairlead.server.schema import builtin
-from fairlead.server.store import Stored
+from fairlead.server.stored import Stored
 from fairlead.server.tracking import managed_of, with_managed
 from fairlead.server.verbs.patch import APPLY, applied, configuration, evaluated, patch_type
 from fairlead.server.verbs.replace import expect_name
