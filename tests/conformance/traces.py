@@ -8,7 +8,8 @@ A scenario is a list of steps; a step is one request and the answer that a real 
 Values in path, query and body may refer to earlier answers: {"$ref": "0.metadata.resourceVersion"} as a whole value,
 ${0.metadata.uid} inside a string, {"$set": {"from": "0", "a.b": value, "drop": ["c"]}} for a changed copy. "{ns}" is
 the scenario's own namespace, "{id}" a short word unique to the run. WATCH steps read a watch until the server ends it;
-SETTLE steps wait until a GET answers what they say and are never compared.
+SETTLE steps wait until a GET answers what they say (unless the step `after` which they wait was refused) and are never
+compared.
 
 Compared are the status code and the whole body, after replacing what no two servers share (uids, versions, times,
 random suffixes) by tokens that keep equality: a no-op that moved a resourceVersion is seen. Messages of failures and
@@ -102,7 +103,8 @@ async def run(transport, scenario, ident):
         for step in scenario["steps"]:
             path, query, body = (fill(step.get(key), answers, ns, ident) for key in ("path", "query", "body"))
             if step["do"] == "SETTLE":
-                answers.append(await settled(caller, path, query, step))
+                refused = "after" in step and (lookup(str(step["after"]), answers) or {}).get("status") == "Failure"
+                answers.append(None if refused else await settled(caller, path, query, step))
                 seen.append({"settled": True})
                 continue
             if step["do"] == "WATCH":

@@ -328,6 +328,7 @@ def versioned(chance: random.Random, seed: int) -> Scenario:
     steps: list[Step] = []
     made = [_shape(chance, spec, index) for index in range(3)]
     for index, shape in enumerate(made):
+        changed = len(steps)
         if index == 0:
             steps.append({"do": "POST", "path": definitions, "body": definition_of(shape, group)})
         else:
@@ -341,7 +342,7 @@ def versioned(chance: random.Random, seed: int) -> Scenario:
             kind.path = kind.path.replace("{group}", group)
             kind.api_version = kind.api_version.replace("{group}", group)
             until = {"columnDefinitions.1.name": f"g{index}"}
-            steps.append({"do": "SETTLE", "path": kind.path, "accept": TABLE, "until": until})
+            steps.append({"do": "SETTLE", "path": kind.path, "accept": TABLE, "until": until, "after": changed})
             for _ in range(chance.randint(1, 2)):
                 steps.append(_write(kind, "w", len(steps) - 1 if steps[-1]["do"] == "GET" else None))
                 steps.append({"do": "GET", "path": f"{kind.path}/w"})

@@ -18,6 +18,7 @@ from fairlead.testing import virtual
 from .histories import Scenario, definition_of
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+Answer = dict[str, Any]
 Difference = tuple[int, str, Any, Any]  # step (-1: the definition), path in the answer, real, embedded
 
 
@@ -30,27 +31,32 @@ class Both:
         self._runs = 0
         self._salt = secrets.token_hex(2)  # another run on the same server must not meet our namespaces
 
-    async def differences(self, scenario: Scenario) -> list[Difference]:
-        """Where the answers differ, in the order of the steps; messages and warnings included (see `is_text`)."""
+    async def differences(self, scenario: Scenario, codes: list[int | None] | None = None) -> list[Difference]:
+        """Where the answers differ, in the order of the steps; messages and warnings included (see `is_text`).
+
+        `codes` is filled with the real server's, None for a step without an answer.
+        """
+        played = await self.play(scenario)
+        if codes is not None and played[0][0] == 0:
+            codes += [answer.get("code") for _, answer, _ in played]
+        return [(index, *one) for index, want, got in played for one in compared(want, got)]
+
+    async def play(self, scenario: Scenario) -> list[tuple[int, Answer, Answer]]:
+        """Each step's number and both servers' answers; of a definition (step -1) alone where they differ in it."""
         scenario, definition = settled(scenario)
-        found: list[Difference] = []
         if definition:
             name = definition["metadata"]["name"]
             if name not in self._defined:
                 self._defined[name] = asyncio.create_task(self._define(definition))
             real, ours = await self._defined[name]
-            found = [(-1, *one) for one in compared(real, ours)]
-            if real["code"] != 201 or ours["code"] != 201:
-                return found
-            scenario = {**scenario, "definition": definition}
+            if real["code"] != 201 or compared(real, ours):
+                return [(-1, real, ours)]
         self._runs += 1
         ident = f"d{self._salt}{self._runs:05x}"
-        real, ours = await asyncio.gather(
-            traces.run(self._real, scenario, ident), asyncio.to_thread(_embedded, scenario, ident)
+        wanted, given = await asyncio.gather(
+            traces.run(self._real, scenario, ident), asyncio.to_thread(embedded, scenario, definition, ident)
         )
-        for index, (want, got) in enumerate(zip(real, ours, strict=True)):
-            found += [(index, *one) for one in compared(want, got)]
-        return found
+        return list(zip(range(len(wanted)), wanted, given, strict=True))
 
     async def _define(self, definition: dict[str, Any]) -> Any:
         """Both servers' answers to a definition, once the real one serves it."""
@@ -60,7 +66,7 @@ class Both:
         for path in paths if code in (201, 409) else ():
             await traces.settled(caller, path, None, {"until": {"code": 200}})
         step = {"do": "POST", "path": DEFINITIONS, "body": definition}
-        ours = (await asyncio.to_thread(_embedded, {"steps": [step]}, "none"))[0]
+        ours = (await asyncio.to_thread(embedded, {"steps": [step]}))[0]
         if code == 409:  # it is named after what it says: the server knows it from a run before
             return ours, ours
         names = traces.Names("conf-none", "none")
@@ -72,15 +78,17 @@ def _path(definition: dict[str, Any], version: dict[str, Any]) -> str:
     return f"/apis/{definition['spec']['group']}/{version['name']}/namespaces/default/widgets"
 
 
-def _embedded(scenario: Scenario, ident: str) -> Any:
-    return virtual.run(_play(scenario, ident))
+def embedded(scenario: Scenario, definition: dict[str, Any] | None = None, ident: str = "none") -> list[Answer]:
+    """The embedded server's answers to a scenario that is `settled`."""
+    return virtual.run(_embedded(scenario, definition, ident))
 
 
-async def _play(scenario: Scenario, ident: str) -> Any:
+async def _embedded(scenario: Scenario, definition: dict[str, Any] | None, ident: str) -> list[Answer]:
     transport = Server(virtual.world(), tokens=["differential"], authorization="RBAC").transport()
-    if definition := scenario.get("definition"):
+    if definition:
         await traces.Caller(transport).call("POST", DEFINITIONS, body=definition)
-    return await traces.run(transport, scenario, ident)
+    answers: list[Answer] = await traces.run(transport, scenario, ident)
+    return answers
 
 
 def settled(scenario: Scenario) -> tuple[Scenario, dict[str, Any] | None]:

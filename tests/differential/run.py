@@ -3,6 +3,8 @@
 python -m tests.differential.run -n 1000 --seed 0      starts a real server of its own
     --server URL --token T  uses that one; --keep writes shrunk failures to tests/differential/cases
     --family NAME           only histories of that family; --no-shrink reports them as they were drawn
+    --case FILE             only records the real server's answers to the history in that file
+    --coverage              tells what was asked and how often it was answered with which code
 
 Closes with a table by family. Exit status 1 where an answer differed beyond docs/differences.md.
 """
@@ -28,8 +30,19 @@ from . import histories, known
 from .playing import Both, Difference, is_text
 from .shrinking import shrink
 
+SUBRESOURCES = (
+    "status",
+    "scale",
+    "eviction",
+    "binding",
+    "approval",
+    "finalize",
+    "token",
+    "ephemeralcontainers",
+    "resize",
+)
 CASES = Path(__file__).parent / "cases"
-JOBS = 4  # histories under way at once: a real server answers while we compare
+JOBS = 6  # histories under way at once: a real server answers while we compare
 
 
 class Report:
@@ -41,11 +54,15 @@ class Report:
         self.texts: collections.Counter[str] = collections.Counter()
         self.known: collections.Counter[str] = collections.Counter()
         self.ways: dict[str, list[histories.Scenario]] = {}
+        self.answers: dict[str, collections.Counter[tuple[str, int]]] = collections.defaultdict(collections.Counter)
 
-    def add(self, scenario: histories.Scenario, found: list[Difference]) -> str | None:
+    def add(self, scenario: histories.Scenario, found: list[Difference], codes: list[int | None]) -> str | None:
         """Count a history; the way in which it failed where it is the first that did so."""
         family = scenario["family"]
         self.played[family] += 1
+        for step, code in zip(scenario["steps"], codes, strict=False):
+            if code is not None:
+                self.answers[asked(step)][family, code] += 1
         unknown, names = known.sorted_out(scenario, found)
         self.known.update(names)
         if not unknown:
@@ -61,6 +78,22 @@ class Report:
             yield f"{family:14} {self.played[family]:9} {self.differed[family]:7} {self.texts[family]:14}"
         for name, count in sorted(self.known.items()):
             yield f"documented: {name}: {count}"
+
+    def coverage(self) -> Iterator[str]:
+        """What was asked, and how often the real server answered it with which code, by family."""
+        codes = sorted({code for counts in self.answers.values() for _, code in counts})
+        yield f"{'asked':26} {'family':12} " + " ".join(f"{code:>6}" for code in codes)
+        for what in sorted(self.answers):
+            counts = self.answers[what]
+            for family in sorted({family for family, _ in counts}):
+                yield f"{what:26} {family:12} " + " ".join(f"{counts[family, code] or '.':>6}" for code in codes)
+
+
+def asked(step: histories.Step) -> str:
+    """A step's verb, patch type and subresource, or its representation."""
+    below = step["path"].rpartition("/")[2]
+    parts = [step["do"], step.get("type", "")[12:].partition("-")[0], f"/{below}" if below in SUBRESOURCES else ""]
+    return " ".join(part for part in [*parts, *(("as",) if step.get("accept") else ())] if part)
 
 
 def way_of(scenario: histories.Scenario, difference: Difference) -> str:
@@ -83,6 +116,24 @@ async def reduced(both: Both, scenario: histories.Scenario, way: str) -> histori
     return await shrink(scenario, fails)
 
 
+async def answered(both: Both, scenario: histories.Scenario) -> histories.Scenario:
+    """A history with the real server's answers, for tests that have no real server."""
+    steps = list(scenario["steps"])
+    for index, answer, _ in await both.play(scenario):
+        if index >= 0 and "code" in answer:
+            steps[index] = {**steps[index], "expect": answer}
+    return {**scenario, "steps": steps}
+
+
+def read(path: Path) -> histories.Scenario:
+    case: histories.Scenario = json.loads(path.read_text())
+    return case
+
+
+def write(path: Path, scenario: histories.Scenario) -> None:
+    path.write_text(json.dumps(scenario, indent=1, ensure_ascii=False) + "\n")
+
+
 def told(scenario: histories.Scenario, difference: Difference) -> str:
     index, path, want, got = difference
     return f"  step {index}: {path}\n      real     {_short(want)}\n      embedded {_short(got)}"
@@ -101,17 +152,21 @@ async def run(transport: Any, seeds: Iterator[int], arguments: argparse.Namespac
             scenario = histories.scenario(seed)
             if arguments.family not in scenario["name"]:
                 continue
+            codes: list[int | None] = []
             try:
-                found = await both.differences(scenario)
+                found = await both.differences(scenario, codes)
             except Exception as error:  # a failure of the run is a finding too
                 found = [(0, f".{type(error).__name__}", "an answer", str(error)[:300])]
-            if way := report.add(scenario, found):
+            if way := report.add(scenario, found, codes):
                 firsts.append((way, scenario))
                 print(f"\n{scenario['name']}  {way}", flush=True)
                 print("\n".join(told(scenario, one) for one in known.sorted_out(scenario, found)[0][:2]), flush=True)
-            if (done := report.played.total()) % 50 == 0:
+            if (done := report.played.total()) % (20 if sys.stderr.isatty() else 500) == 0:
                 rate = done / (time.monotonic() - start)
-                print(f"\r{done} histories, {rate:.1f}/s, {len(report.ways)} ways to differ", end="", flush=True)
+                left = (arguments.n - done) / rate / 60
+                line = f"{done} of {arguments.n} histories, {rate:.1f}/s, {left:.0f} min left, "
+                line += f"{len(report.ways)} ways to differ"
+                print(f"\r{line}  ", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
     await asyncio.gather(*(worker() for _ in range(JOBS)))
     print()
@@ -121,9 +176,10 @@ async def run(transport: Any, seeds: Iterator[int], arguments: argparse.Namespac
         print(f"\n== {way}\n{json.dumps(small, ensure_ascii=False)}")
         print("\n".join(told(small, one) for one in found[:3]))
         if arguments.keep:
-            (CASES / f"{scenario['name']}.json").write_text(json.dumps(small, indent=1, ensure_ascii=False) + "\n")
+            write(CASES / f"{scenario['name']}.json", await answered(both, small))
     for way, failed in sorted(report.ways.items(), key=lambda item: -len(item[1])):
         print(f"{len(failed):5}  {way}  ({', '.join(one['name'] for one in failed[:3])})")
+    print("\n".join(report.coverage() if arguments.coverage else ()))
     print("\n".join(report.table()))
     print(f"{report.played.total()} histories in {time.monotonic() - start:.0f} s")
     return report
@@ -153,8 +209,13 @@ async def main() -> int:
     parser.add_argument("--token", default="")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
+    parser.add_argument("--case", type=Path, metavar="FILE")
+    parser.add_argument("--coverage", action="store_true", help="what was asked and answered how often")
     arguments = parser.parse_args()
     async with connected(arguments) as transport:
+        if arguments.case:
+            write(arguments.case, await answered(Both(transport), read(arguments.case)))
+            return 0
         report = await run(transport, iter(range(arguments.seed, arguments.seed + arguments.n)), arguments)
     return 1 if report.differed or report.texts else 0
 

@@ -8,7 +8,7 @@ from typing import Any
 from .histories import Scenario
 
 Fails = Callable[[Scenario], Awaitable[bool]]
-_REFERENCE = re.compile(r'(\$\{|"\$ref": "|"from": ")(\d+)')
+_REFERENCE = re.compile(r'(\$\{|"\$ref": "|"from": "|"after": )(\d+)')
 
 
 async def shrink(scenario: Scenario, fails: Fails, budget: int = 150) -> Scenario:

@@ -80,3 +80,16 @@ def test_values_are_compared_as_go_encodes_them(document, body, holds):
     else:
         with pytest.raises(json_patch.CannotApply):
             test()
+
+
+@pytest.mark.parametrize(
+    ("spelled", "tested", "holds"),
+    [("1.0", "1.0", True), ("1.0", "1", False), ('"\\u0061"', '"a"', False), ('{"x": 1e0}', '{"x":1e0}', True)],
+)
+def test_a_test_of_what_the_same_patch_added_compares_spellings(spelled, tested, holds):
+    body = f'[{{"op":"add","path":"/a","value":{spelled}}},{{"op":"test","path":"/a","value":{tested}}}]'
+    if holds:
+        assert json_patch.apply({}, json_patch.decode(body.encode())) == {"a": json.loads(spelled)}
+    else:
+        with pytest.raises(json_patch.CannotApply):
+            json_patch.apply({}, json_patch.decode(body.encode()))

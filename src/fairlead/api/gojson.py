@@ -33,8 +33,13 @@ def dumps(value: Any) -> bytes:
         encoded = msgspec.json.encode(value if _is_plain(value) else _in_go_form(value), order="deterministic")
     except (TypeError, UnicodeEncodeError) as error:
         raise ValueError(f"not JSON: {error}") from error
-    for plain, escaped in ESCAPED:
-        encoded = encoded.replace(plain, escaped)
+    return escaped(encoded)
+
+
+def escaped(encoded: bytes) -> bytes:
+    """JSON with the characters that Go escapes escaped."""
+    for plain, spelled in ESCAPED:
+        encoded = encoded.replace(plain, spelled)
     return encoded
 
 

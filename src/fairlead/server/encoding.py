@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -22,7 +23,8 @@ class BadJSON(ValueError):
 def decode(body: bytes) -> tuple[Any, list[str]]:
     """A JSON text as plain values, and the paths of duplicate keys (of which the last one won).
 
-    Numbers are as the API machinery keeps them: an integer where it fits in 64 bits, else a float.
+    Numbers are as the API machinery keeps them until it encodes them (`settled`): an integer where one is spelled and
+    fits in 64 bits, else a float. 1.0 is no integer to a rule or a typed field.
     """
     try:
         text = body.decode("utf-8")
@@ -52,15 +54,40 @@ def _integer(digits: str) -> int | float:
         return int(digits)
     if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**63:
         return value
-    return _number(digits)
+    return written(_number(digits))
 
 
-def _number(digits: str) -> float | int:
+def _number(digits: str) -> float:
     value = float(digits)
     if math.isinf(value):
         raise BadJSON(f"json: cannot unmarshal number {digits} into Go value of type float64")
-    # Go writes 1.0 and 1e3 back as 1 and 1000, and reads those as integers from then on.
+    return value
+
+
+def written(value: float) -> int | float:
+    """A float as it is read after Go wrote it: 1.0 and 1e3 as the integers 1 and 1000."""
     return int(Decimal(repr(value))) if value.is_integer() and abs(value) < 2**64 else value
+
+
+def settled(value: Any) -> Any:
+    """`value` with each float as it is read after it was stored; the very value where nothing changes."""
+    kind = type(value)
+    if kind is float:
+        return written(value)
+    if kind is dict:
+        changed = {
+            key: new for key, below in value.items() if type(below) in _NUMERIC and (new := settled(below)) is not below
+        }
+        return {**value, **changed} if changed else value
+    if kind is list:
+        items = [settled(item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
+
+
+_NUMERIC = frozenset({float, dict, list})
+# A number with a fraction or an exponent, or too long for an integer: what `settled` might change.
+FRACTION = re.compile(rb"[\s:\[,]-?[0-9]+[.eE]|[0-9]{19}")
 
 
 def _constant(name: str) -> Any:

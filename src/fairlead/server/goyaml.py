@@ -40,7 +40,7 @@ def read(body: bytes) -> tuple[Any, list[str]]:
             pass  # YAML allows more
         else:
             if not twice:
-                return _whole(value), []
+                return encoding.settled(value), []
     twice = []
     loader = Loader(body)
     try:
@@ -139,7 +139,7 @@ def plain(text: str) -> Any:
         return float(number) if abs(number) < 2**64 or ten is not None else text
     if _FLOAT.fullmatch(bare):
         value = float(bare)
-        return text if value in (float("inf"), float("-inf")) else _whole(value)
+        return text if value in (float("inf"), float("-inf")) else encoding.written(value)
     return text
 
 
@@ -151,16 +151,3 @@ def _key(value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)
     raise ValueError(f"unsupported map key: {value}")
-
-
-def _whole(value: Any) -> Any:
-    """`value` with each float that JSON writes without a fraction as the integer it then is."""
-    if type(value) is float:
-        return int(value) if value.is_integer() and -(2**63) <= value < 2**63 else value
-    if type(value) is dict:
-        changed = {name: new for name, below in value.items() if (new := _whole(below)) is not below}
-        return {**value, **changed} if changed else value
-    if type(value) is list:
-        items = [_whole(item) for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    return value

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server import decoding, limits, metadata, namespaces, versions
+from fairlead.server import decoding, encoding, limits, metadata, namespaces, versions
 from fairlead.server.authorization.granting import may_create_by_update, may_grant
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.encoding import exactly_equal
@@ -150,9 +150,15 @@ def _commit_create(write: Write, obj: Object) -> Stored:
             raise already_exists(resource, name)
         raise (being_deleted if live.object["metadata"].get("deletionTimestamp") else already_exists)(resource, name)
     given.pop("resourceVersion", None)
+    obj = _settled(write, obj)
     if write.options.dry_run:
         return Stored(obj, 0, resource)
     return _put(write, obj, None)
+
+
+def _settled(write: Write, obj: Object) -> Object:
+    """A custom resource with its numbers as they are stored: until here 1.0 was no integer."""
+    return encoding.settled(obj) if write.resource.custom and write.request.has_fractions else obj
 
 
 def _limited(write: Write, pod: Object) -> Object:
@@ -216,12 +222,12 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     server.rules.generation(resource, write.subresource, obj, old)
     found = metadata.validate(obj["metadata"], resource, generic=True)
     found += metadata.validate_update(obj["metadata"], old["metadata"])
-    found += server.rules.on_update(resource, write.subresource, obj, old)
+    found += server.rules.on_update(resource, write.subresource, obj, old, write.request.warn)
     if found:
         raise invalid(resource, obj, found)
     for text in server.rules.warnings(resource, obj, old):
         write.request.warn(text)
-    obj = server.tracking.times_kept(write, obj, live)
+    obj = server.tracking.times_kept(write, _settled(write, obj), live)
     if _finished(obj["metadata"], old["metadata"]) and server.rules.may_finish(resource, obj):
         if not write.options.dry_run:
             gone = server.store.delete(write.table, kept)

@@ -1,5 +1,6 @@
 """The rules of a kind as the pipeline asks for them: validation, generation, what keeps an object alive."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fairlead.server import causes, metadata, namespaces
@@ -98,14 +99,16 @@ class Rules:
             found += validation.validate(resource.schema, obj) + _replicas(resource, obj)
         return found + (resource.validate(obj, None) if resource.validate else [])
 
-    def on_update(self, resource: Resource, subresource: str, obj: Object, old: Object) -> list[Cause]:
+    def on_update(
+        self, resource: Resource, subresource: str, obj: Object, old: Object, warn: Callable[[str], None]
+    ) -> list[Cause]:
         """A kind's own validation, which looks at the metadata too: its errors are therefore reported twice."""
         if resource.custom and (wrong := _type_meta(resource, obj)):
             return wrong
         found = metadata.validate_update(obj["metadata"], old["metadata"])
         if resource.custom:
             status = subresource == "status"
-            found += validation.validate(resource.schema, obj, old, status_only=status)
+            found += validation.validate(resource.schema, obj, old, status_only=status, warn=warn)
             return found + _replicas(resource, obj, status_only=status)
         found += metadata.standard_finalizers(obj["metadata"])
         found += metadata.validate(obj["metadata"], resource)
@@ -113,7 +116,7 @@ class Rules:
 
     def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:
         if resource.custom:
-            return _unqualified(obj, old) + validation.warnings(resource.schema, obj, old)
+            return _unqualified(obj, old)
         return resource.warn(obj, old) if resource.warn else []
 
     def generation(self, resource: Resource, subresource: str, obj: Object, old: Object) -> None:

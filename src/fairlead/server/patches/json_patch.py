@@ -11,6 +11,8 @@ from fairlead.server import encoding
 
 Operation = dict[str, msgspec.Raw]
 _decoder = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_maps = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_lists = msgspec.json.Decoder(list[msgspec.Raw])
 _NUMBER = re.compile(r"[+-]?[0-9]+\Z")
 _ABSENT: Any = object()
 
@@ -25,7 +27,59 @@ def apply(document: dict[str, Any], operations: list[Operation]) -> Any:
     copied: set[int] = set()  # ids of containers that are ours to change; they live as long as root
     for operation in operations:
         _one(root, operation, copied)
-    return root[0]
+    return _plain(root[0], copied)
+
+
+class _Spelled:
+    """A scalar that the patch brought, as the patch spells it: a later `test` compares with that."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+
+
+def _spelled(raw: bytes, ours: set[int]) -> Any:
+    """A value of the patch, its containers ours to change."""
+    made: Any
+    if raw[:1] == b"{":
+        made = {key: _spelled(_text_of(item), ours) for key, item in _maps.decode(raw).items()}
+    elif raw[:1] == b"[":
+        made = [_spelled(_text_of(item), ours) for item in _lists.decode(raw)]
+    else:
+        return None if raw == b"null" else _Spelled(raw)
+    ours.add(id(made))
+    return made
+
+
+def _text_of(raw: msgspec.Raw) -> bytes:
+    return bytes(raw).strip()
+
+
+def _plain(value: Any, ours: set[int]) -> Any:
+    """The value with what the patch spelled decoded. What is not ours holds nothing of it."""
+    if type(value) is _Spelled:
+        return encoding.decode(value.raw)[0]
+    if id(value) in ours and isinstance(value, dict):
+        return {key: _plain(item, ours) for key, item in value.items()}
+    if id(value) in ours and isinstance(value, list):
+        return [_plain(item, ours) for item in value]
+    return value
+
+
+def _copied(value: Any, ours: set[int]) -> Any:
+    """A copy of what is ours, which Go makes by encoding it."""
+    made: Any
+    if type(value) is _Spelled:
+        return _Spelled(gojson.escaped(value.raw))
+    if id(value) not in ours:
+        return value
+    if isinstance(value, dict):
+        made = {key: _copied(item, ours) for key, item in value.items()}
+    else:
+        made = [_copied(item, ours) for item in value]
+    ours.add(id(made))
+    return made
 
 
 def decode(body: bytes) -> list[Operation]:
@@ -43,10 +97,10 @@ def _one(root: list[Any], operation: Operation, ours: set[int]) -> None:
     if kind == "test":
         _test(root, path, operation)
     elif kind == "replace" and path == "":
-        root[0] = _value(operation)
+        root[0] = _value(operation, ours)
     elif kind in ("add", "replace"):
         parent, key = _parent(root, path, kind, ours)
-        (_add if kind == "add" else _replace)(parent, key, _value(operation), path)
+        (_add if kind == "add" else _replace)(parent, key, _value(operation, ours), path)
     elif kind == "remove":
         parent, key = _parent(root, path, kind, ours)
         _remove(parent, key, path)
@@ -65,17 +119,7 @@ def _carry(root: list[Any], kind: str, path: str, operation: Operation, ours: se
     if value is _ABSENT:
         value = None
     target, name = _parent(root, path, kind, ours, "destination path")
-    # A copied container may be changed at one place later, so neither place owns it.
-    ours.difference_update(_containers(value))
-    _add(target, name, value, path)
-
-
-def _containers(value: Any) -> set[int]:
-    if isinstance(value, dict):
-        return {id(value)}.union(*(_containers(v) for v in value.values()))
-    if isinstance(value, list):
-        return {id(value)}.union(*(_containers(v) for v in value))
-    return set()
+    _add(target, name, _copied(value, ours) if kind == "copy" else value, path)
 
 
 def _text(operation: Operation, key: str) -> str | None:
@@ -88,9 +132,9 @@ def _text(operation: Operation, key: str) -> str | None:
         return "unknown" if key == "op" else None
 
 
-def _value(operation: Operation) -> Any:
+def _value(operation: Operation, ours: set[int]) -> Any:
     raw = operation.get("value")
-    return None if raw is None else encoding.decode(bytes(raw))[0]
+    return None if raw is None else _spelled(_text_of(raw), ours)
 
 
 def _parent(root: list[Any], path: str, kind: str, ours: set[int], called: str = "path") -> tuple[Any, str]:
@@ -190,15 +234,15 @@ def _test(root: list[Any], path: str, operation: Operation) -> None:
 
 def _same(value: Any, raw: msgspec.Raw) -> bool:
     """Whether a value, as Go encodes it, is what the patch spells; maps and lists are compared part by part."""
-    text = bytes(raw).strip()
+    text = _text_of(raw)
     if isinstance(value, dict):
         if text[:1] != b"{":
             return False
-        given = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        given = _maps.decode(text)
         return given.keys() == value.keys() and all(_same(v, given[k]) for k, v in value.items())
     if isinstance(value, list):
         if text[:1] != b"[":
             return False
-        items = msgspec.json.decode(text, type=list[msgspec.Raw])
+        items = _lists.decode(text)
         return len(items) == len(value) and all(_same(v, r) for v, r in zip(value, items, strict=True))
-    return gojson.dumps(value) == text
+    return (value.raw if type(value) is _Spelled else gojson.dumps(value)) == text

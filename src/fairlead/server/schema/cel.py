@@ -14,7 +14,7 @@ from fairlead.api import gojson
 from fairlead.server import causes
 from fairlead.server.causes import Cause
 from fairlead.server.schema import times
-from fairlead.server.schema.correlation import aligned, correlated
+from fairlead.server.schema.correlation import aligned, correlated, unchanged
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
@@ -57,7 +57,7 @@ _ERRORS: Final = (
 
 
 class Failed(NamedTuple):
-    """A rule that did not hold. `same` says that its value is the one that stood there before."""
+    """A rule that did not hold. `same` says that it is forgiven, for its value is the one that stood there before."""
 
     cause: Cause
     same: bool
@@ -98,7 +98,8 @@ _compiled: dict[int, tuple[Node, tuple[_Rule, ...]]] = {}
 
 def failures(node: Node, obj: dict[str, Any], old: dict[str, Any] | None) -> list[Failed]:
     """The rules that an object fails, given the object that stood there before."""
-    return list(_walk(node, obj, MISSING if old is None else old, ""))
+    was = MISSING if old is None else old
+    return list(_walk(node, obj, was, "", _Place(node, was, obj), _NOWHERE))
 
 
 def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
@@ -127,28 +128,47 @@ def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
         yield from problems(node.items, f"{path}.items", uncorrelated or ("" if node.list_type == "map" else path))
 
 
-def _walk(node: Node | None, value: Any, old: Any, path: str) -> Iterator[Failed]:
+class _Place(NamedTuple):
+    """A value beside the one that stood there before (MISSING: none did)."""
+
+    node: Node | None
+    old: Any
+    new: Any
+
+    @property
+    def unchanged(self) -> bool:
+        return self.old is not MISSING and unchanged(self.node, self.old, self.new)
+
+
+_NOWHERE: Final = _Place(None, MISSING, MISSING)
+
+
+def _walk(node: Node | None, value: Any, old: Any, path: str, here: _Place, above: _Place) -> Iterator[Failed]:
+    """`here` and `above` are the value and the nearest one around it of which one knows what stood there before."""
     if node is None or node.rules is None or value is None or not has_rules(node):
         return
     for rule in _rules(node):
         if rule.old and not rule.fact.get("optionalOldSelf") and (old is MISSING or old is None):
             continue
-        cause = _evaluate(node, rule, value, old, path)
+        cause, fault = _evaluate(node, rule, value, old, path)
         if cause is not None:
-            yield Failed(cause, old is not MISSING and old == value)
+            held = above if here.old is MISSING else here
+            yield Failed(cause, not rule.old and not fault and held.unchanged)
+    around = above if here.old is MISSING else here
     if type(value) is dict:
         before = old if type(old) is dict else {}
         properties = node.rules.properties
         for key, inner in value.items():
-            was = before.get(key, MISSING) if node.relation != "atomic" else MISSING
-            if key in properties:
-                yield from _walk(properties[key], inner, was, f"{path}.{key}" if path else key)
-            elif node.values is not None and node.values is not ANYTHING:
-                yield from _walk(node.values, inner, was, f"{path}[{key}]")
+            child, at = properties.get(key), f"{path}.{key}" if path else key
+            if child is None and node.values is not ANYTHING:
+                child, at = node.values, f"{path}[{key}]"
+            was = before.get(key, MISSING)
+            yield from _walk(child, inner, was, at, _Place(child, was, inner), around)
     elif type(value) is list and node.items is not None:
         before_of = correlated(node, old)
         for index, item in enumerate(value):
-            yield from _walk(node.items, item, before_of(item), f"{path}[{index}]")
+            was = before_of(item)
+            yield from _walk(node.items, item, was, f"{path}[{index}]", _Place(node.items, was, item), around)
 
 
 def _rules(node: Node) -> tuple[_Rule, ...]:
@@ -158,8 +178,13 @@ def _rules(node: Node) -> tuple[_Rule, ...]:
     return known[1]
 
 
-def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> Cause | None:
+def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple[Cause | None, bool]:
+    """What is wrong by a rule, and whether it could not even be evaluated."""
     present = old is not MISSING and old is not None
+    message = (rule.fact.get("message") or "").strip()
+    if node.type == "integer" and type(value) is float:
+        told = f"invalid data, expected int, got float64 evaluating rule: {message or rule.text}"
+        return Cause("FieldValueInvalid", path or "<nil>", f'Invalid value: "{node.type}": {told}'), True
     data = {"self": _value(node, value)}
     if rule.old:
         data["oldSelf"] = _value(node, aligned(node, old, value)) if present else data["self"]
@@ -170,16 +195,24 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> Cause
             data[name] = given
     result = rule.program.eval(data=data)
     if result.type().name() == "BOOL" and result.value() is True:
-        return None
-    message = (rule.fact.get("message") or "").strip()
+        return None, False
     if result.type().name() == "ERROR":
-        told = f"{_error(str(result.value()))} evaluating rule: {message or rule.text}"
-        return Cause("FieldValueInvalid", path or "<nil>", f'Invalid value: "{_kind(value)}": {told}')
+        told = _error(str(result.value()))
+        if told.startswith("no such overload"):
+            told = f"'{told}': call arguments did not match a supported operator, function or macro signature for"
+        else:
+            told = f"{told} evaluating"
+        return Cause(
+            "FieldValueInvalid",
+            path or "<nil>",
+            f'Invalid value: "{node.type}": {told} rule: {message or rule.text}',
+        ), True
     told = _expressed(rule, data) or message or f"failed rule: {rule.text}"
     field = path + "".join(
         f".{one[0]}" if one[0] else f"[{one[1] or one[2]}]" for one in _FIELD.findall(rule.fact.get("fieldPath") or "")
     )
-    return _cause(rule.fact.get("reason") or "FieldValueInvalid", field.lstrip(".") or "<nil>", value, told)
+    reason = rule.fact.get("reason") or "FieldValueInvalid"
+    return _cause(reason, field.lstrip(".") or "<nil>", value, told), False
 
 
 def _expressed(rule: _Rule, data: dict[str, Any]) -> str:
@@ -202,11 +235,6 @@ def _cause(reason: str, field: str, value: Any, told: str) -> Cause:
     if reason == "FieldValueDuplicate":
         return causes.duplicate(field, value) if plain else Cause(reason, field, "Duplicate value")
     return causes.invalid(field, value, told) if plain else Cause(reason, field, f"Invalid value: {told}")
-
-
-def _kind(value: Any) -> str:
-    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
-    return kinds[type(value)]
 
 
 def _error(text: str) -> str:

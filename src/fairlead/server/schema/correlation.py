@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.api import gojson
+from fairlead.server.encoding import exactly_equal
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
@@ -14,6 +15,30 @@ def correlated(node: Node, old: Any) -> Callable[[Any], Any]:
         return lambda item: MISSING
     known = {_identity(node, item): item for item in old if type(item) is dict}
     return lambda item: known.get(_identity(node, item), MISSING) if type(item) is dict else MISSING
+
+
+def unchanged(node: Node | None, old: Any, new: Any) -> bool:
+    """Whether a value is taken to be what stood there before, as ratcheting sees it.
+
+    1 and 1.0 are not the same, the order of a map list's items does not count, and nothing that holds a field which
+    the schema does not declare is ever unchanged.
+    """
+    if old is None or new is None:
+        return old is new
+    if type(old) is dict and type(new) is dict:
+        if node is None or node.rules is None or len(old) != len(new):
+            return not new and not old
+        values = None if node.values is ANYTHING else node.values
+        for key, inner in new.items():
+            child = node.rules.properties.get(key) or values
+            if key not in old or child is None or not unchanged(child, old[key], inner):
+                return False
+        return True
+    if type(old) is list and type(new) is list and node is not None and node.list_type == "map" and node.items:
+        before = correlated(node, old)
+        same = [(was := before(item)) is not MISSING and unchanged(node.items, was, item) for item in new]
+        return len(old) == len(new) and all(same)
+    return exactly_equal(old, new)
 
 
 def aligned(node: Node | None, old: Any, new: Any) -> Any:

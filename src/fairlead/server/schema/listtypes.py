@@ -5,7 +5,7 @@ from typing import Any
 from fairlead.api import gojson
 from fairlead.server import causes
 from fairlead.server.causes import Cause
-from fairlead.server.schema.nodes import Node
+from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
 
@@ -39,16 +39,17 @@ def _map(node: Node, value: list[Any], path: str) -> list[Cause]:
             told = "must be an object for an array of list-type map"
             return [causes.invalid(f"{path}[{index}]", item, told)]
     keys = [{key: item[key] for key in node.keys if key in item} if item is not None else {} for item in value]
-    return [causes.duplicate(f"{path}[{i}]", keys[i]) for i in _repeated(keys)]
+    alone = [next(iter(key.values()), MISSING) for key in keys] if len(node.keys) == 1 else keys
+    return [causes.duplicate(f"{path}[{i}]", keys[i]) for i in _repeated(alone)]
 
 
 def _repeated(items: list[Any]) -> list[int]:
-    """Where each value that occurs more than once occurs the second time."""
-    seen: dict[bytes, int] = {}
+    """Where each value that occurs more than once occurs the second time. Alone, 1 and 1.0 are not the same."""
+    seen: dict[Any, int] = {}
     repeated = []
     for index, item in enumerate(items):
-        encoded = gojson.dumps(item)
-        seen[encoded] = seen.get(encoded, 0) + 1
-        if seen[encoded] == 2:
+        known = gojson.dumps(item) if type(item) is dict or type(item) is list else (type(item), item)
+        seen[known] = seen.get(known, 0) + 1
+        if seen[known] == 2:
             repeated.append(index)
     return repeated

@@ -5,6 +5,7 @@ that matched best (by counting checks), number bounds are compared as integers w
 a string with a format. They are kept. Values that did not change since `old` are not held to the schema (ratcheting).
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from fairlead.api import gojson
 from fairlead.server import causes
 from fairlead.server.causes import Cause
 from fairlead.server.schema import cel, formats
-from fairlead.server.schema.correlation import correlated
+from fairlead.server.schema.correlation import correlated, unchanged
 from fairlead.server.schema.embedded import embedded_causes
 from fairlead.server.schema.listtypes import duplicate_causes
 from fairlead.server.schema.nodes import MISSING, Node
@@ -38,11 +39,17 @@ class _Found(NamedTuple):
 
 
 def validate(
-    node: Node, obj: dict[str, Any], old: dict[str, Any] | None = None, *, status_only: bool = False
+    node: Node,
+    obj: dict[str, Any],
+    old: dict[str, Any] | None = None,
+    *,
+    status_only: bool = False,
+    warn: Callable[[str], None] | None = None,
 ) -> list[Cause]:
     """What is wrong with a custom resource by its schema, embedded resources, list types and rules included.
 
-    A write of /status holds only the status to the schema, and tells of it as of a thing by itself.
+    A write of /status holds only the status to the schema, and tells of it as of a thing by itself. Rules that an
+    unchanged value fails are not wrong: `warn` is told.
     """
     if not status_only:
         found = schema_causes(node, obj, old)
@@ -57,16 +64,12 @@ def validate(
         if any(cause.reason in _BLOCKING for cause in found):
             found.append(causes.invalid(_NIL, None, _NOT_CHECKED))
         else:
-            found += [failed.cause for failed in cel.failures(node, obj, old) if not failed.same]
+            failed = cel.failures(node, obj, old)
+            found += [one.cause for one in failed if not one.same]
+            if warn is not None:
+                for text in sorted(f"{one.cause.field}: {one.cause.message}" for one in failed if one.same):
+                    warn(text)
     return found
-
-
-def warnings(node: Node, obj: dict[str, Any], old: dict[str, Any] | None) -> list[str]:
-    """Rules that an unchanged value fails: they are warned of, not refused."""
-    if old is None or not cel.has_rules(node):
-        return []
-    same = [failed.cause for failed in cel.failures(node, obj, old) if failed.same]
-    return sorted(f"{cause.field}: {cause.message}" for cause in same)
 
 
 def schema_causes(node: Node, obj: Any, old: Any = None, under: str = "") -> list[Cause]:
@@ -87,7 +90,7 @@ def _check(node: Node, value: Any, path: str, errors: list[_Found], old: Any, *,
     """Append what is wrong and answer how many checks held. Errors of an unchanged value are forgiven."""
     start = len(errors)
     matched = _checks(node, value, path, errors, old, root)
-    if len(errors) > start and old is not MISSING and not root and old == value:
+    if len(errors) > start and old is not MISSING and not root and unchanged(node, old, value):
         del errors[start:]
     return matched
 

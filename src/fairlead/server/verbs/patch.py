@@ -168,7 +168,7 @@ def _strategic(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
 
     def evaluate(live: Object) -> Any:
         try:
-            return strategic.apply(write.resource.schema, live, given)
+            return encoding.settled(strategic.apply(write.resource.schema, live, given))
         except strategic.StrategicError as error:
             raise bare(str(error)) from None
 
