@@ -23,9 +23,7 @@ from fairlead.server.failures import (
     bad_request,
     internal,
     method_not_allowed,
-    not_found,
     unknown_path,
-    unsupported,
 )
 from fairlead.server.identity.accounts import Accounts
 from fairlead.server.identity.authentication import OPEN, Authentication
@@ -34,11 +32,10 @@ from fairlead.server.identity.reviews import request_token, who_am_i, whose_toke
 from fairlead.server.identity.tokens import Tokens
 from fairlead.server.identity.users import SERVER, User
 from fairlead.server.metrics import Metrics
-from fairlead.server.options import truth
 from fairlead.server.registry import builtin
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.routing import Route, Target
+from fairlead.server.routing import NoSuchPath, Route, Target
 from fairlead.server.rules import Rules
 from fairlead.server.store import Store, Table
 from fairlead.server.stored import Stored
@@ -88,10 +85,6 @@ HEALTH = OPEN - {"/version"}
 AUTHORIZATION = ("AlwaysAllow", "RBAC")
 RETRY = 1.0  # seconds until the controllers try again what could not be stored: reads go on meanwhile
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-
-
-class NoSuchPath(Exception):
-    """Nothing is served there, not even a Status."""
 
 
 PAGE_NOT_FOUND = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
@@ -294,46 +287,21 @@ class Server:
         resource = self.registry.find(target.group, target.version, target.plural)
         if resource is None or (target.namespace and not resource.namespaced):
             raise unknown_path() if self.registry.builtin_group(target.group) else NoSuchPath
-        if target.watch and target.subresource:
-            raise unknown_path()
-        if target.watch and request.method not in ("GET", "HEAD"):
-            raise method_not_allowed()  # authorized as a watch, so it must not become anything else
-        if (target.subresource == "status" and resource.status) or (target.subresource == "scale" and resource.scale):
-            verb = {"GET": "get", "PUT": "update", "PATCH": "patch"}.get(request.method, "")
-        elif target.subresource == "finalize" and resource.plural == "namespaces" and not resource.group:
-            verb = {"PUT": "update"}.get(request.method, "")
-        elif target.subresource in POD_VERBS and resource.plural == "pods" and not resource.group:
-            verb = target.subresource if request.method == "POST" else ""
-        elif target.subresource == "token" and resource.plural == "serviceaccounts" and not resource.group:
-            verb = "create" if request.method == "POST" else ""
-        elif target.subresource:
-            raise not_found(resource, target.name) if resource.custom else unknown_path()
-        elif target.name:
-            if resource.namespaced and not target.namespace:
-                raise NoSuchPath if resource.custom else unknown_path()
-            verb = routing.OBJECT_VERBS.get(request.method, "")
-            if target.watch and verb == "get":
-                verb = "watch"
-        else:
-            verb = routing.COLLECTION_VERBS.get(request.method, "")
-            if verb == "list" and (target.watch or ("watch" in request.query and truth(request.first("watch")))):
-                verb = "watch"
-            if verb in ("create", "deletecollection") and resource.namespaced and not target.namespace:
-                if resource.custom:
-                    raise NoSuchPath
-                verb = ""
-        if not verb or (not target.subresource and verb not in resource.verbs):
-            raise unsupported(resource, request.method.lower()) if resource.custom else method_not_allowed()
-        return Route(resource, verb, target.namespace, target.name, target.subresource)
+        return routing.route(resource, target, request)
 
     def _nonresource(self, request: Request) -> Answer:
-        path = request.path.rstrip("/")
+        path = request.path
         if path in HEALTH:
             return Response(200, b"ok", "text/plain; charset=utf-8")
         if path == "/metrics":
             return Response(200, self.metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
         if path.startswith("/openapi/") and request.method in ("GET", "HEAD"):
             return openapi.answer(self.registry, request) or PAGE_NOT_FOUND
+        if path == "/":
+            return Response(200, encoding.encode(discovery.paths(self.registry)))
+        if path.startswith(("//", "/apis//")):
+            return PAGE_NOT_FOUND
+        path = path.rstrip("/")
         aggregated = discovery.aggregated_version(request.headers.get("accept", ""))
         if (
             aggregated
@@ -348,13 +316,12 @@ class Server:
             found = discovery.document(self.registry, path)
         if found is None:
             parts = path.split("/")
-            if len(parts) > 2 and parts[1] in ("api", "apis") and self.registry.builtin_group(_group_of(parts)):
+            if len(parts) > 2 and (parts[1] == "version" or self._in_builtin_group(parts)):
                 raise unknown_path()
             return PAGE_NOT_FOUND
-        if request.method not in ("GET", "HEAD"):
+        if request.method != "GET" and not discovery.any_method(self.registry, path):
             raise method_not_allowed()
         return Response(200, encoding.encode(found))
 
-
-def _group_of(parts: list[str]) -> str:
-    return "" if parts[1] == "api" else parts[2]
+    def _in_builtin_group(self, parts: list[str]) -> bool:
+        return parts[1] in ("api", "apis") and self.registry.builtin_group("" if parts[1] == "api" else parts[2])

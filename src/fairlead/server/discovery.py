@@ -60,6 +60,28 @@ def document(registry: Registry, path: str) -> Document | None:
     return _resources(registry, parts[1], parts[2])
 
 
+def any_method(registry: Registry, path: str) -> bool:
+    """Whether a document is handed out whatever the method: the groups, and the versions of custom ones."""
+    return path == "/apis" or (path.startswith("/apis/") and (path.count("/") == 2 or _is_custom(registry, path)))
+
+
+def _is_custom(registry: Registry, path: str) -> bool:
+    group = path.split("/")[2]
+    return any(resource.group == group for resource in registry.custom())
+
+
+def paths(registry: Registry) -> Document:
+    """What / tells: where something is to be read."""
+    groups = [f"/apis/{name}{version}" for name, versions in _groups(registry) for version in ("", *_below(versions))]
+    health = [f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping")]
+    others = ["/api", "/api/v1", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+    return {"paths": sorted(groups + health + others)}
+
+
+def _below(versions: list[str]) -> list[str]:
+    return [f"/{version}" for version in versions]
+
+
 def _legacy() -> Document:
     address = {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:443"}
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}

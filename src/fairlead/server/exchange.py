@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Request:
     """A request as it arrived.
 
-    Header names are lower-case; one that came several times is a list, of Impersonate-* headers one of lines. `query`
-    keeps every value of a key in order.
+    Header names are lower-case; of one that came several times the first counts, of Impersonate-* ones each, by lines.
+    `query` keeps every value of a key in order.
     """
 
     method: str

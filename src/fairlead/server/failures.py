@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fairlead.server.causes import Cause
+from fairlead.server.causes import Cause, quoted
 from fairlead.server.registry.resource import Object, Resource
 
 OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
@@ -56,7 +56,7 @@ def bad_request(message: str) -> Failure:
 
 
 def not_found(resource: Resource, name: str) -> Failure:
-    return failure(404, "NotFound", f'{resource.group_resource} "{name}" not found', _details(resource, name))
+    return failure(404, "NotFound", f"{resource.group_resource} {quoted(name)} not found", _details(resource, name))
 
 
 def unknown_path() -> Failure:
@@ -149,7 +149,10 @@ def bare(message: str) -> Failure:
 
 def internal(error: Exception) -> Failure:
     """A fault of this server, told as one."""
-    text = f"{type(error).__name__}: {error}"
+    return internal_text(f"{type(error).__name__}: {error}")
+
+
+def internal_text(text: str) -> Failure:
     return failure(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
 
 

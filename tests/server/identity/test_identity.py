@@ -218,6 +218,8 @@ def test_whatever_is_sent_for_a_credential_is_a_401_or_a_refusal_and_never_a_fau
     account = {"metadata": {"name": "x", "namespace": "default", "uid": "u"}}
     server.accounts.issue(account, ["a"], 600, {})  # so that there is a key to compare with
     headers = {**more, "authorization": f"Bearer {token}"}
-    assert server.respond(Request("GET", "/api/v1/pods", {}, headers)).status == (401 if token.strip() != "t" else 200)
+    _, given, *_ = [*f"Bearer {token}".strip().split(" "), ""]
+    expected = {"t": {200, 400, 403}, "": {400, 403}}.get(given, {401})
+    assert server.respond(Request("GET", "/api/v1/pods", {}, headers)).status in expected
     headers = {**more, "authorization": "Bearer t"}
     assert server.respond(Request("GET", "/api/v1/pods", {}, headers)).status in (200, 400, 403)

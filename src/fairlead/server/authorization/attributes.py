@@ -5,9 +5,7 @@ from urllib.parse import unquote
 
 from fairlead.server.exchange import Request
 from fairlead.server.identity.users import User
-from fairlead.server.options import truth
-
-_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+from fairlead.server.routing import asked_verb, segments, unfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +30,16 @@ class Attributes:
 
 def of(request: Request) -> Attributes:
     """The attributes of a request: read off its path, whether or not anything is served there."""
-    parts = [unquote(part) for part in request.path.strip("/").split("/")]
+    parts = segments(request.path)
     if parts[0] == "api" and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) >= 4:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return Attributes(request.user, request.method.lower(), path=unquote(request.path))
-    verb = _VERBS.get(request.method, "")
-    if rest[0] == "watch" and len(rest) > 1:
-        verb, rest = "watch", rest[1:]
+    watch = rest[0] == "watch" and len(rest) > 1
+    if watch:
+        rest = rest[1:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]
@@ -49,11 +47,9 @@ def of(request: Request) -> Attributes:
             rest = rest[2:]
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
-    if not name and verb == "get":
-        verb = "watch" if "watch" in request.query and truth(request.first("watch")) else "list"
+    verb = asked_verb(request, named=bool(name), watch=watch)
+    if not name and not watch and verb in ("list", "watch"):
         name = _selected(request.first("fieldSelector"))
-    elif not name and verb == "delete":
-        verb = "deletecollection"
     return Attributes(request.user, verb, group, version, rest[0], subresource, namespace, name)
 
 
@@ -61,6 +57,6 @@ def _selected(selector: str) -> str:
     """The one name that a field selector leaves: whoever may read that object alone may list and watch it alone."""
     for term in selector.split(","):
         key, equals, value = term.partition("=")
-        if key.strip() == "metadata.name" and equals and "/" not in value:
-            return value.removeprefix("=").strip()
+        if key.strip() == "metadata.name" and equals and not unfit(name := value.removeprefix("=").strip()):
+            return name
     return ""

@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import re
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -13,6 +14,8 @@ from fairlead.server.failures import too_large
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
+
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class Listening:
@@ -82,10 +85,13 @@ async def _handle(server: "Server", incoming: web.BaseRequest) -> web.StreamResp
     headers: dict[str, str] = {}
     for key, value in incoming.headers.items():
         name = key.lower()
-        # A list by RFC 9110, save where a value may itself hold a comma.
-        between = "\n" if name.startswith("impersonate-") else ", "
-        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
+        if name not in headers:
+            headers[name] = value
+        elif name.startswith("impersonate-"):
+            headers[name] += f"\n{value}"
     path = incoming.raw_path.partition("?")[0]
+    if _BAD_ESCAPE.search(path):
+        return web.Response(status=400, text="400 Bad Request")
     certified = certificates.user_of(incoming.get_extra_info("peercert"))
     try:
         answer = await server.answer(

@@ -13,11 +13,14 @@ OPEN: Final = frozenset(
     {"/version"} | {f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping")}
 )  # what anyone may read, so that probes need no token
 
+EXTRA_SPACE: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
+
 
 class Authentication:
     """Says who asks.
 
-    A credential that is not good is a 401 everywhere, also where none is needed. Without a credential: on a server that
+    A token that is not good is a 401 everywhere, also where none is needed; any other kind of credential is none.
+    Without a credential: on a server that
     asks for none, an administrator; with `anonymous`, system:anonymous, and authorization judges it; else a 401 but
     for health and version.
     """
@@ -30,15 +33,14 @@ class Authentication:
     def user(self, request: Request) -> User:
         if request.certified is not None:
             return request.certified
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme:
-            found = self.by_token(given.strip(), AUDIENCES) if scheme.lower() == "bearer" else None
+        if token := _bearer(request):
+            found = self.by_token(token, AUDIENCES)
             if found is None:
                 raise unauthorized()
             return found[0]
         if not self._tokens:
             return ADMIN
-        if self._anonymous or request.path.rstrip("/") in OPEN:
+        if self._anonymous or request.path in OPEN:
             return ANONYMOUS
         raise unauthorized()
 
@@ -55,3 +57,13 @@ class Authentication:
         if known is not None:
             return known, audiences
         return self._accounts.user(token, audiences)
+
+
+def _bearer(request: Request) -> str:
+    """The bearer token that a request carries; what comes after it does not count."""
+    scheme, *rest = request.headers.get("authorization", "").strip().split(" ", 2)
+    if not rest or scheme.lower() != "bearer":
+        return ""
+    if not rest[0] and len(rest) == 2:
+        request.warn(EXTRA_SPACE)
+    return rest[0]

@@ -27,7 +27,7 @@ _JSON: Final = ("", "*/*", "application/json", "application/*")
 
 def answer(registry: Registry, request: Request) -> Response | None:
     """The document at a path under /openapi, or None where there is none."""
-    path = request.path.rstrip("/")
+    path = request.path
     if path == "/openapi/v2":
         return _answer_v2(registry, request)
     if path == "/openapi/v3":

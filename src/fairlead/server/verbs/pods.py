@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.server import bodies, causes, encoding
 from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import failure, invalid_named, not_found
+from fairlead.server.failures import bad_request, failure, invalid_named, not_found
 from fairlead.server.options import write_options
 from fairlead.server.registry.resource import Object
 from fairlead.server.routing import Route
@@ -20,7 +20,7 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 def bind(server: "Server", request: Request, route: Route) -> Response:
     """Assign a Pod to a node, once."""
     options = write_options(request, "CreateOptions")
-    binding = _body(request, "v1", "Binding")
+    binding = _body(request, "v1", "Binding", route.name)
     target = binding.get("target") or {}
     if not target.get("name"):
         raise invalid_named("", "Binding", route.name, [causes.required("target.name")])
@@ -48,7 +48,7 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
 def evict(server: "Server", request: Request, route: Route) -> Response:
     """Delete a Pod unless a disruption budget forbids it."""
     write_options(request, "CreateOptions")
-    eviction = _body(request, "policy/v1", "Eviction")
+    eviction = _body(request, "policy/v1", "Eviction", route.name)
     live = _pod(server, route)
     _budget(server, live.object)
     options = eviction.get("deleteOptions") or {}
@@ -74,9 +74,12 @@ def _pod(server: "Server", route: Route) -> Stored:
     return live
 
 
-def _body(request: Request, api_version: str, kind: str) -> Object:
+def _body(request: Request, api_version: str, kind: str, name: str) -> Object:
     value = bodies.read_plain(request, api_version, kind)
-    return value if isinstance(value, dict) else {}
+    found = value if isinstance(value, dict) else {}
+    if ((found.get("metadata") or {}).get("name") or "") != name:
+        raise bad_request(f"name in URL does not match name in {kind} object")
+    return found
 
 
 def _budget(server: "Server", pod: Object) -> None:
