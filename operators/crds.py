@@ -4,9 +4,8 @@ import asyncio
 from importlib import resources
 from typing import Any
 
-import yaml
-
 import fairlead as fl
+from fairlead.api import documents
 from fairlead.api.errors import AlreadyExists
 from fairlead.client.client import Client
 from fairlead.client.discovery import NotServed
@@ -16,7 +15,7 @@ def definitions(package: str) -> list[dict[str, Any]]:
     """The CRDs in a system's folder `crds`."""
     folder = resources.files(package) / "crds"
     paths = sorted((p for p in folder.iterdir() if p.name.endswith((".json", ".yaml"))), key=lambda p: p.name)
-    return [crd for path in paths for crd in yaml.safe_load_all(path.read_text())]
+    return [crd for path in paths for crd in documents.read(path.read_bytes())]
 
 
 async def install(client: Client, package: str) -> None:

@@ -171,7 +171,7 @@ async def test_files_that_vanish_later_are_told_of_then(gone, load, write, tmp_p
 EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "login", "interactiveMode": "Never"}
 
 WRONG = {
-    "not YAML": ("a: [", "is not YAML at line 1"),
+    "not YAML": ("a: [", "not YAML at line 1"),
     "not a mapping": ("[1]", "is not a kubeconfig"),
     "another kind": ({"kind": "Pod"}, "is not a kubeconfig"),
     "empty": ("", "kubectl config use-context"),

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli import COMMANDS
+from fairlead.cli.serve import kubeconfig_text
 
 TOY = [sys.executable, str(Path(__file__).with_name("toy_commands.py"))]
 FAIRLEAD = [sys.executable, "-m", "fairlead"]
+UNREACHABLE = "cannot connect to 127.0.0.1:1 (Connection refused): is the server up, and is its address right?"
 
 
 def call(*args, **env):
@@ -71,12 +73,20 @@ def test_what_the_user_can_put_right_is_one_line_and_status_2(args, says):
         (["run", "no-such-operator.py", "--embedded"], "no-such-operator.py"),
         (["serve", "--listen", "nonsense"], "HOST:PORT"),
         (["demo", "nonsense"], "'httpproxy'"),
+        (["run", "docs/examples/greeter.py", "--embedded", "--apply", "{bad}"], "bad.yaml: not YAML at line 1"),
+        (["serve", "--faults", "{bad}"], "bad.yaml: not YAML at line 1"),
+        (["serve", "--data", "/proc/state"], "cannot make /proc/state: No such file or directory; name another folder"),
+        (["run", "docs/examples/greeter.py", "--kubeconfig", "{down}"], UNREACHABLE),
+        (["blame", "configmap", "x", "--kubeconfig", "{down}"], UNREACHABLE),
+        (["demo", "httpproxy", "--kubeconfig", "{down}"], UNREACHABLE),
     ],
 )
 def test_each_commands_own_mistakes_too(args, says, tmp_path):
-    bad = tmp_path / "bad.yaml"
+    bad, down = tmp_path / "bad.yaml", tmp_path / "down.yaml"
     bad.write_text("{")
-    answer = call(*FAIRLEAD, *(arg.format(bad=bad) for arg in args))
+    down.write_text(kubeconfig_text("https://127.0.0.1:1", "token", None))
+    down.chmod(0o600)
+    answer = call(*FAIRLEAD, *(arg.format(bad=bad, down=down) for arg in args))
     assert (answer.returncode, answer.stdout) == (2, "")
     assert says in answer.stderr
     assert answer.stderr.count("\n") == 1
@@ -102,6 +112,32 @@ def test_ctrl_c_leaves_no_traceback():
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert (process.returncode, errors.strip()) == (130, "")
+
+
+def test_ctrl_c_while_it_still_loads_leaves_no_traceback():
+    code = """
+import sys
+
+class Impatient:
+    def find_spec(self, name, *_):
+        if name == "fairlead.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Impatient())
+sys.argv = ["fairlead", "--help"]
+import runpy; runpy.run_module("fairlead", run_name="__main__")
+"""
+    answer = call(sys.executable, "-c", code)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(("told", "leaves"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_server_ends_as_it_is_told(told, leaves):
+    with subprocess.Popen([*FAIRLEAD, "serve"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline().startswith("serving on https://127.0.0.1:")
+        process.send_signal(told)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors.strip()) == (leaves, "")
 
 
 def test_a_reader_that_goes_away_leaves_no_traceback():

@@ -22,5 +22,12 @@ def test_a_cell_can_neither_move_the_cursor_nor_use_markup_nor_forge_a_row():
     assert "faked row" in text
 
 
+def test_a_file_or_a_pipe_gets_no_trailing_spaces():
+    out = io.StringIO()
+    tables.show("title", ["name", "value"], [("a", 1), ("longer", 20)], console=Console(file=out, width=80))
+    assert all(line == line.rstrip() for line in out.getvalue().splitlines())
+    assert "longer" in out.getvalue()
+
+
 def test_a_long_cell_wraps_and_loses_nothing():
     assert shown("a", "y" * 200).count("y") == 200

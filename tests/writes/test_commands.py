@@ -53,6 +53,15 @@ async def test_blame_names_the_owner_of_each_field(bench, fairlead):
     assert "managedFields" not in done.stdout
 
 
+@pytest.mark.only("embedded", reason="tests before this one left widgets of theirs on the real server")
+async def test_a_kind_is_known_by_each_of_its_names(bench, fairlead):
+    await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}))
+    for word in ("Widget", "widget", "widgets", "widgets.writes.fairlead.test", "widgets.v1.writes.fairlead.test"):
+        done = await fairlead("blame", word, "w")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "size: 1" in done.stdout
+
+
 async def test_blame_points_out_fights(bench, fairlead):
     await bench.other.create(WIDGET("w", bench.namespace, spec={"size": 1}), field_manager=MANAGER)
     await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}), adopt=True)

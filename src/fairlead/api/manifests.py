@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from fairlead.api import documents
 from fairlead.api.errors import UserError
 from fairlead.api.objects import Object
 
@@ -17,14 +18,14 @@ def comes_first(obj: Object) -> bool:
 
 def read(path: Path) -> list[Object]:
     """The objects in a YAML or JSON file, lists unfolded. Raises UserError."""
-    import yaml
-
     try:
-        documents = [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"cannot read {path}: {error}") from error
+        found = documents.read(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}): check its permissions") from error
+    except documents.NotYaml as error:
+        raise UserError(f"{path}: {error}; correct it") from error
     objects: list[Object] = []
-    for document in documents:
+    for document in found:
         if not isinstance(document, dict) or not document.get("apiVersion") or not document.get("kind"):
             raise UserError(f"{path} holds something that is no object: each document needs apiVersion and kind")
         items: Any = document.get("items") if str(document["kind"]).endswith("List") else [document]

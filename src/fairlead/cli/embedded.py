@@ -44,10 +44,9 @@ async def embedded(world: World, name: str = "") -> AsyncIterator[Transport]:
         await listening.close()
 
 
-async def prepare(transport: Transport, world: World, kinds: Iterable[Kind], files: Sequence[Path]) -> None:
-    """Make the server ready for an operator: the files' definitions, the kinds still missing, the files' objects."""
+async def prepare(transport: Transport, world: World, kinds: Iterable[Kind], objects: Sequence[Object]) -> None:
+    """Make the server ready for an operator: the definitions among the objects, the kinds still missing, the rest."""
     client = Client(transport, world, user_agent="fairlead-run")
-    objects = [obj for path in files for obj in manifests.read(path)]
     for obj in [obj for obj in objects if manifests.comes_first(obj)]:
         await _apply(client, obj)
     for missing in await install_missing(client, kinds):

@@ -332,7 +332,7 @@ def _tell(done: Done) -> None:
 
 
 async def _watch(wanted: Wanted, namespace: str | None, elect: bool, health: str | None) -> None:
-    from fairlead.cli.run import until_told
+    from fairlead.cli.signals import until_told
     from fairlead.orphans.watch import Collector, operator
     from fairlead.runtime.context import View
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -12,10 +11,12 @@ from typing import Any
 
 import click
 
+from fairlead.api import manifests
 from fairlead.api.errors import ApiError, UserError
 from fairlead.api.kinds import Kind
 from fairlead.api.world import World
 from fairlead.cli.load import NoOperator, folder, forget, load
+from fairlead.cli.signals import until_told
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
@@ -122,24 +123,6 @@ def _main(find: Callable[[], Operator], target: str, *, log_format: str, verbose
         raise click.exceptions.Exit(code)
 
 
-async def until_told(work: Any) -> int:
-    """Run it; SIGTERM ends it gracefully and is no failure."""
-    task = asyncio.ensure_future(work)
-    told = asyncio.Event()
-
-    def tell() -> None:
-        told.set()
-        task.cancel()
-
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, tell)
-    try:
-        return int(await task)
-    except asyncio.CancelledError:
-        if told.is_set():
-            return 0
-        raise
-
-
 async def _run(
     find: Callable[[], Operator],
     target: str,
@@ -154,6 +137,7 @@ async def _run(
     **where: Any,
 ) -> int:
     operator = find()
+    objects = [obj for path in files for obj in manifests.read(path)]
     async with _place(world, operator, embedded=embedded, **where) as place:
         options = Options(
             namespaces=place.namespaces,
@@ -167,7 +151,7 @@ async def _run(
                 if embedded:
                     from fairlead.cli.embedded import prepare
 
-                    await prepare(place.transport, world, _kinds(operator), files)
+                    await prepare(place.transport, world, _kinds(operator), objects)
                     for name, there in place.clusters.items():
                         await prepare(there, world, _kinds(operator, name), ())
                 elif not place.in_cluster:

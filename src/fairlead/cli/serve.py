@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 
 from fairlead.api.files import write_private
 from fairlead.api.world import World
+from fairlead.cli.signals import until_told
 from fairlead.server.app import Server
 
 if TYPE_CHECKING:
@@ -93,12 +93,12 @@ def serve(
         )
         server.inject(_plan(faults) if faults else None)
         shown = next((one for one, user in tokens.items() if user.is_master), next(iter(tokens)))
-        asyncio.run(_serve(server, host, port, shown, not no_tls, client_ca, write_kubeconfig))
+        asyncio.run(until_told(_serve(server, host, port, shown, not no_tls, client_ca, write_kubeconfig)))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
         what = f"write {error.filename}" if error.filename else f"listen on {listen}"
-        raise click.ClickException(f"cannot {what}: {error.strerror or error}") from None
+        raise click.ClickException(f"cannot {what}: {error.strerror or error}; name another place") from None
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -136,18 +136,15 @@ def _plan(file: Path) -> "Plan":
 
 async def _serve(
     server: Server, host: str, port: int, token: str, tls: bool, client_ca: bytes | None, kubeconfig: Path | None
-) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stop.set)
+) -> int:
     listening = await server.listen(host, port, tls=tls, client_ca=client_ca)
     try:
         if kubeconfig is not None:
             write_private(kubeconfig, kubeconfig_text(listening.url, token, listening.ca))
             click.echo(f"kubeconfig {kubeconfig}")
         click.echo(f"serving on {listening.url}")
-        await stop.wait()
+        await asyncio.Event().wait()
+        return 0
     finally:
         await listening.close()
         server.close()

@@ -1,6 +1,7 @@
 """The transport over sockets. The only module that knows aiohttp."""
 
 import asyncio
+import os
 import socket
 import ssl
 from base64 import b64encode
@@ -273,6 +274,13 @@ def _lost(error: aiohttp.ClientError) -> OSError:
             f"cannot connect: the certificate of {error.host}:{error.port} is not to be trusted "
             f"({error.certificate_error}): check certificate-authority(-data) and tls-server-name"
         )
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.ClientHttpProxyError):
+    if isinstance(error, aiohttp.ClientConnectorError):
+        cause = error.os_error
+        own = isinstance(cause, ssl.SSLError | socket.gaierror) or not cause.errno  # these have numbers of their own
+        why = str(cause.strerror or cause) if own else os.strerror(cause.errno or 0)
+        return NotSent(
+            f"cannot connect to {error.host}:{error.port} ({why}): is the server up, and is its address right?"
+        )
+    if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientHttpProxyError):
         return NotSent(f"cannot connect: {error}")
     return ConnectionResetError(str(error) or type(error).__name__)

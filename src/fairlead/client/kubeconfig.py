@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import yaml
-
+from fairlead.api import documents
 from fairlead.api.world import World
 from fairlead.client.access import Access, AccessError, Cluster
 from fairlead.client.credentials import (
@@ -131,13 +130,11 @@ class _Config:
 
     def add(self, file: Path) -> None:
         try:
-            content = yaml.safe_load(file.read_bytes())
+            content = documents.read_one(file.read_bytes())
         except OSError as error:
             raise AccessError(f"{file}: cannot be read ({error.strerror}): check its permissions") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            mark = getattr(error, "problem_mark", None)
-            line = f" at line {mark.line + 1}" if mark else ""
-            raise AccessError(f"{file}: is not YAML{line}: correct it, or name another kubeconfig") from error
+        except documents.NotYaml as error:
+            raise AccessError(f"{file}: {error}; correct it, or name another kubeconfig") from error
         content = {} if content is None else content
         if not isinstance(content, dict) or content.get("kind", "Config") != "Config":
             raise AccessError(f"{file}: is not a kubeconfig (kind: Config): name another file")

@@ -6,8 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from fairlead.api import documents
 from fairlead.api.errors import UserError
 from fairlead.api.kinds import kind
 from fairlead.orphans.caps import Cap
@@ -53,13 +52,11 @@ def _python(path: Path) -> list[Rule]:
 
 def _yaml(path: Path) -> list[Rule]:
     try:
-        content = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise RulesError(f"{path}: cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" at line {mark.line + 1}" if mark else ""
-        raise RulesError(f"{path}: is not YAML{line}: correct it") from error
+        content = documents.read_one(path.read_bytes())
+    except OSError as error:
+        raise RulesError(f"{path}: cannot be read ({error.strerror}): check its permissions") from error
+    except documents.NotYaml as error:
+        raise RulesError(f"{path}: {error}; correct it") from error
     entries = content.get("rules") if isinstance(content, dict) else None
     if not isinstance(entries, list):
         raise RulesError(f"{path}: has no list `rules`: see docs/orphans.md for the form")
@@ -81,7 +78,7 @@ def _yaml(path: Path) -> list[Rule]:
 
 def _shipped() -> dict[str, dict[str, Any]]:
     text = resources.files("fairlead.orphans").joinpath("shipped.yaml").read_text()
-    return {entry["name"]: entry for entry in yaml.safe_load(text)["rules"]}
+    return {entry["name"]: entry for entry in documents.read_one(text)["rules"]}
 
 
 def _rule(entry: Mapping[str, Any], where: str) -> Rule:

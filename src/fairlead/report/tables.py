@@ -28,7 +28,12 @@ def show(
         table.add_column(text(column), justify="right" if index and column not in left else "left", overflow="fold")
     for row in rows:
         table.add_row(*(text(cell) for cell in row))
-    console.print(table)
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as drawn:  # in a file or a pipe, padding is but trailing space
+        console.print(table)
+    console.file.writelines(line.rstrip() + "\n" for line in drawn.get().splitlines())
 
 
 def notes(*lines: str, console: Console | None = None) -> None:

@@ -34,7 +34,7 @@ class Folder:
         except FileExistsError:
             pass
         except OSError as error:
-            raise DataError(f"cannot make {path}: {error.strerror}") from None
+            raise DataError(f"cannot make {path}: {error.strerror}; name another folder") from None
         self._folder = self._opened()
         try:
             self._check()

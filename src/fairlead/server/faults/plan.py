@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
+from fairlead.api import documents
 from fairlead.server.authorization.attributes import Attributes
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -77,14 +78,10 @@ class Plan:
     @classmethod
     def read(cls, text: str) -> "Plan":
         """A plan from YAML or JSON: `seed` and `faults`, each with the fields of `Fault` (userAgent for the agent)."""
-        import yaml
-
         try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise PlanError(" ".join(f"not YAML: {error}".split())) from None
-        except RecursionError:
-            raise PlanError("not YAML: nested too deep") from None
+            value = documents.read_one(text)
+        except documents.NotYaml as error:
+            raise PlanError(str(error)) from None
         if not isinstance(value, dict) or not isinstance(value.get("faults"), list):
             raise PlanError("a plan is a map with a list of faults, as {faults: [{status: 409, verb: update}]}")
         if unknown := ", ".join(sorted(str(key) for key in value.keys() - {"seed", "faults"})):

@@ -1,0 +1,34 @@
+"""YAML that a person wrote."""
+
+import pytest
+
+from fairlead.api import documents
+
+
+def test_empty_documents_are_left_out():
+    assert documents.read("a: 1\n---\n---\n- 2\n") == [{"a": 1}, [2]]
+    assert documents.read(b"") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: 1\nb: [", "not YAML at line 2: "),
+        ("a: b: c", "not YAML at line 1: mapping values are not allowed in this context"),
+        ("a: !!python/name:os.system x", "not YAML at line 1: could not determine a constructor for the tag"),
+        (b"\xff\x00", "not YAML"),
+        ("a: \x00", "not YAML"),
+        ("[" * 5000, "not YAML"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line_with_its_place(text, says):
+    with pytest.raises(documents.NotYaml) as refused:
+        documents.read(text)
+    assert str(refused.value).startswith(says)
+    assert "\n" not in str(refused.value)
+
+
+def test_one_document_means_one():
+    assert documents.read_one("") is None
+    with pytest.raises(documents.NotYaml, match="one YAML document is wanted, not 2"):
+        documents.read_one("1\n---\n2")
