@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test clients-test hazards mutate soak conformance differential kills check format bench docs real lock schemas clean
+.PHONY: help demo test clients-test hazards mutate soak conformance differential kills check format bench bench-peers docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,8 +69,17 @@ check: $(STAMP) ## format, lint, types, layers
 real: ## build a real kube-apiserver, once, for the other half of the tests
 	@tools/real/build
 
-bench: $(STAMP) ## measure; each file in bench/ says what
-	@for file in bench/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+PEERS := $(VENV)/peers
+$(PEERS)/.installed: $(STAMP) requirements/peers.txt
+	@echo "installing what fairlead is measured against in $(PEERS) (once)"
+	@$(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/peers.txt || { echo "could not install the pinned packages of requirements/peers.txt: is there a network?"; exit 1; }
+	@touch $@
+
+bench-peers: $(PEERS)/.installed ## install what fairlead is measured against, for make bench
+
+bench: $(PEERS)/.installed ## measure everything and write docs/benchmarks.md; QUICK=1 for smaller numbers
+	@$(BIN)/python bench/run.py $(if $(QUICK),--quick)
 
 DOCS := $(VENV)/.docs
 $(DOCS): $(STAMP) requirements/docs.txt
@@ -89,7 +98,8 @@ lock: ## pin the development dependencies anew, with hashes
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt -o requirements/docs.txt requirements/docs.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements/clients.txt requirements/clients.in
-	@echo "requirements/dev.txt, docs.txt and clients.txt are pinned anew"
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements/peers.txt requirements/peers.in
+	@echo "requirements/*.txt are pinned anew"
 
 schemas: ## extract the facts about the built-in kinds anew: make schemas SERVER=https://127.0.0.1:PORT TOKEN=T
 	@command -v go >/dev/null || { echo "make schemas needs Go: https://go.dev/dl"; exit 1; }

@@ -1,20 +1,17 @@
-"""The cache beside a floor that only keeps bytes: `python bench/cache.py [--objects N] [--events N]`.
+"""The cache beside a floor that only keeps bytes, and beside other people's clients: `python bench/cache.py`.
 
-A feeder process plays an API server over loopback (initial events, then MODIFIED events, all rendered beforehand or
-nearly so). Each contestant runs in a process of its own:
-
-    floor      aiohttp and msgspec: splits frames, looks at name and version, keeps the bytes in a dict
-    fairlead   client, reflector, store, one handler
-    no-op      the same, with the queue behind it: each event wakes its key, whose turn finds nothing to do
-    pages      fairlead on a server that offers no initial events
-
-Trust the ratios within one run, not the absolutes.
+bench/feeder.py plays the API server; each contestant (bench/contestants) runs in a process of its own, others' from
+the environment of `make bench-peers` where it is there. Four things are measured: the first list, taken in; MODIFIED
+events as fast as they are taken; the time from an event's sending to the handler's first line, at 200 a second; the
+import. Trust the ratios within one run, not the absolutes.
 """
 
 import argparse
 import asyncio
 import gc
+import importlib
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -22,275 +19,46 @@ import sys
 import time
 import tracemalloc
 from pathlib import Path
-from typing import ClassVar
 
-NAMESPACES = 20
+import _record
+from feeder import compact, pod
+
+HERE = Path(__file__).parent
+PEERS_PYTHON = HERE.parent / ".venv/peers/bin/python"
+OURS = ("floor", "ours", "ours_operator", "ours_pages")
+PEERS = ("lightkube", "cloudcoil", "kubernetes", "kubernetes_asyncio", "kr8s", "kopf")
+BATCH, SECONDS = 2_000, 6.0
 LATENCY_EVENTS, LATENCY_RATE = 1_000, 200
 
 
-def pod(number):
-    """About 6 KiB, a quarter of it managedFields, as a real server sends it."""
-    containers = [
-        {
-            "name": f"container-{c}",
-            "image": f"registry.example.com/team/service-{c}:v1.2.{number % 50}",
-            "env": [{"name": f"SETTING_{e}", "value": f"value of setting {e} of pod {number}"} for e in range(15)],
-            "resources": {"limits": {"cpu": "500m", "memory": "256Mi"}, "requests": {"cpu": "100m"}},
-            "volumeMounts": [{"name": "token", "readOnly": True, "mountPath": "/var/run/secrets/serviceaccount"}],
-        }
-        for c in range(3)
-    ]
-    fields = {
-        f"f:field{f}": {".": {}, f'k:{{"name":"SETTING_{f}"}}': {".": {}, "f:name": {}, "f:value": {}}}
-        for f in range(18)
-    }
-    managed = {
-        "manager": "kubelet",
-        "operation": "Update",
-        "apiVersion": "v1",
-        "fieldsType": "FieldsV1",
-        "fieldsV1": fields,
-    }
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "name": f"rs-{number // 10}",
-        "uid": f"owner-{number // 10:08d}",
-    }
-    return {
-        "metadata": {
-            "name": f"service-{number:06d}-abcde",
-            "namespace": f"namespace-{number % NAMESPACES}",
-            "uid": f"00000000-0000-4000-8000-{number:012d}",
-            "resourceVersion": "VERSION",
-            "labels": {"app": f"service-{number % 100}", "tier": "web"},
-            "ownerReferences": [{**owner, "controller": True}],
-            "managedFields": [managed],
-        },
-        "spec": {"containers": containers, "nodeName": f"node-{number % 50}", "serviceAccountName": "default"},
-        "status": {"phase": "Running", "podIP": "10.0.0.1", "conditions": [
-            {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-            for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
-        ]},
-    }  # fmt: skip
+async def get(port, path):
+    """One GET, by hand: no client library is in the process but the contestant's own."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length:")[1].split()[0])
+    body = await reader.readexactly(length)
+    writer.close()
+    return json.loads(body)
 
 
-def compact(value):
-    return json.dumps(value, separators=(",", ":")).encode()
+class Told:
+    """Counts, and notes when each came while that is what is measured. May be called from another thread."""
 
+    def __init__(self):
+        self.loop, self.expected, self.count, self.came = asyncio.get_running_loop(), 0, 0, None
 
-# The feeder
+    def expect(self, count, *, timed=False):
+        self.expected, self.count, self.came = count, 0, [] if timed else None
+        self.done = asyncio.Event()
+        return self.done.wait()
 
-
-class Feeder(asyncio.Protocol):
-    templates: ClassVar[list] = []  # (before the version, after it), without the type
-    watchers: ClassVar[list] = []
-    version = 0
-
-    def connection_made(self, transport):
-        self.transport, self.resumed = transport, asyncio.Event()
-        self.resumed.set()
-        self.buffer = b""
-
-    def pause_writing(self):
-        self.resumed.clear()
-
-    def resume_writing(self):
-        self.resumed.set()
-
-    def connection_lost(self, error):
-        self.resumed.set()
-        if self in Feeder.watchers:
-            Feeder.watchers.remove(self)
-
-    def data_received(self, data):
-        self.buffer += data
-        while b"\r\n\r\n" in self.buffer:
-            head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
-            asyncio.get_running_loop().create_task(self.answer(head.split(b" ", 2)[1].decode()))
-
-    def send(self, status, body):
-        head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        self.transport.write(head.encode() + body)
-
-    def chunk(self, data):
-        self.transport.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
-    async def answer(self, path):
-        path, _, query = path.partition("?")
-        options = dict(part.split("=", 1) for part in query.split("&") if part)
-        if path == "/api":
-            resource = {"resource": "pods", "responseKind": {"kind": "Pod"}, "scope": "Namespaced", "verbs": []}
-            version = {"version": "v1", "resources": [resource]}
-            self.send("200 OK", compact({"kind": "APIGroupDiscoveryList", "items": [{"versions": [version]}]}))
-        elif path == "/events":
-            self.send("200 OK", b"{}")
-            if options.get("rate"):
-                await self.trickle(int(options["count"]), float(options["rate"]))
-            else:
-                await self.flood(int(options["count"]))
-        elif "watch" not in options:
-            self.page(int(options.get("limit") or 0), int(options.get("continue") or 0))
-        elif options.get("sendInitialEvents") == "true" and options.get("labelSelector") == "pages":
-            self.send("422 Unprocessable Entity", compact({"kind": "Status", "code": 422, "reason": "Invalid"}))
-        else:
-            self.transport.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-            )
-            if options.get("sendInitialEvents") == "true":
-                await self.frames(b"ADDED", range(len(self.templates)))
-                annotations = {"k8s.io/initial-events-end": "true"}
-                self.chunk(self.bookmark(annotations))
-            Feeder.watchers.append(self)
-
-    def bookmark(self, annotations):
-        meta = {"resourceVersion": str(Feeder.version), "annotations": annotations}
-        return compact({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": meta}}) + b"\n"
-
-    def page(self, limit, start):
-        part = self.templates[start : start + limit] if limit else self.templates
-        meta = {"resourceVersion": str(Feeder.version)}
-        if limit and start + limit < len(self.templates):
-            meta["continue"] = str(start + limit)
-        items = b",".join(b"{" + before + b"1" + after for before, after in part)
-        self.send(
-            "200 OK", b'{"kind":"PodList","apiVersion":"v1","metadata":' + compact(meta) + b',"items":[' + items + b"]}"
-        )
-
-    async def frames(self, kind, numbers):
-        head, batch, size = b'{"type":"' + kind + b'","object":{"kind":"Pod","apiVersion":"v1",', [], 0
-        for number in numbers:
-            before, after = self.templates[number % len(self.templates)]
-            Feeder.version += 1
-            batch += [head, before, str(Feeder.version).encode(), after, b"}\n"]
-            size += len(before) + len(after)
-            if size > 2**18:
-                self.chunk(b"".join(batch))
-                batch, size = [], 0
-                await self.resumed.wait()
-        self.chunk(b"".join([*batch]) or b"\n")
-
-    async def flood(self, count):
-        await asyncio.gather(*(watcher.frames(b"MODIFIED", range(count)) for watcher in self.watchers))
-
-    async def trickle(self, count, rate):
-        start = time.monotonic()
-        for number in range(count):
-            await asyncio.sleep(max(0, start + number / rate - time.monotonic()))
-            for watcher in self.watchers:
-                Feeder.version += 1
-                obj = pod(number)
-                obj["metadata"]["resourceVersion"] = str(Feeder.version)
-                obj["sent"] = time.monotonic()
-                watcher.chunk(
-                    compact({"type": "MODIFIED", "object": {"kind": "Pod", "apiVersion": "v1", **obj}}) + b"\n"
-                )
-
-
-async def feed(objects):
-    for number in range(objects):
-        before, after = compact(pod(number))[1:].split(b"VERSION")
-        Feeder.templates.append((before, after))
-    Feeder.version = 100
-    server = await asyncio.get_running_loop().create_server(Feeder, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-
-# The contestants
-
-
-class Floor:
-    """Bytes in a dict: nothing resumes, nothing is indexed, nobody is told."""
-
-    def __init__(self, port):
-        self.port, self.objects, self.handler, self.synced = port, {}, None, asyncio.Event()
-
-    async def __aenter__(self):
-        import aiohttp
-
-        self.session = aiohttp.ClientSession(read_bufsize=2**20)
-        self.task = asyncio.create_task(self.run())
-        return self
-
-    async def __aexit__(self, *error):
-        self.task.cancel()
-        await self.session.close()
-
-    async def run(self):
-        import msgspec
-
-        class Event(msgspec.Struct):
-            type: str
-            object: msgspec.Raw
-
-        class Meta(msgspec.Struct):
-            name: str = ""
-            namespace: str = ""
-            resourceVersion: str = ""  # noqa: N815
-
-        class Head(msgspec.Struct):
-            metadata: Meta
-
-        event, head = msgspec.json.Decoder(Event).decode, msgspec.json.Decoder(Head).decode
-        url = f"http://127.0.0.1:{self.port}/api/v1/pods?watch=true&sendInitialEvents=true"
-        async with self.session.get(url, timeout=aiohttp_forever()) as response:
-            rest = b""
-            while chunk := await response.content.readany():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    if not line:
-                        continue
-                    told = event(line)
-                    raw = bytes(told.object)
-                    meta = head(raw).metadata
-                    if told.type == "BOOKMARK":
-                        self.synced.set()
-                        continue
-                    self.objects[meta.namespace, meta.name] = raw
-                    if self.handler:
-                        self.handler(raw)
-
-    def subscribe(self, handler):
-        self.handler = handler
-
-    def held(self):
-        return sum(map(len, self.objects.values())), len(self.objects)
-
-
-def aiohttp_forever():
-    import aiohttp
-
-    return aiohttp.ClientTimeout(total=None)
-
-
-class Fairlead:
-    def __init__(self, port, labels=None):
-        from fairlead.api.builtin import Pod
-        from fairlead.api.world import World
-        from fairlead.cache import Cache
-        from fairlead.client.client import Client
-        from fairlead.client.http import Cluster, HttpTransport
-
-        self.transport, world = HttpTransport(Cluster(f"http://127.0.0.1:{port}")), World()
-        self.cache = Cache(Client(self.transport, world), world, field_managers=["bench"])
-        self.view = self.cache.watch(Pod, labels=labels)
-
-    async def __aenter__(self):
-        await self.cache.__aenter__()
-        self.synced = self.view._informers[0].synced  # noqa: SLF001
-        return self
-
-    async def __aexit__(self, *error):
-        await self.cache.__aexit__(*error)
-        await self.transport.close()
-
-    def subscribe(self, handler):
-        self.view.subscribe(lambda change: None if change.initial else handler(change))
-
-    def held(self):
-        entries = [entry for _, entry in self.view._informers[0].store.items()]  # noqa: SLF001
-        return sum(len(entry.raw) for entry in entries), len(entries)
+    def __call__(self, obj):
+        if self.came is not None:
+            self.came.append((time.monotonic(), obj))
+        self.count += 1
+        if self.count == self.expected:
+            self.loop.call_soon_threadsafe(self.done.set)
 
 
 def rss():
@@ -298,121 +66,106 @@ def rss():
 
 
 async def contest(name, port, objects, events):
-    import aiohttp
-
-    result = {}
-    async with aiohttp.ClientSession() as control:
-
-        async def ask(count, rate=""):
-            async with control.get(f"http://127.0.0.1:{port}/events?count={count}&rate={rate}") as response:
-                await response.read()
-
-        contestant = Floor(port) if name == "floor" else Fairlead(port, "pages" if name == "pages" else None)
-        import fairlead.cache  # so that all begin with the same memory
-        import fairlead.client.http  # noqa: F401
-
-        if name == "trace":
-            tracemalloc.start()
-        gc.collect()
-        before, started, used = rss(), time.perf_counter(), time.process_time()
-        async with contestant:
-            await contestant.synced.wait()
-            result["sync s"] = time.perf_counter() - started
-            result["sync CPU s"] = time.process_time() - used
-            gc.collect()
-            held, count = contestant.held()
-            assert count == objects, (count, objects)
-            result["JSON held MB"] = held / 1e6
-            if name == "trace":
-                return {"overhead B": (tracemalloc.get_traced_memory()[0] - held) / count}
-            result["steady MB"] = (rss() - before) / 1e6
-            result["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 - before / 1e6
-            done, seen = asyncio.Event(), 0
-            finish = await no_op(contestant) if name == "no-op" else None
-
-            def handler(change):
-                nonlocal seen
-                seen += 1
-                if finish:
-                    finish(change, seen)
-                if seen == events:
-                    done.set()
-
-            contestant.subscribe(handler)
-            started, used = time.perf_counter(), time.process_time()
-            await ask(events)
-            await done.wait()
-            result["events/s"] = events / (time.perf_counter() - started)
-            result["event CPU µs"] = (time.process_time() - used) / events * 1e6
-            if name in ("floor", "fairlead"):
-                result.update(await latency(contestant, ask))
+    result, told = {}, Told()
+    contestant = importlib.import_module(f"contestants.{name}").Contestant()
+    contestant.expected = objects
+    gc.collect()
+    before, started, used = rss(), time.perf_counter(), time.process_time()
+    await contestant.start(f"http://127.0.0.1:{port}", told)
+    result["sync s"] = time.perf_counter() - started
+    result["sync CPU s"] = time.process_time() - used
+    gc.collect()
+    held = contestant.held()
+    assert held in (objects, None), (held, objects)
+    result["keeps"] = contestant.KEEPS
+    result["steady MB"] = (rss() - before) / 1e6
+    result["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 - before / 1e6
+    while not (await get(port, "/watchers"))["count"]:  # noqa: ASYNC110 - another process
+        await asyncio.sleep(0.05)
+    sent = 0
+    started, used = time.perf_counter(), time.process_time()
+    while sent < events and time.perf_counter() - started < SECONDS:
+        all_told = told.expect(BATCH)
+        await get(port, f"/events?count={BATCH}")
+        await all_told
+        sent += BATCH
+    result["events/s"] = sent / (time.perf_counter() - started)
+    result["event CPU µs"] = (time.process_time() - used) / sent * 1e6
+    all_told = told.expect(LATENCY_EVENTS, timed=True)
+    await get(port, f"/events?count={LATENCY_EVENTS}&rate={LATENCY_RATE}")
+    await all_told
+    cut = statistics.quantiles([came - float(contestant.sent(obj)) for came, obj in told.came], n=100)
+    result |= {"p50 µs": cut[49] * 1e6, "p99 µs": cut[98] * 1e6}
+    await contestant.close()
     return result
 
 
-async def no_op(contestant):
-    """Each event wakes a key; a worker looks which version is there, without decoding it, and notes it."""
-    from fairlead.api.world import World
-    from fairlead.queue import Queue
+async def overhead(port, objects):
+    """Bytes that an object of ours costs beside its JSON, and the JSON in all."""
+    from contestants import ours
 
-    queue, known = Queue(World()), {}
-
-    async def worker():
-        while True:
-            key = await queue.get()
-            found = contestant.view.look(key[1], key[0])
-            known[key] = found.uid, found.version
-            queue.done(key)
-
-    contestant.workers = [asyncio.create_task(worker()) for _ in range(8)]
-    return lambda change, seen: queue.add((change.namespace, change.name))
+    contestant = ours.Contestant()
+    tracemalloc.start()
+    await contestant.start(f"http://127.0.0.1:{port}", lambda change: None)
+    gc.collect()
+    held = contestant.json_bytes()
+    result = {"overhead B": (tracemalloc.get_traced_memory()[0] - held) / objects, "JSON held MB": held / 1e6}
+    await contestant.close()
+    return result
 
 
-async def latency(contestant, ask):
-    times, seen = [], asyncio.Event()
+def imported(python, name):
+    """Milliseconds of CPU that its import takes, the best of five fresh processes."""
+    # kopf imports whichever other client it finds: alone, it would find none
+    hidden = "import sys; sys.modules.update(dict.fromkeys(['kubernetes', 'kubernetes_asyncio', 'pykube']))"
+    timed = f"import time; s = time.process_time(); import contestants.{name}; print(time.process_time() - s)"
+    command = [python, "-c", f"{hidden if name == 'kopf' else ''}\n{timed}"]
+    return min(float(subprocess.check_output(command, cwd=HERE)) for _ in range(5)) * 1e3
 
-    def handler(change):
-        now = time.monotonic()
-        raw = change if isinstance(change, bytes) else change.new._entry.raw  # noqa: SLF001
-        times.append(now - json.loads(raw)["sent"])
-        if len(times) == LATENCY_EVENTS:
-            seen.set()
 
-    if isinstance(contestant, Floor):
-        contestant.handler = handler
-    else:
-        informer = contestant.view._informers[0]  # noqa: SLF001
-        informer._handlers = [handler]  # noqa: SLF001
-    await ask(LATENCY_EVENTS, LATENCY_RATE)
-    await seen.wait()
-    cut = statistics.quantiles(times, n=100)
-    return {"p50 µs": cut[49] * 1e6, "p99 µs": cut[98] * 1e6}
+def versions():
+    """Of the peers, from the lock."""
+    pins = (HERE.parent / "requirements/peers.txt").read_text().splitlines()
+    pinned = dict(line.split(" ")[0].split("==") for line in pins if "==" in line and line[0] not in " #")
+    return {name: pinned[name.replace("_", "-")] for name in PEERS}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--objects", type=int, default=20_000)
     parser.add_argument("--events", type=int, default=60_000)
-    parser.add_argument("--only", help="run one contestant in this process, for a profiler")
-    parser.add_argument("--feed", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--only", action="append", help="a contestant; may be repeated")
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.feed:
-        asyncio.run(feed(options.objects))
-        return
-    counts = ["--objects", str(options.objects), "--events", str(options.events)]
     if options.port:
-        print(json.dumps(asyncio.run(contest(options.only, options.port, options.objects, options.events))))
-        return
-    feeder = subprocess.Popen([sys.executable, __file__, "--feed", *counts], stdout=subprocess.PIPE, text=True)
+        name = options.only[0]
+        run = (
+            overhead(options.port, options.objects)
+            if name == "overhead"
+            else contest(name, options.port, options.objects, options.events)
+        )
+        print(json.dumps(asyncio.run(run)), flush=True)
+        os._exit(0)  # threads of a client that never end are not ours to wait for
+    names = options.only or [*OURS, *(PEERS if PEERS_PYTHON.exists() else ())]
+    feeder = subprocess.Popen(
+        [sys.executable, HERE / "feeder.py", str(options.objects)], stdout=subprocess.PIPE, text=True
+    )
+    results = {}
     try:
         port = feeder.stdout.readline().strip()
-        if options.only:
-            print(json.dumps(asyncio.run(contest(options.only, int(port), options.objects, options.events)), indent=1))
-            return
-        results = {}
-        for name in ("floor", "fairlead", "no-op", "pages", "trace"):
-            command = [sys.executable, __file__, "--only", name, "--port", port, *counts]
+        counts = ["--port", port, "--objects", str(options.objects), "--events", str(options.events)]
+        for name in [*names, *(["overhead"] if "ours" in names else [])]:
+            python = PEERS_PYTHON if name in PEERS else sys.executable
+            command = [python, __file__, "--only", name, *counts]
             results[name] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+            if name != "overhead":
+                results[name]["import ms"] = imported(python, name)
+            print(name, results[name], file=sys.stderr, flush=True)
+            if options.save:
+                _record.save(
+                    "clients", {"objects": options.objects, "versions": versions(), "rows": {name: results[name]}}
+                )
     finally:
         feeder.terminate()
         feeder.wait()
@@ -420,19 +173,18 @@ def main():
 
 
 def report(options, results):
-    print(f"{options.objects} objects of {len(compact(pod(1))) / 1024:.1f} KiB, {options.events} events\n")
-    rows = dict.fromkeys(row for result in results.values() for row in result)
-    shown = [name for name in results if name != "trace"]
-    print(f"{'':16}" + "".join(f"{name:>12}" for name in shown) + f"{'of floor':>12}")
+    print(f"{options.objects} objects of {len(compact(pod(1))) / 1024:.1f} KiB\n")
+    beside = results.pop("overhead", None)
+    rows = dict.fromkeys(row for result in results.values() for row in result if row != "keeps")
+    print(f"{'':14}" + "".join(f"{name:>14.14}" for name in results))
     for row in rows:
-        if row == "overhead B":
-            continue
-        values = [results[name].get(row) for name in shown]
-        ratio = f"{values[1] / values[0]:11.2f}×" if values[0] and values[1] else ""
-        print(f"{row:16}" + "".join(f"{'' if v is None else f'{v:,.2f}':>12}" for v in values) + ratio)
-    ours = results["fairlead"]
-    print(f"\nsteady memory is {ours['steady MB'] / ours['JSON held MB']:.2f}× the JSON held; ", end="")
-    print(f"an object costs {results['trace']['overhead B']:.0f} bytes beside its JSON")
+        values = [result.get(row) for result in results.values()]
+        print(f"{row:14}" + "".join(f"{'' if v is None else f'{v:,.2f}':>14}" for v in values))
+    if beside:
+        print(
+            f"\nsteady memory is {results['ours']['steady MB'] / beside['JSON held MB']:.2f}× the JSON held; ", end=""
+        )
+        print(f"an object costs {beside['overhead B']:.0f} bytes beside its JSON")
 
 
 if __name__ == "__main__":

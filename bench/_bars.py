@@ -1,0 +1,28 @@
+"""Bar charts as SVG, in colours that are readable on white and on black alike: no library, no style sheet."""
+
+from xml.sax.saxutils import escape
+
+TEXT, OURS, OTHERS = "#6e7781", "#2f81f7", "#9aa4ae"
+WIDTH, LABEL, ROW, TOP = 760, 210, 26, 40
+
+
+def chart(title, bars):
+    """One bar for each (label, value, what is written at its end); ours, named fairlead…, in colour."""
+    longest = max(value for _, value, _ in bars) or 1
+    room = WIDTH - LABEL - 150
+    box = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {TOP + ROW * len(bars) + 8}" role="img"'
+    lines = [
+        f'<svg {box} font-family="system-ui, sans-serif" font-size="14" fill="{TEXT}">',
+        f"<title>{escape(title)}</title>",
+        f'<text x="0" y="20" font-size="16" font-weight="600">{escape(title)}</text>',
+    ]
+    for row, (label, value, shown) in enumerate(bars):
+        top, length = TOP + row * ROW, max(room * value / longest, 1.5)
+        ours = label.startswith("fairlead")
+        weight = ' font-weight="600"' if ours else ""
+        lines += [
+            f'<text x="{LABEL - 10}" y="{top + 14}" text-anchor="end"{weight}>{escape(label)}</text>',
+            f'<rect x="{LABEL}" y="{top}" width="{length:.1f}" height="18" rx="2" fill="{OURS if ours else OTHERS}"/>',
+            f'<text x="{LABEL + length + 8:.1f}" y="{top + 14}"{weight}>{escape(shown)}</text>',
+        ]
+    return "\n".join([*lines, "</svg>"]) + "\n"

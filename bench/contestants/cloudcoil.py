@@ -1,0 +1,40 @@
+"""cloudcoil: its client's list in pages and its watch, into a dict.
+
+0.6, the last for a Python before 3.14, has an informer too, but it keeps the first page of a list alone.
+"""
+
+import asyncio
+
+from cloudcoil.client import Config
+from cloudcoil.models.kubernetes.core.v1 import Pod
+
+
+class Contestant:
+    KEEPS = "models"
+
+    async def start(self, url, told):
+        self.objects = {}
+        Config(server=url).__enter__()  # for good: the watch looks for it too
+        listed = await Pod.async_list(all_namespaces=True, limit=500)
+        version = listed.metadata.resource_version
+        async for pod in listed:
+            self.keep(pod)
+
+        async def follow():
+            async for _, pod in await Pod.async_watch(all_namespaces=True, resource_version=version):
+                self.keep(pod)
+                told(pod)
+
+        self.task = asyncio.create_task(follow())
+
+    def keep(self, pod):
+        self.objects[pod.metadata.namespace, pod.metadata.name] = pod
+
+    def sent(self, pod):
+        return pod.metadata.annotations["sent"]
+
+    def held(self):
+        return len(self.objects)
+
+    async def close(self):
+        self.task.cancel()

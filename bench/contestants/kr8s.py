@@ -1,0 +1,33 @@
+"""kr8s: no cache of its own, so its list (in pages of a hundred) and its watch into a dict."""
+
+import asyncio
+
+import kr8s
+
+
+class Contestant:
+    KEEPS = "boxes"
+
+    async def start(self, url, told):
+        self.api, self.objects = await kr8s.asyncio.api(url=url), {}
+        async for pod in self.api.get("pods", namespace=kr8s.ALL):
+            self.keep(pod)
+
+        async def follow():
+            async for _, pod in self.api.watch("pods", namespace=kr8s.ALL):
+                self.keep(pod)
+                told(pod)
+
+        self.task = asyncio.create_task(follow())
+
+    def keep(self, pod):
+        self.objects[pod.namespace, pod.name] = pod
+
+    def sent(self, pod):
+        return pod.annotations["sent"]
+
+    def held(self):
+        return len(self.objects)
+
+    async def close(self):
+        self.task.cancel()

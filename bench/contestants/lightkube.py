@@ -1,0 +1,38 @@
+"""lightkube: no cache of its own, so a list in pages and a watch into a dict."""
+
+import asyncio
+
+from lightkube import AsyncClient, KubeConfig
+from lightkube.config.models import Cluster, User
+from lightkube.resources.core_v1 import Pod
+
+
+class Contestant:
+    KEEPS = "structs"
+
+    async def start(self, url, told):
+        self.client, self.objects = AsyncClient(KubeConfig.from_one(cluster=Cluster(server=url), user=User())), {}
+        listed = self.client.list(Pod, namespace="*", chunk_size=500)
+        async for pod in listed:
+            self.keep(pod)
+        version = listed.resourceVersion
+
+        async def follow():
+            async for _, pod in self.client.watch(Pod, namespace="*", resource_version=version):
+                self.keep(pod)
+                told(pod)
+
+        self.task = asyncio.create_task(follow())
+
+    def keep(self, pod):
+        self.objects[pod.metadata.namespace, pod.metadata.name] = pod
+
+    def sent(self, pod):
+        return pod.metadata.annotations["sent"]
+
+    def held(self):
+        return len(self.objects)
+
+    async def close(self):
+        self.task.cancel()
+        await self.client.close()

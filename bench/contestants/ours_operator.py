@@ -1,0 +1,29 @@
+"""fairlead whole: an operator whose reconcile finds nothing to do."""
+
+import fairlead as fl
+from fairlead.client.http import Cluster, HttpTransport
+
+
+class Contestant:
+    KEEPS = "bytes"
+
+    async def start(self, url, told):
+        op, self.transport = fl.Operator("bench"), HttpTransport(Cluster(url))
+
+        @op.reconcile(fl.Pod, ready=None)
+        async def reconcile(obj, ctx):
+            told(obj)
+
+        self.running = op.running(self.transport)
+        self.entered = await self.running.__aenter__()
+        await self.entered.quiet()
+
+    def sent(self, obj):
+        return obj["metadata"]["annotations"]["sent"]
+
+    def held(self):
+        return None
+
+    async def close(self):
+        await self.running.__aexit__(None, None, None)
+        await self.transport.close()

@@ -1,0 +1,143 @@
+"""Write what bench/results holds into docs/benchmarks.md, between its markers: `python bench/report.py`.
+
+A section is what stands between `<!-- bench NAME -->` and `<!-- /bench NAME -->`; all else on the page is written by
+hand and stays. A section without results stays as it is.
+"""
+
+from pathlib import Path
+
+import _bars
+import _record
+
+PAGE = Path(__file__).parent.parent / "docs/benchmarks.md"
+PLOTS = PAGE.parent / "benchmarks"
+CLIENTS = {
+    "floor": "floor: bytes in a dict",
+    "ours": "fairlead, cache",
+    "ours_operator": "fairlead, operator",
+    "ours_pages": "fairlead, cache, lists in pages",
+    "lightkube": "lightkube",
+    "cloudcoil": "cloudcoil",
+    "kubernetes": "kubernetes (official), informer",
+    "kubernetes_asyncio": "kubernetes-asyncio",
+    "kr8s": "kr8s",
+    "kopf": "kopf (keeps no objects)",
+}
+
+
+def table(head, rows):
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def plot(name, title, bars):
+    PLOTS.mkdir(exist_ok=True)
+    (PLOTS / f"{name}.svg").write_text(_bars.chart(title, bars))
+    return f"![{title}](benchmarks/{name}.svg)"
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def beside(value, ours, *, more=False):
+    """The value and how many times ours is better; said plainly where it is worse."""
+    ratio = ours / value if more else value / ours
+    return f"{number(value)} ({ratio:.1f}×)"
+
+
+def ran(found):
+    run = found["run"]
+    return f"Measured {run['date']} on {run['machine']}, Python {run['python']}."
+
+
+def clients(found):
+    rows, versions = found["rows"], found["versions"]
+    label = {name: f"{text} {versions.get(name, '')}".strip() for name, text in CLIENTS.items()}
+    names = [name for name in CLIENTS if name in rows]
+    ours, whole = rows["ours"], rows["ours_operator"]
+    body = []
+    for name in names:
+        row, ref = rows[name], whole if name in ("kopf", "ours_operator") else ours
+        body.append(
+            [
+                label[name],
+                beside(row["sync CPU s"], ref["sync CPU s"]),
+                number(row["steady MB"]),
+                number(row["peak MB"]),
+                beside(1e6 / row["event CPU µs"], 1e6 / ref["event CPU µs"], more=True),
+                number(row["p50 µs"]),
+                number(row["p99 µs"]),
+                number(row["import ms"]),
+            ]
+        )
+    head = ["", "first list, CPU s", "steady MB", "peak MB", "events per CPU s", "p50 µs", "p99 µs", "import ms"]
+    held = rows["overhead"]
+    intro = (
+        f"{ran(found)} {found['objects']:,} Pods of 6 KiB, {held['JSON held MB']:,.0f} MB of JSON."
+        " In brackets: how many times as much as fairlead's cache needs (kopf, an operator, as fairlead's operator)."
+    )
+    shown = [name for name in names if name != "ours_pages"]
+    return "\n\n".join(
+        [
+            intro,
+            plot(
+                "first-list",
+                f"CPU seconds to take in {found['objects']:,} objects",
+                [(label[name], rows[name]["sync CPU s"], f"{rows[name]['sync CPU s']:.1f} s") for name in shown],
+            ),
+            plot(
+                "memory",
+                f"Megabytes that {found['objects']:,} objects hold",
+                [(label[n], rows[n]["steady MB"], f"{rows[n]['steady MB']:,.0f}") for n in shown if n != "kopf"],
+            ),
+            plot(
+                "events",
+                "Watch events for each second of CPU",
+                [(label[n], 1e6 / rows[n]["event CPU µs"], f"{1e6 / rows[n]['event CPU µs']:,.0f}") for n in shown],
+            ),
+            table(head, body),
+            *goals(rows),
+        ]
+    )
+
+
+def goals(rows):
+    """The bars that were set, and whether they were met."""
+    floor, ours, held = rows["floor"], rows["ours"], rows["overhead"]
+    keeping = [
+        rows[name] for name in ("lightkube", "cloudcoil", "kubernetes", "kubernetes_asyncio", "kr8s") if name in rows
+    ]
+    lines = [
+        ("first list, of the floor's CPU", ours["sync CPU s"] / floor["sync CPU s"], 1.5),
+        ("an event, of the floor's CPU", ours["event CPU µs"] / floor["event CPU µs"], 1.5),
+        ("steady memory, of the JSON held", ours["steady MB"] / held["JSON held MB"], 1.3),
+        ("bytes beside its JSON, an object", held["overhead B"], 600),
+    ]
+    body = [
+        [what, number(value), f"at most {bar}", "met" if value <= bar else "**missed**"] for what, value, bar in lines
+    ]
+    for what, row in (("first list", "sync CPU s"), ("events", "event CPU µs")):
+        ahead = min(peer[row] for peer in keeping) / ours[row]
+        body.append(
+            [f"{what}, ahead of the best peer", f"{ahead:.1f}×", "at least 5×", "met" if ahead >= 5 else "**missed**"]
+        )
+    return [table(["goal", "found", "bar", ""], body)]
+
+
+SECTIONS = {"clients": clients}
+
+
+def main():
+    text = PAGE.read_text()
+    for name, section in SECTIONS.items():
+        if found := _record.load(name):
+            first, last = f"<!-- bench {name} -->", f"<!-- /bench {name} -->"
+            before, _, rest = text.partition(first)
+            text = f"{before}{first}\n\n{section(found)}\n\n{last}{rest.partition(last)[2]}"
+    PAGE.write_text(text)
+    print(f"{PAGE.relative_to(PAGE.parent.parent)} is made anew")
+
+
+if __name__ == "__main__":
+    main()
