@@ -131,3 +131,66 @@ def test_a_rule_that_does_not_compile_is_refused(x, rule, told):
 def test_without_the_extra_rules_are_refused(monkeypatch):
     monkeypatch.setattr(cel, "available", lambda: False)
     assert "pip install 'fairlead[cel]'" in schema_problems(schema(INT, "self > 1"), "s")[0].message
+
+
+MANY = list(range(1000))
+HOSTILE = {
+    "nested loops": (INTS, "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))", MANY),
+    "nested loops over a literal": (
+        INTS,
+        f"{MANY}.all(a, {MANY}.all(b, a + b >= 0))",
+        [],
+    ),
+    "all of it in each step": (INTS, "self.all(a, self.size() > 0)", list(range(9000))),
+    "a long text in each step": (
+        {"type": "object", "properties": {"l": INTS, "s": STRING}},
+        "self.l.all(a, !self.s.contains('ab'))",
+        {"l": MANY, "s": "a" * 2_000_000},
+    ),
+    "each of one in the other": (INTS, "sets.contains(self, self)", list(range(20_000))),
+    "a text that grows": (STRING, "self.replace('a', self).size() > 0", "a" * 100_000),
+    "a text that doubles": (
+        STRING,
+        "".join(f"cel.bind(v{i}, {f'v{i - 1}' if i else 'self'} + {f'v{i - 1}' if i else 'self'}, " for i in range(20))
+        + "v19.size() > 0"
+        + ")" * 20,
+        "a" * 1000,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_rule_that_is_too_much_work_is_refused_and_not_run(case):
+    x, rule, value = HOSTILE[case]
+    node = structural.compile(schema(x, rule, "false"))
+    (found,) = validate(node, {"spec": {"x": value}})
+    assert found.field == "spec.x"
+    assert "operation cancelled: actual cost limit exceeded': no further validation rules will be run" in found.message
+    assert found.message.endswith(f"exceeds limit for rule: {rule}")
+
+
+def test_rules_that_are_too_much_work_together_are_ended():
+    node = structural.compile(schema({"type": "array", "items": {**INT, **RULED}}))
+    found = validate(node, {"spec": {"x": list(range(50_000))}})
+    assert found[-1].message == (
+        'Invalid value: "integer": validation failed due to running out of cost budget, no further validation rules '
+        "will be run"
+    )
+    assert len(found) == 1
+
+
+RULED = {"x-kubernetes-validations": [{"rule": "self >= 0"}]}
+
+
+@pytest.mark.parametrize(
+    ("x", "rule", "value"),
+    [
+        (INTS, "self.all(a, a >= 0)", list(range(9000))),
+        (INTS, "self.all(a, self.exists_one(b, a == b))", list(range(90))),
+        ({"type": "array", "items": STRING}, "self.all(a, a.contains('x'))", ["x" * 500] * 5000),
+        (STRING, "self.matches('^(a+)+$')", "a" * 1_000_000),
+        (STRING, "self.replace('a', 'b').size() > 0", "a" * 5000),
+    ],
+)
+def test_honest_work_is_done(x, rule, value):
+    assert told(x, rule, value) == []

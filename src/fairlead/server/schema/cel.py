@@ -1,7 +1,8 @@
 """CEL rules of custom resources (x-kubernetes-validations), evaluated by cel-expr-python: the extra `cel`.
 
 What it does less than a real server: a field's type is not checked where it is used inside an object (a wrong use is an
-evaluation error instead), costs are not estimated, and times inside lists and maps of objects are plain strings.
+evaluation error instead), costs are not estimated when rules are defined, and times inside lists and maps of objects
+are plain strings.
 """
 
 import datetime
@@ -13,13 +14,14 @@ from typing import Any, Final, NamedTuple
 from fairlead.api import gojson
 from fairlead.server import causes
 from fairlead.server.causes import Cause
-from fairlead.server.schema import times
+from fairlead.server.schema import cel_work, times
 from fairlead.server.schema.correlation import aligned, correlated, unchanged
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
 MISSING_EXTRA: Final = "validation rules need the extra `cel`: pip install 'fairlead[cel]'"
 _NOT_BOOL: Final = "cel expression must evaluate to a bool"
+_OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _TIMES: Final = {"date-time": "TIMESTAMP", "datetime": "TIMESTAMP", "date": "TIMESTAMP", "duration": "DURATION"}
 _PATH: Final = re.compile(r"(?<![\w.])(self|oldSelf)((?:\s*\.\s*[A-Za-z_]\w*(?!\s*\())+)")
 _LITERAL: Final = re.compile(r"""r?("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
@@ -70,6 +72,15 @@ class _Rule(NamedTuple):
     message: Any  # the compiled messageExpression, or None
     old: bool  # uses oldSelf
     times: tuple[tuple[str, str, tuple[str, ...]], ...]  # variables for times inside an object
+    shape: cel_work.Shape
+
+
+class _Spent(Exception):
+    """No further rule is run on this object. The cause says why."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(cause.message)
+        self.cause = cause
 
 
 def available() -> bool:
@@ -97,9 +108,17 @@ _compiled: dict[int, tuple[Node, tuple[_Rule, ...]]] = {}
 
 
 def failures(node: Node, obj: dict[str, Any], old: dict[str, Any] | None) -> list[Failed]:
-    """The rules that an object fails, given the object that stood there before."""
-    was = MISSING if old is None else old
-    return list(_walk(node, obj, was, "", _Place(node, was, obj), _NOWHERE))
+    """The rules that an object fails, given the object that stood there before.
+
+    Bounded: a rule that is too much work is refused in a real server's words, and none is run after it.
+    """
+    was, found = MISSING if old is None else old, []
+    try:
+        for failed in _walk(node, obj, was, "", _Place(node, was, obj), _NOWHERE, cel_work.Budget()):
+            found.append(failed)  # noqa: PERF402 - what was found before the work became too much is told too
+    except _Spent as spent:
+        found.append(Failed(spent.cause, False))
+    return found
 
 
 def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
@@ -143,13 +162,22 @@ class _Place(NamedTuple):
 _NOWHERE: Final = _Place(None, MISSING, MISSING)
 
 
-def _walk(node: Node | None, value: Any, old: Any, path: str, here: _Place, above: _Place) -> Iterator[Failed]:
+def _walk(
+    node: Node | None, value: Any, old: Any, path: str, here: _Place, above: _Place, budget: cel_work.Budget
+) -> Iterator[Failed]:
     """`here` and `above` are the value and the nearest one around it of which one knows what stood there before."""
     if node is None or node.rules is None or value is None or not has_rules(node):
         return
-    for rule in _rules(node):
+    rules = _rules(node)
+    size = cel_work.size(value) if rules else cel_work.NOTHING
+    for rule in rules:
         if rule.old and not rule.fact.get("optionalOldSelf") and (old is MISSING or old is None):
             continue
+        work = cel_work.work(rule.shape, size)
+        if work > cel_work.LIMIT:
+            raise _too_much(node, rule, path)
+        if not budget.spend(work):
+            raise _Spent(_faulty(node, path, _OUT_OF_BUDGET))
         cause, fault = _evaluate(node, rule, value, old, path)
         if cause is not None:
             held = above if here.old is MISSING else here
@@ -163,12 +191,12 @@ def _walk(node: Node | None, value: Any, old: Any, path: str, here: _Place, abov
             if child is None and node.values is not ANYTHING:
                 child, at = node.values, f"{path}[{key}]"
             was = before.get(key, MISSING)
-            yield from _walk(child, inner, was, at, _Place(child, was, inner), around)
+            yield from _walk(child, inner, was, at, _Place(child, was, inner), around, budget)
     elif type(value) is list and node.items is not None:
         before_of = correlated(node, old)
         for index, item in enumerate(value):
             was = before_of(item)
-            yield from _walk(node.items, item, was, f"{path}[{index}]", _Place(node.items, was, item), around)
+            yield from _walk(node.items, item, was, f"{path}[{index}]", _Place(node.items, was, item), around, budget)
 
 
 def _rules(node: Node) -> tuple[_Rule, ...]:
@@ -184,7 +212,7 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
     message = (rule.fact.get("message") or "").strip()
     if node.type == "integer" and type(value) is float:
         told = f"invalid data, expected int, got float64 evaluating rule: {message or rule.text}"
-        return Cause("FieldValueInvalid", path or "<nil>", f'Invalid value: "{node.type}": {told}'), True
+        return _faulty(node, path, told), True
     data = {"self": _value(node, value)}
     if rule.old:
         data["oldSelf"] = _value(node, aligned(node, old, value)) if present else data["self"]
@@ -193,20 +221,21 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
         given = _at(value if root == "self" else old if present else None, keys)
         if given is not None:
             data[name] = given
-    result = rule.program.eval(data=data)
+    try:
+        result = rule.program.eval(data=data)
+    except RuntimeError:  # the engine's own limit of steps
+        raise _too_much(node, rule, path) from None
     if result.type().name() == "BOOL" and result.value() is True:
         return None, False
     if result.type().name() == "ERROR":
         told = _error(str(result.value()))
+        if told.startswith(cel_work.EXCEEDED):
+            raise _too_much(node, rule, path)
         if told.startswith("no such overload"):
             told = f"'{told}': call arguments did not match a supported operator, function or macro signature for"
         else:
             told = f"{told} evaluating"
-        return Cause(
-            "FieldValueInvalid",
-            path or "<nil>",
-            f'Invalid value: "{node.type}": {told} rule: {message or rule.text}',
-        ), True
+        return _faulty(node, path, f"{told} rule: {message or rule.text}"), True
     told = _expressed(rule, data) or message or f"failed rule: {rule.text}"
     field = path + "".join(
         f".{one[0]}" if one[0] else f"[{one[1] or one[2]}]" for one in _FIELD.findall(rule.fact.get("fieldPath") or "")
@@ -215,11 +244,25 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
     return _cause(reason, field.lstrip(".") or "<nil>", value, told), False
 
 
+def _faulty(node: Node, path: str, told: str) -> Cause:
+    """A rule that could not be evaluated."""
+    return Cause("FieldValueInvalid", path or "<nil>", f'Invalid value: "{node.type}": {told}')
+
+
+def _too_much(node: Node, rule: _Rule, path: str) -> _Spent:
+    named = (rule.fact.get("message") or "").strip() or rule.text
+    told = f"'{cel_work.EXCEEDED}': no further validation rules will be run due to call cost exceeds limit for rule"
+    return _Spent(_faulty(node, path, f"{told}: {named}"))
+
+
 def _expressed(rule: _Rule, data: dict[str, Any]) -> str:
     """What the messageExpression says, if it is fit to be said."""
     if rule.message is None:
         return ""
-    result = rule.message.eval(data=data)
+    try:
+        result = rule.message.eval(data=data)
+    except RuntimeError:
+        return ""
     if result.type().name() != "STRING":
         return ""
     text = str(result.value()).strip()
@@ -254,7 +297,7 @@ class _Refused(Exception):
 
 def _compile(node: Node, fact: dict[str, Any]) -> _Rule:
     text = fact["rule"].strip()
-    spoken = _LITERAL.sub(lambda literal: " " * len(literal[0]), text)
+    spoken = _spoken(text)
     old = re.search(r"(?<![\w.])oldSelf\b", spoken) is not None
     if problem := _undefined(node, text, spoken):
         raise _Refused("rule", problem)
@@ -271,7 +314,13 @@ def _compile(node: Node, fact: dict[str, Any]) -> _Rule:
         if message.return_type().name() not in ("STRING", "DYN"):
             raise _Refused("messageExpression", "messageExpression must evaluate to a string")
     kept = tuple((name, root, keys) for name, _, root, keys in variables)
-    return _Rule(text, fact, program, message, old, kept)
+    shape = cel_work.shape(" ".join([spoken, _spoken(fact.get("messageExpression") or "")]))
+    return _Rule(text, fact, program, message, old, kept, shape)
+
+
+def _spoken(text: str) -> str:
+    """A rule with its string literals blanked out."""
+    return _LITERAL.sub(lambda literal: " " * len(literal[0]), text)
 
 
 def _program(env: Any, text: str, key: str) -> Any:

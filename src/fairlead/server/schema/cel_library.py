@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from cel_expr_python import cel
 
 from fairlead.server.schema import quantity
+from fairlead.server.schema.cel_work import EXCEEDED, LIMIT
 from fairlead.server.schema.validation import compiled
 
 _T = cel.Type
@@ -157,7 +158,19 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 
 
 def _subset(outer: list[Any], inner: list[Any]) -> bool:
+    _bounded(outer, inner)
     return all(item in outer for item in inner)
+
+
+def _bounded(one: list[Any], other: list[Any]) -> None:
+    """Each item of one is looked for in the other."""
+    if len(one) * len(other) > LIMIT:
+        raise ValueError(EXCEEDED)
+
+
+def _intersects(one: list[Any], other: list[Any]) -> bool:
+    _bounded(one, other)
+    return any(item in other for item in one)
 
 
 _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
@@ -169,7 +182,7 @@ _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     "lastIndexOf": [(True, _T.INT, [_LIST, kind], _index(True)) for kind in (_T.STRING, _T.INT, _T.DOUBLE, _T.BOOL)],
     "sets.contains": [(False, _T.BOOL, [_LIST, _LIST], _subset)],
     "sets.equivalent": [(False, _T.BOOL, [_LIST, _LIST], lambda a, b: _subset(a, b) and _subset(b, a))],
-    "sets.intersects": [(False, _T.BOOL, [_LIST, _LIST], lambda a, b: any(item in b for item in a))],
+    "sets.intersects": [(False, _T.BOOL, [_LIST, _LIST], _intersects)],
     "find": [(True, _T.STRING, [_T.STRING, _T.STRING], _find)],
     "findAll": [
         (True, _T.List(_T.STRING), [_T.STRING, _T.STRING], _find_all),
