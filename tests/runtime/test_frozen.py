@@ -14,7 +14,6 @@ from fairlead.api.files import write_private
 from fairlead.cli.serve import kubeconfig_text
 from fairlead.client.client import Client
 from fairlead.runtime.definitions import install_missing
-from fairlead.server.app import Server
 
 Thing = fl.kind("frozen.example.com/v1", "Thing")
 
@@ -35,18 +34,14 @@ OPERATOR = """
 
 
 @pytest.mark.slow
-async def test_a_process_that_was_frozen_past_its_lease_writes_nothing_when_it_wakes(tmp_path):
-    world = fl.World()
-    server = Server(world, tokens=["t"])
-    listening = await server.listen()
+async def test_a_process_that_was_frozen_past_its_lease_writes_nothing_when_it_wakes(api, tmp_path):
     file, kubeconfig = tmp_path / "frozen.py", tmp_path / "kubeconfig"
     file.write_text(textwrap.dedent(OPERATOR))
-    write_private(kubeconfig, kubeconfig_text(listening.url, "t", listening.ca))
-    client = Client(server.transport(), world)
+    write_private(kubeconfig, kubeconfig_text(api.url, api.token, api.ca_data))
+    client = Client(api.transport(), fl.World())
     await install_missing(client, [Thing])
     await client.create(Thing("thing", "default", spec={}))
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(listening.close)
         first = await start(stack, file, kubeconfig, "a")
         assert await writer(client) == "a"
         second = await start(stack, file, kubeconfig, "b")

@@ -18,10 +18,11 @@ class Bed:
         self.transport = self.server.transport()
         self.faults = self.server.inject(Plan(faults, seed))
 
-    async def send(self, method, name="", body=None, agent="test", **query):
+    async def send(self, method, name="", body=None, agent="test", timeout=None, **query):
         path = f"{MAPS}/{name}" if name else MAPS
         data = json.dumps(body).encode() if body is not None else None
-        answer = await self.transport.request(method, path, query=query, headers={"User-Agent": agent}, body=data)
+        headers = {"User-Agent": agent}
+        answer = await self.transport.request(method, path, query=query, headers=headers, body=data, timeout=timeout)
         return answer.status, json.loads(answer.body) if answer.body[:1] == b"{" else answer.body
 
     async def create(self, name, **rest):
@@ -56,6 +57,28 @@ async def test_a_delay_comes_before_the_request_is_looked_at():
     assert not bed.there("a")
     assert (await sent)[0] == 201
     assert bed.now() == 2.0
+
+
+@virtually
+async def test_what_is_held_is_carried_out_later_though_its_sender_gave_up():
+    bed = Bed(Fault(hold=60.0, verb="create", count=1))
+    with pytest.raises(TimeoutError):
+        await bed.create("a", timeout=5.0)
+    assert bed.now() == 5.0
+    assert not bed.there("a")
+    await asyncio.sleep(56)
+    assert bed.there("a")
+    assert (await bed.create("b"))[0] == 201
+    assert bed.server.faults.struck == {"hold": 1}
+
+
+@virtually
+async def test_a_request_in_this_process_ends_at_its_deadline_too():
+    bed = Bed(Fault(delay=60.0, verb="create"))
+    with pytest.raises(TimeoutError):
+        await bed.create("a", timeout=5.0)
+    await asyncio.sleep(100)
+    assert not bed.there("a")
 
 
 @pytest.mark.parametrize(("when", "there"), [("before", False), ("after", True)])

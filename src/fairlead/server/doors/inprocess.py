@@ -57,7 +57,8 @@ class InProcess:
         timeout: float | None = None,
     ) -> Reply:
         await asyncio.sleep(0)
-        answer = await self._server.answer(self._incoming(method, path, query, headers, body))
+        async with asyncio.timeout(timeout):
+            answer = await self._server.answer(self._incoming(method, path, query, headers, body))
         if isinstance(answer, Streaming):
             chunks = [chunk async for chunk in answer.chunks]
             return Reply(Response(answer.status, b"".join(chunks)))
@@ -72,7 +73,8 @@ class InProcess:
         timeout: float | None = None,
     ) -> Stream:
         await asyncio.sleep(0)
-        answer = await self._server.answer(self._incoming("GET", path, query, headers, None))
+        async with asyncio.timeout(timeout):
+            answer = await self._server.answer(self._incoming("GET", path, query, headers, None))
         if isinstance(answer, Streaming):
             return Stream(answer.status, answer.headers, answer.chunks)
         return Stream(answer.status, answer.headers, _once(answer.body))

@@ -27,7 +27,7 @@ class Faults:
     """A plan at work on a server.
 
     Guarantees: what strikes whom follows from the plan, its seed and the order of the requests. Faults are tried in
-    their order; delays add up, and the first drop or status settles the rest. `struck` counts the harms done.
+    their order; delays add up, and the first hold, drop or status settles the rest. `struck` counts the harms done.
     """
 
     def __init__(self, server: "Server", plan: Plan) -> None:
@@ -40,6 +40,7 @@ class Faults:
         self._commits = Commits(world.clock, server.store, max(lags)) if lags else None
         self._replicas = {lag: Replica(self._commits, lag) for lag in lags if self._commits is not None}
         self._watches: WeakSet[_Breakable] = WeakSet()
+        self._held: set[asyncio.Task[Answer]] = set()
         self.struck: Counter[str] = Counter()
 
     async def answer(self, request: Request) -> Answer:
@@ -51,6 +52,8 @@ class Faults:
         for fault in self._striking(asked, resource, agent):
             if fault.delay is not None:
                 await asyncio.sleep(self._drawn(fault.delay))
+            elif fault.hold is not None:
+                return await self._hold(request, self._drawn(fault.hold))
             elif fault.drop == "after":
                 self._carry_out(request)
                 raise Dropped("the fault plan broke the connection")
@@ -94,12 +97,24 @@ class Faults:
                 self._left[index] = left - 1
             self.struck[fault.harm if fault.status is None else str(fault.status)] += 1
             found.append(fault)
-            if fault.harm in ("drop", "status"):
+            if fault.harm in ("hold", "drop", "status"):
                 break
         return found
 
     def _drawn(self, seconds: float | Seconds) -> float:
         return self._random.uniform(*seconds) if isinstance(seconds, tuple) else seconds
+
+    async def _hold(self, request: Request, seconds: float) -> Answer:
+        """Carry it out later, whether or not anybody still waits for the answer."""
+
+        async def later() -> Answer:
+            await asyncio.sleep(seconds)
+            return await self._server.settled(request)
+
+        held = asyncio.create_task(later())
+        self._held.add(held)
+        held.add_done_callback(self._held.discard)
+        return await asyncio.shield(held)
 
     def _carry_out(self, request: Request) -> None:
         self._server.respond(request)  # a watch that nobody reads ends where it began

@@ -11,7 +11,7 @@ from fairlead.server.authorization.attributes import Attributes
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 STATUSES = (409, 410, 429, 500, 503, 504)
 DROPS = ("before", "after")
-HARMS = ("delay", "drop", "status", "cut", "stale")
+HARMS = ("delay", "hold", "drop", "status", "cut", "stale")
 Seconds = tuple[float, float]  # drawn evenly between the two
 
 
@@ -24,12 +24,14 @@ class Fault:
     """One harm, and whom it befalls: every request, unless a verb, a kind or a user agent is named.
 
     `probability` is drawn anew for each request that fits; `count` bounds how often the fault strikes. Exactly one
-    harm: `delay` (seconds before the request is looked at), `drop` (the connection breaks before or after the request
-    is carried out), `status` (a refusal instead of an answer), `cut` (a watch breaks off after so many seconds),
-    `stale` (reads that may be stale, and watches, are answered by a replica that is so many seconds behind).
+    harm: `delay` (seconds before the request is looked at), `hold` (the same, and it is carried out even if its sender
+    has hung up by then, as what was sent may be: the network had it), `drop` (the connection breaks before or after
+    the request is carried out), `status` (a refusal instead of an answer), `cut` (a watch breaks off after so many
+    seconds), `stale` (reads that may be stale, and watches, are answered by a replica that is so many seconds behind).
     """
 
     delay: float | Seconds | None = None
+    hold: float | Seconds | None = None
     drop: str | None = None
     status: int | None = None
     cut: float | Seconds | None = None
@@ -58,6 +60,8 @@ class Fault:
         if self.kind and not {kind, asked.resource, f"{asked.resource}.{asked.group}"} & set(self.kind):
             return False
         if self.harm == "cut" and asked.verb != "watch":
+            return False
+        if self.harm == "hold" and asked.verb == "watch":
             return False
         if self.harm == "stale" and asked.verb not in ("get", "list", "watch"):
             return False
@@ -117,7 +121,7 @@ def _check(fault: Fault) -> None:
     if len(harms) != 1:
         told = f"has {' and '.join(harms)}" if harms else "has none"
         raise PlanError(f"a fault does one of {', '.join(HARMS)}; this one {told}")
-    for name in ("delay", "cut", "stale"):
+    for name in ("delay", "hold", "cut", "stale"):
         value = getattr(fault, name)
         if value is not None and not _seconds(value, spread=name != "stale"):
             more = ", or [least, most]" if name != "stale" else ""
