@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
-from fairlead.server import discovery, encoding, lists, openapi, representations, routing, watch
-from fairlead.server.audit import Audit
+from fairlead.server import discovery, encoding, lists, representations, routing, watch
 from fairlead.server.authorization import attributes, bootstrap
 from fairlead.server.authorization.deciding import AlwaysAllow, Authorizer, refusal
 from fairlead.server.authorization.rbac import RBAC
 from fairlead.server.authorization.reviews import access, rules
-from fairlead.server.controllers import Controllers
 from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.definitions import Definitions
 from fairlead.server.durable import answers
@@ -49,6 +47,8 @@ from fairlead.server.verbs.replace import replace
 from fairlead.server.verbs.scale import get_scale, patch_scale, put_scale
 
 if TYPE_CHECKING:
+    from fairlead.server.audit import Audit
+    from fairlead.server.controllers import Controllers
     from fairlead.server.doors.http import Listening
     from fairlead.server.doors.inprocess import InProcess
     from fairlead.server.durable.journal import Journal
@@ -114,7 +114,7 @@ class Server:
         if authorization not in AUTHORIZATION:
             raise ValueError(f"authorization is one of {', '.join(AUTHORIZATION)}, not {authorization!r}")
         self.world = world or World()
-        self.audit = Audit(audit, self.world) if audit else None
+        self.audit = _audit(audit, self.world) if audit else None
         self.faults: Faults | None = None
         self.store = Store()
         self.registry = Registry(builtin.resources())
@@ -123,7 +123,7 @@ class Server:
         self.tracking = Tracking(self.registry)
         self.definitions = Definitions(self)
         wanted = frozenset(controllers)
-        self._controllers = Controllers(self, wanted) if wanted else None
+        self._controllers = _controllers(self, wanted) if wanted else None
         tokens = tokens if isinstance(tokens, Mapping) else list(tokens)
         self._first_token = next(iter(tokens), None)
         rbac = authorization == "RBAC"
@@ -296,6 +296,8 @@ class Server:
         if path == "/metrics":
             return Response(200, self.metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
         if path.startswith("/openapi/") and request.method in ("GET", "HEAD"):
+            from fairlead.server import openapi
+
             return openapi.answer(self.registry, request) or PAGE_NOT_FOUND
         if path == "/":
             return Response(200, encoding.encode(discovery.paths(self.registry)))
@@ -325,3 +327,18 @@ class Server:
 
     def _in_builtin_group(self, parts: list[str]) -> bool:
         return parts[1] in ("api", "apis") and self.registry.builtin_group("" if parts[1] == "api" else parts[2])
+
+
+# What few servers need is imported by those that do: a start is a matter of milliseconds.
+
+
+def _audit(path: Path, world: World) -> "Audit":
+    from fairlead.server.audit import Audit
+
+    return Audit(path, world)
+
+
+def _controllers(server: Server, wanted: frozenset[str]) -> "Controllers":
+    from fairlead.server.controllers import Controllers
+
+    return Controllers(server, wanted)

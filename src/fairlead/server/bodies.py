@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.server import encoding, goyaml, protobuf
+from fairlead.server import encoding, protobuf
 from fairlead.server.exchange import Request
 from fairlead.server.failures import Failure, bad_request, too_large, unsupported_media_type
 from fairlead.server.registry.resource import Resource
@@ -38,6 +38,8 @@ def read_value(request: Request, api_version: str = "", kind: str = "") -> tuple
     """
     check_size(request.body)
     if media_type(request) == "yaml":
+        from fairlead.server import goyaml
+
         return goyaml.read(request.body)[0], []
     if media_type(request) == "protobuf":
         return protobuf.unwrap(request.body, api_version, kind).object(), []

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import yaml
-
 from fairlead.server import encoding, versions
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, failure
@@ -103,6 +101,8 @@ class MetadataOnly(Representation):
 
 def _response(status: int, body: bytes, warnings: list[str], as_yaml: bool) -> Response:
     if as_yaml:
+        import yaml
+
         text = yaml.safe_dump(encoding.decode(body)[0], allow_unicode=True, default_flow_style=False, width=2**31)
         return Response(status, text.encode(), "application/yaml", warnings)
     return Response(status, body, warnings=warnings)

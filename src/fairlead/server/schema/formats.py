@@ -9,22 +9,23 @@ from urllib.parse import urlsplit
 
 from fairlead.server.schema import times
 
+# Patterns are compiled when first asked for, and kept by `re`: compiling all of them takes longer than most starts.
 _UUID: Final = r"[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
 _LETTER: Final = r"a-zA-Z0-9$+<=>^`|~\u0080-\U0010ffff"  # letters and symbols of any script
-_HOSTNAME: Final = re.compile(
-    rf"[{_LETTER}](-?[{_LETTER}]{{0,62}})?|([{_LETTER}]([{_LETTER}-]{{0,61}}[{_LETTER}])?\.)+[a-zA-Z\u0080-\U0010ffff]{{2,63}}"
+_HOSTNAME: Final = (
+    rf"[{_LETTER}](-?[{_LETTER}]{{0,62}})?"
+    rf"|([{_LETTER}]([{_LETTER}-]{{0,61}}[{_LETTER}])?\.)+[a-zA-Z\u0080-\U0010ffff]{{2,63}}"
 )
-_CARD: Final = re.compile(
+_CARD: Final = (
     r"4[0-9]{12}([0-9]{3})?|5[1-5][0-9]{14}|6(011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(0[0-5]|[68][0-9])[0-9]{11}"
-    r"|(2131|1800|35\d{3})\d{11}",
-    re.ASCII,
+    r"|(2131|1800|35\d{3})\d{11}"
 )
 _MAILBOX: Final = r"[^\s@<>(),:;\"\[\]\\]+@[^\s@<>(),:;\"\[\]\\]+"
-_EMAIL: Final = re.compile(rf"{_MAILBOX}|(?:[^<>@,:;]*|\"[^\"]*\"\s*)<\s*{_MAILBOX}\s*>")  # alone, or after a name
+_EMAIL: Final = rf"{_MAILBOX}|(?:[^<>@,:;]*|\"[^\"]*\"\s*)<\s*{_MAILBOX}\s*>"  # alone, or after a name
 _BYTE: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
 _COLOR: Final = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
-_CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
-_LENGTHS: Final = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
+_CLOCK: Final = r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})"
+_LENGTHS: Final = r"(\d+)\s*([A-Za-zµ]+)"
 _LENGTH_UNITS: Final = (
     ("ns", "nano"), ("us", "µs", "micro"), ("ms", "milli"), ("s", "sec"), ("m", "min"), ("h", "hr", "hour"),
     ("d", "day"), ("w", "wk", "week"),
@@ -54,8 +55,7 @@ def conforms(name: str, text: str) -> bool:
 
 
 def _matches(pattern: str, flags: int = re.ASCII) -> Callable[[str], bool]:
-    compiled = re.compile(pattern, flags)
-    return lambda text: compiled.fullmatch(text) is not None
+    return lambda text: re.fullmatch(pattern, text, flags) is not None
 
 
 def _uuid(version: str = "[0-9a-f]", variant: str = "[0-9a-f]") -> Callable[[str], bool]:
@@ -73,7 +73,7 @@ def _date_time(text: str) -> bool:
     parts = text.lower().split("t")
     if len(parts) < 2 or not _date(parts[0]):
         return False
-    match = _CLOCK.fullmatch(parts[1])
+    match = re.fullmatch(_CLOCK, parts[1])
     return match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
@@ -83,7 +83,7 @@ def _duration(text: str) -> bool:
         return True
     except ValueError:
         pass
-    for match in _LENGTHS.finditer(text):
+    for match in re.finditer(_LENGTHS, text, re.ASCII):
         unit = match[2].lower()
         for names in _LENGTH_UNITS:
             if unit in names or unit.startswith(names[-1]):
@@ -94,7 +94,7 @@ def _duration(text: str) -> bool:
 def _hostname(text: str) -> bool:
     parts = text.split(".")
     return (
-        _HOSTNAME.fullmatch(text) is not None
+        re.fullmatch(_HOSTNAME, text) is not None
         and len(text.encode()) <= 255
         and all(len(part.encode()) <= 63 for part in parts)
     )
@@ -114,7 +114,7 @@ def _uri(text: str) -> bool:
 
 
 def _email(text: str) -> bool:
-    return _EMAIL.fullmatch(text.strip()) is not None
+    return re.fullmatch(_EMAIL, text.strip()) is not None
 
 
 def _without_zeros(text: str) -> str:
@@ -165,7 +165,7 @@ def _isbn13(text: str) -> bool:
 
 def _credit_card(text: str) -> bool:
     digits = re.sub(r"[^0-9]+", "", text)
-    if _CARD.fullmatch(digits) is None:
+    if re.fullmatch(_CARD, digits, re.ASCII) is None:
         return False
     doubled = [int(digit) * (1 + index % 2) for index, digit in enumerate(reversed(digits))]
     return sum(one // 10 + one % 10 for one in doubled) % 10 == 0

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairlead.server import bodies, decoding, encoding, goyaml, pipeline, representations
+from fairlead.server import bodies, decoding, encoding, pipeline, representations
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, bare, conflict, failure, not_found, rejected_patch, too_large
 from fairlead.server.options import write_options
@@ -96,6 +96,8 @@ def _kept_as_merged(write: pipeline.Write) -> bool:
 
 def configuration(write: pipeline.Write) -> Object:
     """The applied configuration, whose kind and version must be the path's."""
+    from fairlead.server import goyaml
+
     resource = write.resource
     try:
         config, twice = goyaml.read(write.request.body)
