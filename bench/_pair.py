@@ -20,6 +20,7 @@ class Served:
     url: str
     token: str
     pids: list
+    kubeconfig: Path
 
     def memory(self):
         """Megabytes held by its processes."""
@@ -39,13 +40,13 @@ UNCHECKED.check_hostname, UNCHECKED.verify_mode = False, ssl.CERT_NONE  # our ow
 
 
 @contextlib.contextmanager
-def embedded():
+def embedded(*flags):
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "fairlead", "serve", "--write-kubeconfig", f"{folder}/config"]
+        command = [sys.executable, "-m", "fairlead", "serve", "--write-kubeconfig", f"{folder}/config", *flags]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             url = [process.stdout.readline() for _ in range(2)][1].split()[-1]
             token = json.loads(Path(folder, "config").read_text())["users"][0]["user"]["token"]
-            yield Served("embedded", url, token, [process.pid])
+            yield Served("embedded", url, token, [process.pid], Path(folder, "config"))
             process.terminate()
 
 
@@ -58,7 +59,7 @@ def pair():
             print(f"the real pair is left out: {reason}")
         else:
             real = stack.enter_context(RealServer())
-            found.append(Served("real", real.url, real.token, real.pids))
+            found.append(Served("real", real.url, real.token, real.pids, real.kubeconfig()))
         for served in found:
             served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
         print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores before the run")

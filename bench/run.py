@@ -9,6 +9,7 @@ HERE = Path(__file__).parent
 # A file, with how it is run: whole, and quickly.
 RUNS = {
     "cache.py": (["--objects", "50000", "--save"], ["--objects", "5000", "--events", "10000"]),
+    "work.py": (["--save"], ["--pages", "10"]),
     "runtime.py": ([], ["--objects", "200"]),
     "server.py": ([], []),
     "wrk.py": ([], []),

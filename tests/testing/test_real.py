@@ -80,6 +80,16 @@ def test_a_wrong_token_is_refused_over_verified_tls(real_server, monkeypatch):
 
 
 @pytest.mark.real
+def test_an_audit_log_has_each_request_with_its_answer(tmp_path):
+    with real.RealServer(audit=tmp_path / "audit.log") as server:
+        server.request("GET", "/api/v1/namespaces/default/configmaps")
+        events = [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()]
+    asked = [e for e in events if e.get("objectRef", {}).get("resource") == "configmaps" and e["verb"] == "list"]
+    assert {e["stage"] for e in events} <= {"ResponseStarted", "ResponseComplete", "Panic"}
+    assert any(e["responseStatus"]["code"] == 200 and e["user"]["username"] == "admin" for e in asked)
+
+
+@pytest.mark.real
 def test_both_processes_and_their_folder_are_gone_when_the_run_is_killed():
     code = """
 import os, signal

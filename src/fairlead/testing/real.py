@@ -74,7 +74,8 @@ class RealServer:
     same address, with the same CA and token; the controllers do not come back by themselves.
     """
 
-    def __init__(self, world: World | None = None) -> None:
+    def __init__(self, world: World | None = None, *, audit: Path | None = None) -> None:
+        self._audit = audit
         self.token = (world or World()).uid()
         self.url = ""
         self.ca_data = b""
@@ -147,6 +148,7 @@ class RealServer:
             f"--service-account-signing-key-file={self._folder / 'sa.key'}",
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--token-auth-file={self._folder / 'tokens.csv'}",
+            *self._audit_flags(),
         )
         self.url = f"https://127.0.0.1:{secure}"
         self._wait_until_ready([store, server], folder / "certs" / "apiserver.crt")
@@ -215,6 +217,22 @@ class RealServer:
         self._home = Path(tempfile.mkdtemp(prefix="start-", dir=self._folder))
         self.recover()
         return self
+
+    def _audit_flags(self) -> list[str]:
+        if self._audit is None:
+            return []
+        policy = self._folder / "audit.yaml"
+        policy.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "audit.k8s.io/v1",
+                    "kind": "Policy",
+                    "omitStages": ["RequestReceived"],
+                    "rules": [{"level": "Metadata"}],
+                }
+            )
+        )
+        return [f"--audit-policy-file={policy}", f"--audit-log-path={self._audit}"]
 
     def _write_credentials(self) -> None:
         from cryptography.hazmat.primitives import serialization

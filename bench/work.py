@@ -1,0 +1,374 @@
+"""One piece of controller work, done by fairlead and by its peers on the same servers: `python bench/work.py`.
+
+Each Page has a ConfigMap, a Service and a Deployment, a finalizer and a status, while a foreign writer labels the pages
+and annotates their children by GET and PUT. The programs are in bench/peers: Go and Rust ones are built where there is
+a compiler, else left out. Requests are counted by the server's own audit log, the same way on both servers.
+"""
+
+import argparse
+import asyncio
+import collections
+import contextlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import _record
+from _pair import Served, embedded
+
+import fairlead as fl
+from fairlead.api.errors import ApiError, Conflict, NotFound
+from fairlead.api.world import World
+from fairlead.client.client import Client, PatchType
+from fairlead.client.http import HttpTransport
+from fairlead.client.locate import locate
+from fairlead.testing.real import RealServer, missing
+
+HERE = Path(__file__).parent
+PEERS, BUILT = HERE / "peers", HERE.parent / ".venv/bench"
+PEERS_BIN = HERE.parent / ".venv/peers/bin"
+Page = fl.kind("bench.fairlead.dev/v1", "Page")
+CHILDREN = (fl.ConfigMap, fl.Service, fl.Deployment)
+MARK = "bench.fairlead.dev/foreign"
+STORMED, QUIET, PATIENCE = 20, 1.0, 240.0
+TEXT = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "pages.bench.fairlead.dev"},
+    "spec": {
+        "group": "bench.fairlead.dev",
+        "scope": "Namespaced",
+        "names": {"kind": "Page", "plural": "pages", "singular": "page", "listKind": "PageList"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": TEXT, "status": TEXT}}},
+            }
+        ],
+    },
+}
+
+
+def programs():
+    """How each contestant is started, given its namespace; built first where that is needed."""
+    found = {"fairlead": lambda ns: [sys.executable, "-m", "fairlead", "run", PEERS / "ours.py", "-n", ns]}
+    BUILT.mkdir(exist_ok=True)
+    if shutil.which("go"):
+        subprocess.run(["go", "build", "-trimpath", "-o", BUILT / "pages-go", "."], cwd=PEERS / "go", check=True)
+        found["controller-runtime, CreateOrUpdate"] = lambda ns: [BUILT / "pages-go", "-namespace", ns]
+        found["controller-runtime, apply"] = lambda ns: [BUILT / "pages-go", "-apply", "-namespace", ns]
+    if shutil.which("cargo"):
+        command = ["cargo", "build", "--release", "--locked", "--quiet", "--target-dir", BUILT / "rust"]
+        subprocess.run(command, cwd=PEERS / "rust", check=True)
+        found["kube-rs, apply"] = lambda ns: [BUILT / "rust/release/pages", ns]
+    if (PEERS_BIN / "kopf").exists():
+        found["kopf, lightkube's apply"] = lambda ns: [
+            PEERS_BIN / "kopf", "run", PEERS / "kopf_pages.py", "-n", ns, "--standalone", "-q",
+        ]  # fmt: skip
+    return found
+
+
+class Audit:
+    """The server's audit log, read on: what the controller asked for, and what the foreign writer was refused."""
+
+    def __init__(self, path):
+        self.file = path.open()
+        self.requests, self.watched, self.refused = collections.Counter(), 0, 0
+
+    def read(self):
+        for line in self.file:
+            event = json.loads(line)
+            agent, what = event.get("userAgent", ""), event.get("objectRef")
+            code = event.get("responseStatus", {}).get("code", 0)
+            if agent == "bench-foreign":
+                self.refused += code == 409
+            elif agent != "bench-harness" and what and what["resource"] not in ("leases", "events"):
+                if event["verb"] == "watch":
+                    self.watched += what["resource"] == "pages" and event["stage"] == "ResponseStarted"
+                elif event["stage"] == "ResponseComplete" and not agent.startswith("kube-"):
+                    self.requests[event["verb"], code] += 1
+        return self.requests.copy()
+
+    async def quiet(self):
+        """When the controller has asked for nothing for a while."""
+        before = None
+        while before != (before := self.read()):  # noqa: ASYNC110 - another process
+            await asyncio.sleep(QUIET)
+
+
+class Pages:
+    """The pages as a watch tells of them, and when each was last found ready."""
+
+    def __init__(self, client, namespace):
+        self.client, self.namespace = client, namespace
+        self.live, self.ready, self.changed = {}, {}, asyncio.Condition()
+
+    async def follow(self):
+        listed = await self.client.list(Page, self.namespace)
+        async with self.client.watch(Page, self.namespace, resource_version=listed.resource_version) as watch:
+            async for frame in watch:
+                obj = json.loads(frame.raw)
+                name = obj["metadata"].get("name")
+                if frame.type == "DELETED":
+                    self.live.pop(name, None)
+                elif name:
+                    self.live[name] = obj
+                    if obj.get("status", {}).get("message") == obj["spec"]["message"]:
+                        self.ready.setdefault((name, obj["spec"]["message"]), time.perf_counter())
+                async with self.changed:
+                    self.changed.notify_all()
+
+    async def until(self, true):
+        async with self.changed, asyncio.timeout(PATIENCE):
+            await self.changed.wait_for(true)
+
+    async def all_ready(self, names, message):
+        await self.until(lambda: all((name, message) in self.ready for name in names))
+
+
+class Foreign:
+    """Labels pages and annotates their children, and remembers what the server has acknowledged."""
+
+    def __init__(self, client, namespace):
+        self.client, self.namespace, self.acknowledged = client, namespace, {}
+
+    async def label(self, name, value):
+        patch = {"metadata": {"labels": {"foreign": value}}}
+        await self.client.patch(Page, name, self.namespace, patch, type=PatchType.MERGE)
+
+    async def annotate(self, kind, name, value):
+        while True:
+            try:
+                obj = await self.client.get(kind, name, self.namespace)
+                obj["metadata"].setdefault("annotations", {})[MARK] = value
+                await self.client.replace(obj)
+            except Conflict:
+                continue
+            except NotFound:
+                await asyncio.sleep(0.05)
+                continue
+            self.acknowledged[kind, name] = value
+            return
+
+    async def meddle(self, names, value):
+        """Once with everything, one thing after another."""
+        for name in names:
+            await self.label(name, value)
+            for kind in CHILDREN:
+                await self.annotate(kind, name, value)
+
+    async def storm(self, name):
+        """With this page's children, without a pause, until cancelled."""
+        count = 0
+        while True:
+            for kind in CHILDREN:
+                await self.annotate(kind, name, f"storm-{count}")
+            count += 1
+
+    async def lost(self):
+        """How many acknowledged annotations are gone."""
+        lost = 0
+        for (kind, name), value in self.acknowledged.items():
+            obj = await self.client.get(kind, name, self.namespace)
+            lost += obj["metadata"].get("annotations", {}).get(MARK) != value
+        return lost
+
+
+class Clock:
+    """What a process has used, by /proc."""
+
+    def __init__(self, *pids):
+        self.pids = pids
+
+    def cpu(self):
+        ticks = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in self.pids]
+        return sum(int(tick) for both in ticks for tick in both) / os.sysconf("SC_CLK_TCK")
+
+    def peak(self):
+        lines = Path(f"/proc/{self.pids[0]}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+async def work(served, audit, command, namespace, count):
+    world, transport = World(), HttpTransport(*access(served))
+    client = Client(transport, world, user_agent="bench-harness")
+    foreign = Foreign(Client(transport, world, user_agent="bench-foreign"), namespace)
+    await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    pages = Pages(client, namespace)
+    following = asyncio.create_task(pages.follow())
+    audit.read()
+    watched = audit.watched
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - read when it failed
+    process = subprocess.Popen(  # noqa: ASYNC220
+        command, env={**os.environ, "KUBECONFIG": str(served.kubeconfig)}, stdout=log, stderr=subprocess.STDOUT
+    )
+    server, used = Clock(*served.pids), Clock(process.pid)
+    result = {"server CPU s": -server.cpu()}
+    try:
+        async with asyncio.timeout(60):
+            while audit.watched == watched:
+                await asyncio.sleep(0.05)
+                audit.read()
+        await audit.quiet()
+        names = [f"page-{number:03}" for number in range(count)]
+
+        async def phase(name, each):
+            """Requests since the last phase, for each of `each`, and how many of them were answered 409 or 422."""
+            await audit.quiet()
+            asked = audit.requests - phase.before
+            phase.before = audit.requests.copy()
+            result[name] = {
+                "requests": asked.total() / each,
+                "refused": sum(n for (_, code), n in asked.items() if code in (409, 422)),
+                "by verb and code": {f"{verb} {code}": n for (verb, code), n in sorted(asked.items())},
+            }
+
+        phase.before = audit.read()
+        refused = audit.refused
+        started, cpu = time.perf_counter(), used.cpu()
+        meddling = None
+        await asyncio.gather(*(client.create(Page(name, namespace, spec={"message": "one"})) for name in names))
+        meddling = asyncio.create_task(foreign.meddle(names, "burst"))
+        await pages.all_ready(names, "one")
+        result["burst s"] = max(pages.ready[name, "one"] for name in names) - started
+        await meddling
+        await phase("created", count)
+        result["burst CPU ms"] = (used.cpu() - cpu) / count * 1e3
+
+        cpu = used.cpu()
+        for name in names:
+            await foreign.label(name, "idle")
+        await phase("nothing to do", count)
+        result["idle CPU ms"] = (used.cpu() - cpu) / count * 1e3
+
+        for name in names:
+            await client.patch(Page, name, namespace, {"spec": {"message": "two"}}, type=PatchType.MERGE)
+        await pages.all_ready(names, "two")
+        await phase("message changed", count)
+
+        for name in names:
+            uid = (await client.get(fl.ConfigMap, name, namespace)).uid
+            await client.delete(fl.ConfigMap, name, namespace, uid=uid)
+            foreign.acknowledged.pop((fl.ConfigMap, name))
+        await phase("child deleted", count)
+        back = await client.list(fl.ConfigMap, namespace)
+        result["children that came back"] = sum(obj.name in names for obj in back.items)
+
+        singly = [f"single-{number}" for number in range(20)]
+        took = []
+        for name in singly:
+            created = time.perf_counter()
+            await client.create(Page(name, namespace, spec={"message": "one"}))
+            await pages.all_ready([name], "one")
+            took.append((pages.ready[name, "one"] - created) * 1e3)
+        result["one at a time p50 ms"] = statistics.median(took)
+        await phase("one at a time", len(singly))
+
+        stormed = names[:STORMED]
+        storms = [asyncio.create_task(foreign.storm(name)) for name in stormed]
+        for message in ("three", "four"):
+            for name in stormed:
+                await client.patch(Page, name, namespace, {"spec": {"message": message}}, type=PatchType.MERGE)
+            await pages.all_ready(stormed, message)
+        for storm in storms:
+            storm.cancel()
+        await asyncio.gather(*storms, return_exceptions=True)
+        for name in stormed:  # a PUT that was cut off may have landed: one more that is known to
+            for kind in CHILDREN:
+                await foreign.annotate(kind, name, "settled")
+        await phase("storm", len(stormed))
+        result["foreign data lost"] = await foreign.lost()
+        result["foreign refused"] = audit.refused - refused
+
+        for name in names + singly:
+            await client.delete(Page, name, namespace)
+        await pages.until(lambda: not pages.live)
+        await phase("deleted", count + len(singly))
+        result["CPU s"], result["peak MB"] = used.cpu(), used.peak()
+        result["server CPU s"] += server.cpu()
+        return result
+    except BaseException:
+        log.seek(0)
+        sys.stderr.write(log.read().decode(errors="replace")[-3000:])
+        raise
+    finally:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        process.kill()
+        process.wait()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await transport.close()
+
+
+def access(served):
+    found = locate(World(), path=served.kubeconfig)
+    return found.cluster, found.credentials
+
+
+@contextlib.contextmanager
+def server(kind):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "audit.log")
+        if kind == "embedded":
+            with embedded("--audit-log-path", str(path)) as served:
+                yield served, path
+        else:
+            with RealServer(audit=path) as real:
+                yield Served("real", real.url, real.token, real.pids, real.kubeconfig()), path
+
+
+async def install(served):
+    transport = HttpTransport(*access(served))
+    client = Client(transport, World(), user_agent="bench-harness")
+    await client.create(CRD)
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(ApiError, LookupError):
+                await client.list(Page, "default")
+                break
+            await asyncio.sleep(0.1)
+    await transport.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pages", type=int, default=100)
+    parser.add_argument("--only", action="append", help="a contestant whose name begins so; may be repeated")
+    parser.add_argument("--server", choices=["embedded", "real"], help="one of them")
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
+    options = parser.parse_args()
+    chosen = {
+        name: command
+        for name, command in programs().items()
+        if not options.only or name.startswith(tuple(options.only))
+    }
+    kinds = [options.server] if options.server else ["embedded", "real"]
+    if "real" in kinds and (reason := missing()):
+        print(f"the real server is left out: {reason}")
+        kinds.remove("real")
+    for kind in kinds:
+        for number, (name, command) in enumerate(chosen.items()):
+            with server(kind) as (served, path):  # a fresh one each, so that none works in another's litter
+                asyncio.run(install(served))
+                namespace = f"bench-{number}"
+                result = asyncio.run(work(served, Audit(path), command(namespace), namespace, options.pages))
+            print(f"{kind}: {name}\n{json.dumps(result, indent=1)}", flush=True)
+            if options.save:
+                _record.save("work", {"pages": options.pages, "rows": {kind: {name: result}}})
+
+
+if __name__ == "__main__":
+    main()
