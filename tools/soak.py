@@ -5,7 +5,7 @@
 Real time and sockets: the embedded server listens on loopback with TLS; the operator reaches it through a proxy that
 delays, refuses, resets and cuts watches; writers create, edit and delete its objects and their children. Every few
 seconds the faults pause, the world is compared with what it should be, and tasks, descriptors and memory are noted.
-The verdict draws a line through the samples after the first third: flat, or what grew and where the memory was taken.
+The verdict draws a line through the samples after a warm-up: flat, or what grew and where the memory was taken.
 Exit code 1 if anything did, or if the world was ever wrong at rest.
 """
 
@@ -33,7 +33,7 @@ from fairlead.server.app import Server
 
 Thing = fl.kind("soak.example.com/v1", "Thing")
 ROUND = 12.0  # seconds of trouble between two samples
-WARM_UP = 1 / 3  # of the samples: caches, pools and memos fill first
+WARM_UP = 1 / 3  # of the time: caches, pools and memos fill first
 SLACK = {"tasks": 2, "descriptors": 4, "traced MB": 0.5, "resident MB": 4}  # beyond a twentieth: what comes and goes
 
 
@@ -180,7 +180,7 @@ async def soak(minutes, objects, seed):
     print(" minute   writes  requests  faults  tasks   fds  traced MB   RSS MB")
     began = time.monotonic()
     async with operator().running(trouble, world) as running:
-        while (elapsed := time.monotonic() - began) < minutes * 60 or len(samples) < 6:
+        while (elapsed := time.monotonic() - began) < minutes * 60 or held is None or len(samples) < 4:
             trouble.on = True
             until = time.monotonic() + min(ROUND, minutes * 60 / 8)
             while time.monotonic() < until:
@@ -196,10 +196,11 @@ async def soak(minutes, objects, seed):
             # A server keeps some ten thousand changes a kind; forgotten here, what grows is a leak. It makes 410s, too.
             server.store.compact()
             gc.collect()
+            if held is None and (elapsed >= minutes * 60 * WARM_UP and len(samples) >= 3):
+                held = snapshot()  # before the samples that count, for it takes memory itself
+                samples.clear()
             traced = tracemalloc.get_traced_memory()[0] / 1e6
             samples.append((len(asyncio.all_tasks()), descriptors(), traced, resident()))
-            if held is None and elapsed >= minutes * 60 * WARM_UP:
-                held = snapshot()
             print(
                 f"{elapsed / 60:7.1f} {churn.writes:8} {trouble.requests:9} {trouble.faults:7} "
                 + "{:6} {:5} {:10.1f} {:8.1f}".format(*samples[-1]),
@@ -218,11 +219,10 @@ def snapshot():
 
 
 def verdict(samples, wrong):
-    """Each figure at both ends of a line through the samples after warm-up; whether all were flat and nothing wrong."""
-    warm = samples[int(len(samples) * WARM_UP) :]
+    """Each figure at both ends of a line through the samples; whether all were flat and nothing wrong."""
     flat = []
     for place, (name, slack) in enumerate(SLACK.items()):
-        first, last = trend([sample[place] for sample in warm])
+        first, last = trend([sample[place] for sample in samples])
         flat.append(last <= first * 1.05 + slack)
         print(f"{name:12} {first:8.1f} -> {last:8.1f}   {'flat' if flat[-1] else 'GREW'}")
     print(f"at rest      {'as it should be each time' if not wrong else 'WRONG: ' + ', '.join(wrong[:5])}")

@@ -29,12 +29,13 @@ _GATHER = 30.0
 
 @dataclass(slots=True)
 class _Series:
-    """One Event as the server has it, and what has happened since."""
+    """One Event as the server has it, and what has happened since. Dates are the wall's, moments the steady clock's."""
 
-    first: float
-    last: float
+    first: str
+    last: str
+    last_at: float
     count: int = 1
-    sent_at: float = 0.0
+    sent_at: float = float("-inf")
     name: str = ""
 
 
@@ -65,12 +66,12 @@ class Recorder:
         """Say that this happened to that object."""
         kind = "Warning" if warning else "Normal"
         key = (about.uid, kind, reason[:128], escape(note)[:1024])
-        now = self._world.clock.now()
+        now, date = self._world.clock.monotonic(), rfc3339(self._world.clock.now())
         series, _ = self._series.get(key, (None, None))
-        if series is not None and now - series.last <= _WINDOW:
-            series.count, series.last = series.count + 1, now
+        if series is not None and now - series.last_at <= _WINDOW:
+            series.count, series.last, series.last_at = series.count + 1, date, now
         elif self._may(about.uid, now):
-            self._series[key] = (_Series(now, now), about)
+            self._series[key] = (_Series(date, date, now), about)
         else:
             return
         self._series.move_to_end(key)
@@ -84,7 +85,7 @@ class Recorder:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            now = self._world.clock.now()
+            now = self._world.clock.monotonic()
             waiting = [self._series[key][0].sent_at + _GATHER - now for key in self._dirty]
             await self._write([key for key, wait in zip(list(self._dirty), waiting, strict=True) if wait <= 0])
             if self._dirty and not self._wake.is_set():
@@ -121,9 +122,9 @@ class Recorder:
 
     async def _send(self, key: _Key, series: _Series, about: Object) -> None:
         namespace = about.namespace or "default"
-        count, series.sent_at = series.count, self._world.clock.now()
+        count, series.sent_at = series.count, self._world.clock.monotonic()
         if series.name:
-            patch = {"count": count, "lastTimestamp": rfc3339(series.last)}
+            patch = {"count": count, "lastTimestamp": series.last}
             try:
                 await self._client.patch(Event, series.name, namespace, patch, type=PatchType.MERGE)
                 return
@@ -143,8 +144,8 @@ class Recorder:
             "reason": reason,
             "message": note,
             "count": count,
-            "firstTimestamp": rfc3339(series.first),
-            "lastTimestamp": rfc3339(series.last),
+            "firstTimestamp": series.first,
+            "lastTimestamp": series.last,
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "reportingInstance": self._instance,

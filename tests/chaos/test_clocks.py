@@ -1,0 +1,212 @@
+"""The wall clock jumps, forwards and backwards, or is a day off: nothing that waits or leads goes by it."""
+
+import asyncio
+import contextlib
+import itertools
+
+import pytest
+
+import fairlead as fl
+from fairlead.api.builtin import Event
+from fairlead.client.client import Client
+from fairlead.runtime.definitions import install_missing
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+
+Thing = fl.kind("chaos.example.com/v1", "Thing")
+DAY = 86400.0
+JUMPS = [DAY, -DAY, -365 * DAY, 365 * DAY, -1.0]
+
+
+class Jumping:
+    """A clock whose wall can be moved."""
+
+    def __init__(self, inner, ahead=0.0):
+        self._inner, self.ahead = inner, ahead
+
+    def now(self):
+        return self._inner.now() + self.ahead
+
+    def monotonic(self):
+        return self._inner.monotonic()
+
+
+class Bed:
+    """A server, and worlds whose wall clocks go their own ways."""
+
+    def __init__(self):
+        self.server_clock = Jumping(virtual.VirtualClock())
+        self.server = Server(fl.World.seeded(self.server_clock, 0))
+        self.client = Client(self.server.transport(), virtual.world(), user_agent="others")
+
+        self.seeds = itertools.count(1)  # of one seed, two operators would have one identity
+
+    def world(self, ahead=0.0):
+        return fl.World.seeded(Jumping(virtual.VirtualClock(), ahead), next(self.seeds))
+
+
+def virtually(test):
+    async def main():
+        bed = Bed()
+        await install_missing(bed.client, [Thing])
+        await bed.client.create(Thing("thing", "default", spec={}))
+        await test(bed)
+
+    virtual.run(main())
+
+
+def operator(log, who):
+    op = fl.Operator("tester")
+
+    @op.reconcile(Thing)
+    async def reconcile(obj, ctx):
+        log.append(who)
+        ctx.status(by=who)
+        return fl.After(1.0)
+
+    return op
+
+
+@pytest.mark.parametrize("off", [DAY, -DAY], ids=["ahead", "behind"])
+def test_a_candidate_whose_clock_is_a_day_off_does_not_take_the_lease(off):
+    async def test(bed):
+        log = []
+        async with operator(log, "holder").running(
+            bed.server.transport(), bed.world(), lease_namespace="default"
+        ) as holder:
+            await asyncio.sleep(5)
+            async with operator(log, "candidate").running(
+                bed.server.transport(), bed.world(off), lease_namespace="default"
+            ) as candidate:
+                for _ in range(120):
+                    await asyncio.sleep(1)
+                    assert holder.lease.left() > 0
+                    assert candidate.lease.left() <= 0
+        assert set(log) == {"holder"}
+
+    virtually(test)
+
+
+async def test_on_each_server_a_candidate_whose_clock_is_a_day_ahead_waits(api):
+    log, ahead = [], fl.World(clock=Jumping(fl.World().clock, DAY))
+    client = Client(api.transport(), fl.World())
+    await install_missing(client, [Thing])
+    await client.create(Thing("thing", api.namespace, spec={}))
+    where = {"namespaces": [api.namespace], "lease_namespace": api.namespace}
+    async with operator(log, "holder").running(api.transport(), fl.World(), **where) as holder:
+        await holder.quiet()
+        async with operator(log, "candidate").running(api.transport(), ahead, **where) as candidate:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(5):  # it tries every two seconds
+                    await candidate.quiet()
+            assert candidate.lease.left() <= 0 < holder.lease.left()
+    assert set(log) == {"holder"}
+
+
+@pytest.mark.parametrize("whose", ["holder", "candidate", "server"])
+def test_jumps_of_anybodys_clock_cost_nobody_the_lease(whose):
+    async def test(bed):
+        log, worlds = [], {"holder": bed.world(), "candidate": bed.world()}
+        clocks = {name: world.clock for name, world in worlds.items()} | {"server": bed.server_clock}
+        async with operator(log, "holder").running(
+            bed.server.transport(), worlds["holder"], lease_namespace="default"
+        ) as holder:
+            await asyncio.sleep(5)
+            async with operator(log, "candidate").running(
+                bed.server.transport(), worlds["candidate"], lease_namespace="default"
+            ) as candidate:
+                for jump in JUMPS * 4:
+                    clocks[whose].ahead += jump
+                    await asyncio.sleep(7)
+                    assert candidate.lease.left() <= 0 < holder.lease.left()
+                before = len(log)
+                await asyncio.sleep(10)
+                assert len(log) > before + 5, "and the work goes on"
+
+    virtually(test)
+
+
+def test_back_off_resync_and_after_keep_their_time_whatever_the_wall_clock_does():
+    def timeline(jumps):
+        looks = []
+
+        async def test(bed):
+            world, op = bed.world(), fl.Operator("tester")
+            loop = asyncio.get_running_loop()
+            await bed.client.create(Thing("waits", "default", spec={}))
+
+            @op.reconcile(Thing, resync=100.0)
+            async def reconcile(obj, ctx):
+                looks.append((round(loop.time(), 6), obj.name))
+                if obj.name == "waits":
+                    return fl.After(17.0)
+                raise ValueError("again")
+
+            async with op.running(bed.server.transport(), world) as running:
+                for jump in jumps:
+                    world.clock.ahead += jump
+                    await asyncio.sleep(50)
+                    assert running.unready() == {}, "a watch is not stale because the wall clock says so"
+
+        virtually(test)
+        return looks
+
+    steady = timeline([0.0] * 8)
+    assert len(steady) > 30
+    assert timeline([*JUMPS, *JUMPS[:3]]) == steady
+
+
+def test_conditions_keep_their_time_and_nothing_is_sent_when_the_wall_clock_jumps():
+    async def test(bed):
+        world, op, colour = bed.world(), fl.Operator("tester"), ["red"]
+
+        @op.reconcile(Thing)
+        async def reconcile(obj, ctx):
+            ctx.condition("Red", colour[0] == "red", reason=colour[0])
+
+        async def condition():
+            thing = await bed.client.get(Thing, "thing", "default")
+            return next(each for each in thing.status["conditions"] if each["type"] == "Red")
+
+        async with op.running(bed.server.transport(), world) as running:
+            await running.quiet()
+            first = await condition()
+            version = (await bed.client.get(Thing, "thing", "default")).resource_version
+            for jump in JUMPS:
+                world.clock.ahead += jump
+                running.resync()
+                await running.quiet()
+            assert (await bed.client.get(Thing, "thing", "default")).resource_version == version
+            world.clock.ahead = -DAY
+            colour[0] = "blue"
+            running.resync()
+            await running.quiet()
+            second = await condition()
+            assert (second["status"], second["reason"]) == ("False", "blue")
+            assert second["lastTransitionTime"] < first["lastTransitionTime"], "it says what the clock said"
+
+    virtually(test)
+
+
+@pytest.mark.parametrize("jump", [DAY, -DAY], ids=["forwards", "backwards"])
+def test_events_go_on_being_written_and_counted_after_a_jump(jump):
+    async def test(bed):
+        world, op = bed.world(), fl.Operator("tester")
+
+        @op.reconcile(Thing, resync=20.0)
+        async def reconcile(obj, ctx):
+            ctx.event("Looked", "at it")
+
+        async def counts():
+            return [event["count"] for event in (await bed.client.list(Event, "default")).items]
+
+        async with op.running(bed.server.transport(), world) as running:
+            await running.quiet()
+            await asyncio.sleep(100)
+            (before,) = await counts()
+            world.clock.ahead += jump
+            await asyncio.sleep(100)
+            (after,) = await counts()
+            assert after >= before + 3
+
+    virtually(test)
