@@ -5,6 +5,7 @@ evaluation error instead), costs are not estimated when rules are defined, and t
 are plain strings.
 """
 
+import base64
 import datetime
 import re
 from collections.abc import Iterator
@@ -23,7 +24,8 @@ MISSING_EXTRA: Final = "validation rules need the extra `cel`: pip install 'fair
 _NOT_BOOL: Final = "cel expression must evaluate to a bool"
 _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _TIMES: Final = {"date-time": "TIMESTAMP", "datetime": "TIMESTAMP", "date": "TIMESTAMP", "duration": "DURATION"}
-_PATH: Final = re.compile(r"(?<![\w.])(self|oldSelf)((?:\s*\.\s*[A-Za-z_]\w*(?!\s*\())+)")
+_PATH: Final = re.compile(r"(?<![\w.])(self|oldSelf)((?:\s*\.\s*\??[A-Za-z_]\w*\b(?!\s*\())+)")
+_STEP: Final = re.compile(r"\.\s*\??\s*([A-Za-z_]\w*)")
 _LITERAL: Final = re.compile(r"""r?("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
 _FIELD: Final = re.compile(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
 _RESERVED: Final = frozenset(
@@ -48,13 +50,20 @@ _ERRORS: Final = (
     (re.compile(r'Key not found in map : "?(.*?)"?$'), r"no such key: \1"),
     (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
     (re.compile(r"divide by zero"), "division by zero"),
+    (re.compile(r"^Type conversion"), "type conversion"),
     (re.compile(r"cannot convert string to (\w+)"), r"type conversion error from 'string' to '\1'"),
     (
         re.compile(r"String to (Duration|Timestamp) conversion failed"),
         r"type conversion error from 'string' to 'google.protobuf.\1'",
     ),
     (re.compile(r"No matching overloads found : .*"), "no such overload"),
-    (re.compile(r'No value with name "(?:self|oldSelf)__\w*?_(\w+)" found in Activation'), r"no such key: \1"),
+)
+
+
+# Numbers of different types can be compared, which the engine does and does not declare.
+_MIXED: Final = re.compile(
+    r"<input>:\d+:\d+: found no matching overload for '_[<>]=?_' "
+    r"applied to '\((?:int|uint|double), (?:int|uint|double)\)'"
 )
 
 
@@ -126,6 +135,8 @@ def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
     rules = node.rules
     for index, fact in enumerate(rules.validations):
         where = f"{path}.x-kubernetes-validations[{index}]"
+        if not (fact.get("rule") or "").strip():
+            continue  # told with the keywords
         try:
             made = _compile(node, fact)
         except _Refused as error:
@@ -223,12 +234,17 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
             data[name] = given
     try:
         result = rule.program.eval(data=data)
-    except RuntimeError:  # the engine's own limit of steps
+    except RuntimeError as error:
+        if "Iteration budget exceeded" not in str(error):
+            raise
         raise _too_much(node, rule, path) from None
     if result.type().name() == "BOOL" and result.value() is True:
         return None, False
     if result.type().name() == "ERROR":
         told = _error(str(result.value()))
+        for name, _, keys in rule.times:
+            if told == f'No value with name "{name}" found in Activation':
+                told = f"no such key: {keys[-1]}"
         if told.startswith(cel_work.EXCEEDED):
             raise _too_much(node, rule, path)
         if told.startswith("no such overload"):
@@ -301,6 +317,7 @@ def _compile(node: Node, fact: dict[str, Any]) -> _Rule:
     old = re.search(r"(?<![\w.])oldSelf\b", spoken) is not None
     if problem := _undefined(node, text, spoken):
         raise _Refused("rule", problem)
+    _check(node, text, spoken)
     rewritten, variables = _with_times(node, text, spoken)
     if fact.get("optionalOldSelf"):
         rewritten = _replace(rewritten, r"(?<![\w.])oldSelf\b", "(hasOld ? optional.of(oldSelf) : optional.none())")
@@ -318,16 +335,45 @@ def _compile(node: Node, fact: dict[str, Any]) -> _Rule:
     return _Rule(text, fact, program, message, old, kept, shape)
 
 
+def _check(node: Node, text: str, spoken: str) -> None:
+    """Refuse wrong uses of fields by their types: the engine knows those of variables only, so each field gets one."""
+    if node.type != "object":
+        return
+    typed: dict[str, str] = {}
+    made = list(text)
+    for match in _PATH.finditer(spoken):
+        if "?" in match[2] or text[: match.start()].endswith("has("):
+            continue
+        place, end = node, match.end(1)
+        for step in re.finditer(r"\.\s*([A-Za-z_]\w*)", match[2]):
+            below = {_escaped(key): child for key, child in place.rules.properties.items()}
+            if step[1] not in below or place.values is not None:
+                break
+            place, end = below[step[1]], match.start(2) + step.end()
+        if end > match.end(1) and place.type not in ("", "object") and text[end : end + 2] != ".?":
+            name = re.sub(r"\W", "_", text[match.start() : end])  # as long as the path, so that errors point there
+            if typed.setdefault(name, _signature(place)) == _signature(place):
+                made[match.start() : end] = name
+    if typed:
+        env = _environment(_signature(node), tuple(typed.items()))
+        if _program(env, "".join(made), "rule", shown=text).return_type().name() not in ("BOOL", "DYN"):
+            raise _Refused("rule", _NOT_BOOL)
+
+
 def _spoken(text: str) -> str:
     """A rule with its string literals blanked out."""
     return _LITERAL.sub(lambda literal: " " * len(literal[0]), text)
 
 
-def _program(env: Any, text: str, key: str) -> Any:
+def _program(env: Any, text: str, key: str, shown: str = "") -> Any:
     try:
         return env.compile(text)
     except RuntimeError as error:
-        told = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+        told = str(error)
+        if "<input>" in told and "<input>" not in _MIXED.sub("", told):
+            return env.compile(text, disable_check=True)
+        told = told.removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+        told = told.replace(f" | {text}\n", f" | {shown or text}\n").replace("null_type", "null")
         raise _Refused(key, f"compilation failed: {_as_member(told, text)}") from None
 
 
@@ -345,7 +391,7 @@ def _undefined(node: Node, text: str, spoken: str) -> str:
     """The first field that a rule names and its schema does not declare."""
     for match in _PATH.finditer(spoken):
         place: Node | None = node
-        for step in re.finditer(r"\.\s*([A-Za-z_]\w*)", match[2]):
+        for step in _STEP.finditer(match[2]):
             if place is None or place.type != "object" or place.values is not None:
                 break
             declared = {_escaped(key): child for key, child in _declared(place).items()}
@@ -370,7 +416,7 @@ def _with_times(node: Node, text: str, spoken: str) -> tuple[str, list[tuple[str
     variables: dict[str, tuple[str, str, str, tuple[str, ...]]] = {}
     made, done = "", 0
     for match in _PATH.finditer(spoken):
-        if text[: match.start()].endswith("has("):
+        if "?" in match[2] or text[: match.start()].endswith("has("):
             continue
         place, keys, end = node, [], 0
         for step in re.finditer(r"\.\s*([A-Za-z_]\w*)", match[2]):
@@ -433,7 +479,7 @@ def _type(signature: str) -> Any:
 @lru_cache(maxsize=512)
 def _environment(signature: str, variables: tuple[tuple[str, str], ...]) -> Any:
     from cel_expr_python import cel
-    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings
+    from cel_expr_python.ext import ext_optional, ext_strings
 
     from fairlead.server.schema.cel_library import functions
 
@@ -442,8 +488,6 @@ def _environment(signature: str, variables: tuple[tuple[str, str], ...]) -> Any:
     extensions = [
         ext_strings.ExtStrings(),
         ext_optional.ExtOptional(),
-        ext_math.ExtMath(),
-        ext_bindings.ExtBindings(),
         cel.CelExtension("kubernetes", functions()),  # an extension may add overloads to functions that others declare
     ]
     return cel.NewEnv(variables=declared, extensions=extensions)
@@ -470,6 +514,8 @@ def _value(node: Node | None, value: Any, inside: bool = False) -> Any:
         return int(value)
     if type(value) is str and node.rules.format in _TIMES and not inside:
         return _time(value, _TIMES[node.rules.format])
+    if type(value) is str and node.rules.format == "byte" and not inside:
+        return base64.b64decode(value)
     return value
 
 

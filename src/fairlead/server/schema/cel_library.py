@@ -1,18 +1,19 @@
-"""The functions that Kubernetes adds to CEL: lists, sets, regular expressions, URLs, addresses and quantities.
+"""The functions that Kubernetes adds to CEL: lists, sets, regular expressions, URLs, addresses, quantities, versions.
 
 Values of the types that CEL itself does not have (quantity, url, ip, cidr) are maps with one tagged entry: the engine
 passes those through. Raising ValueError makes an evaluation error with that text.
 """
 
 import ipaddress
+import re
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from cel_expr_python import cel
 
-from fairlead.server.schema import quantity
+from fairlead.server.schema import quantity, semver
 from fairlead.server.schema.cel_work import EXCEEDED, LIMIT
 from fairlead.server.schema.validation import compiled
 
@@ -86,7 +87,17 @@ def _url(text: str) -> dict[str, Any]:
         raise ValueError(f'URL parse error during conversion from string: parse "{text}": {error}') from None
     if not (text.startswith("/") or (parts.scheme and ":" in text)):
         raise ValueError(f'URL parse error during conversion from string: parse "{text}": invalid URI for request')
+    if _NOT_IN_HOST.search(parts.netloc) or _BAD_ESCAPE.search(parts.path) or not _SCHEME.fullmatch(parts.scheme):
+        raise ValueError(f'URL parse error during conversion from string: parse "{text}": invalid URL')
     return {"url": text}
+
+
+_NOT_IN_HOST = re.compile(r'[ "<>^`{|}%\\]')
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_SCHEME = re.compile(r"|[A-Za-z][A-Za-z0-9+.-]*")
+
+
+_PATH_SAFE = "/%$&+,:;=@!'()*"
 
 
 def _parts(one: Any) -> SplitResult:
@@ -96,11 +107,31 @@ def _parts(one: Any) -> SplitResult:
 def _ip(text: str) -> dict[str, Any]:
     try:
         address = ipaddress.ip_address(text)
+        if "%" in text or (address.version == 6 and "." in text):
+            raise ValueError
     except ValueError:
-        raise ValueError(f'IP Address "{text}" parse error during conversion from string') from None
-    if "%" in text or (address.version == 6 and "." in text):
-        raise ValueError(f'IP Address "{text}" parse error during conversion from string')
-    return {"ip": text}
+        told = f'ParseAddr("{text}"): unable to parse IP'
+        raise ValueError(f'IP Address "{text}" parse error during conversion from string: {told}') from None
+    return {"ip": str(address)}
+
+
+def _canonical(text: str) -> bool:
+    return bool(_ip(text)["ip"] == text)
+
+
+def _global_unicast(one: Any) -> bool:
+    """As Go has it: private addresses too."""
+    address = _address(one)
+    beyond = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+    return not beyond and str(address) != "255.255.255.255"
+
+
+def _link_local_multicast(one: Any) -> bool:
+    address = _address(one)
+    return address in _LINK_LOCAL[address.version]
+
+
+_LINK_LOCAL: dict[int, Any] = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
 
 
 def _address(one: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
@@ -108,13 +139,21 @@ def _address(one: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _cidr(text: str) -> dict[str, Any]:
+    address, slash, bits = text.partition("/")
     try:
-        if "/" not in text:
-            raise ValueError
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise ValueError(f'network address parse error during conversion from string: "{text}"') from None
-    return {"cidr": text}
+        if not slash:
+            raise ValueError("no '/'")
+        if not bits.isdigit() or (len(bits) > 1 and bits[0] == "0"):
+            raise ValueError(f'bad bits after slash: "{bits}"')
+        ipaddress.ip_network(f"{_ip(address)['ip']}/{bits}", strict=False)
+    except ValueError as error:
+        begun = "network address parse error during conversion from string"
+        raise ValueError(f'{begun}: {begun}: netip.ParsePrefix("{text}"): {error}') from None
+    return {"cidr": f"{_ip(address)['ip']}/{bits}"}
+
+
+def _shown(one: Any) -> str:
+    return str(one.get("ip") or one["cidr"])
 
 
 def _network(one: Any) -> Any:
@@ -173,7 +212,62 @@ def _intersects(one: list[Any], other: list[Any]) -> bool:
     return any(item in other for item in one)
 
 
+def _slice(items: list[Any], start: int, end: int) -> list[Any]:
+    if start < 0 or end < 0 or start > end or end > len(items):
+        raise ValueError(f"cannot slice({start}, {end}), outside of a list of {len(items)} items")
+    return items[start:end]
+
+
+def _distinct(items: list[Any]) -> list[Any]:
+    _bounded(items, items)
+    made: list[Any] = []
+    for item in items:
+        if item not in made:
+            made.append(item)
+    return made
+
+
+def _flat(items: list[Any], depth: int = 1) -> list[Any]:
+    if depth < 0:
+        raise ValueError("level must be non-negative")
+    made: list[Any] = []
+    for item in items:
+        made += _flat(item, depth - 1) if isinstance(item, list) and depth > 0 else [item]
+    return made
+
+
+def _range(end: int) -> list[int]:
+    if end > LIMIT:
+        raise ValueError(EXCEEDED)
+    return list(range(end))
+
+
+def _version(text: str, normal: bool = False) -> dict[str, Any]:
+    text = semver.normalised(text) if normal else text
+    semver.parse(text)
+    return {"semver": text}
+
+
+def _is_version(text: str, normal: bool = False) -> bool:
+    return bool(_is(lambda one: _version(one, normal))(text))
+
+
+def _number(index: int) -> Any:
+    return lambda one: semver.parse(one["semver"])[index]
+
+
+def _order(one: Any, other: Any) -> int:
+    """Two quantities or two versions."""
+    return semver.compared(one["semver"], other["semver"]) if "semver" in one else _compare(one, other)
+
+
 _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
+    "slice": [(True, _LIST, [_LIST, _T.INT, _T.INT], _slice)],
+    "distinct": [(True, _LIST, [_LIST], _distinct)],
+    "sort": [(True, _LIST, [_LIST], sorted)],
+    "reverse": [(True, _LIST, [_LIST], lambda items: items[::-1])],
+    "flatten": [(True, _LIST, [_LIST], _flat), (True, _LIST, [_LIST, _T.INT], _flat)],
+    "lists.range": [(False, _T.List(_T.INT), [_T.INT], _range)],
     "isSorted": [(True, _T.BOOL, [_LIST], lambda items: all(a <= b for a, b in pairwise(items)))],
     "sum": [(True, _T.DYN, [_LIST], sum)],
     "min": [(True, _T.DYN, [_LIST], _least(min, "min"))],
@@ -190,25 +284,37 @@ _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     ],
     "isQuantity": [(False, _T.BOOL, [_T.STRING], _is(_quantity))],
     "quantity": [(False, _OPAQUE, [_T.STRING], _quantity)],
-    "sign": [(True, _T.INT, [_OPAQUE], lambda one: _compare(one, 0))],
+    "sign": [(False, _T.INT, [_OPAQUE], lambda one: _compare(one, 0))],
     "isInteger": [(True, _T.BOOL, [_OPAQUE], _whole)],
     "asInteger": [(True, _T.INT, [_OPAQUE], _as_integer)],
     "asApproximateFloat": [(True, _T.DOUBLE, [_OPAQUE], lambda one: float(_amount(one)))],
     "add": [(True, _OPAQUE, [_OPAQUE, kind], _plus(1)) for kind in (_OPAQUE, _T.INT)],
     "sub": [(True, _OPAQUE, [_OPAQUE, kind], _plus(-1)) for kind in (_OPAQUE, _T.INT)],
-    "isLessThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _compare(a, b) < 0)],
-    "isGreaterThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _compare(a, b) > 0)],
-    "compareTo": [(True, _T.INT, [_OPAQUE, _OPAQUE], _compare)],
+    "isLessThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _order(a, b) < 0)],
+    "isGreaterThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _order(a, b) > 0)],
+    "compareTo": [(True, _T.INT, [_OPAQUE, _OPAQUE], _order)],
+    "isSemver": [(False, _T.BOOL, given, _is_version) for given in ([_T.STRING], [_T.STRING, _T.BOOL])],
+    "semver": [(False, _OPAQUE, given, _version) for given in ([_T.STRING], [_T.STRING, _T.BOOL])],
+    "major": [(True, _T.INT, [_OPAQUE], _number(0))],
+    "minor": [(True, _T.INT, [_OPAQUE], _number(1))],
+    "patch": [(True, _T.INT, [_OPAQUE], _number(2))],
     "isURL": [(False, _T.BOOL, [_T.STRING], _is(_url))],
     "url": [(False, _OPAQUE, [_T.STRING], _url)],
     "getScheme": [(True, _T.STRING, [_OPAQUE], lambda one: _parts(one).scheme)],
     "getHost": [(True, _T.STRING, [_OPAQUE], lambda one: _parts(one).netloc.rpartition("@")[2])],
     "getHostname": [(True, _T.STRING, [_OPAQUE], lambda one: _parts(one).hostname or "")],
     "getPort": [(True, _T.STRING, [_OPAQUE], lambda one: str(_parts(one).port or ""))],
-    "getEscapedPath": [(True, _T.STRING, [_OPAQUE], lambda one: _parts(one).path)],
+    "getEscapedPath": [(True, _T.STRING, [_OPAQUE], lambda one: quote(_parts(one).path, safe=_PATH_SAFE))],
     "getQuery": [(True, _T.Map(_T.STRING, _T.List(_T.STRING)), [_OPAQUE], lambda one: parse_qs(_parts(one).query))],
     "isIP": [(False, _T.BOOL, [_T.STRING], _is(_ip))],
-    "ip": [(False, _OPAQUE, [_T.STRING], _ip)],
+    "ip": [
+        (False, _OPAQUE, [_T.STRING], _ip),
+        (True, _OPAQUE, [_OPAQUE], lambda one: {"ip": one["cidr"].partition("/")[0]}),
+    ],
+    "ip.isCanonical": [(False, _T.BOOL, [_T.STRING], _canonical)],
+    "string": [(False, _T.STRING, [_OPAQUE], _shown)],
+    "isGlobalUnicast": [(True, _T.BOOL, [_OPAQUE], _global_unicast)],
+    "isLinkLocalMulticast": [(True, _T.BOOL, [_OPAQUE], _link_local_multicast)],
     "family": [(True, _T.INT, [_OPAQUE], lambda one: _address(one).version)],
     "isUnspecified": [(True, _T.BOOL, [_OPAQUE], lambda one: _address(one).is_unspecified)],
     "isLoopback": [(True, _T.BOOL, [_OPAQUE], lambda one: _address(one).is_loopback)],
@@ -217,5 +323,6 @@ _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     "cidr": [(False, _OPAQUE, [_T.STRING], _cidr)],
     "containsIP": [(True, _T.BOOL, [_OPAQUE, kind], _contains_ip) for kind in (_T.STRING, _OPAQUE)],
     "containsCIDR": [(True, _T.BOOL, [_OPAQUE, kind], _contains_cidr) for kind in (_T.STRING, _OPAQUE)],
+    "masked": [(True, _OPAQUE, [_OPAQUE], lambda one: {"cidr": str(_network(one))})],
     "prefixLength": [(True, _T.INT, [_OPAQUE], lambda one: _network(one).prefixlen)],
 }

@@ -15,7 +15,6 @@ EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 _STEPS: Final = 10_000  # the engine's own limit
 _LOOP: Final = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap\w*)\s*\(")
 _WHOLE: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b")
-_BIND: Final = re.compile(r"\bcel\s*\.\s*bind\s*\(")
 _REPLACE: Final = re.compile(r"\.\s*replace\s*\(")
 
 
@@ -30,7 +29,6 @@ class Shape(NamedTuple):
     """What of a rule's text says how its work grows."""
 
     loops: tuple[Loop, ...]
-    binds: int
     replaces: bool
 
 
@@ -61,14 +59,10 @@ def shape(spoken: str) -> Shape:
     """The shape of a rule whose string literals are blanked out."""
     spans = [(found.end(), _end(spoken, found.end())) for found in _LOOP.finditer(spoken)]
     loops = tuple(
-        Loop(sum(a <= start and end <= b for a, b in spans), _looks_at_all(spoken[start:end])) for start, end in spans
+        Loop(sum(a <= start and end <= b for a, b in spans), _WHOLE.search(spoken[start:end]) is not None)
+        for start, end in spans
     )
-    return Shape(loops, len(_BIND.findall(spoken)), _REPLACE.search(spoken) is not None)
-
-
-def _looks_at_all(inside: str) -> bool:
-    """Whether a step mentions more than its own item: a name bound outside may be anything."""
-    return _WHOLE.search(inside) is not None or _BIND.search(inside) is not None
+    return Shape(loops, _REPLACE.search(spoken) is not None)
 
 
 def _end(text: str, start: int) -> int:
@@ -106,6 +100,4 @@ def work(of: Shape, given: Size) -> int:
     for loop in of.loops:
         steps = min(_STEPS, max(given.widest, 16) ** loop.depth)
         found += steps * given.cells if loop.whole else steps + given.cells
-    if of.replaces:
-        found += given.longest**2 // 4
-    return found + (given.longest << min(of.binds, 64)) // 4
+    return found + (given.longest**2 // 4 if of.replaces else 0)

@@ -56,7 +56,7 @@ def schema_problems(schema: Schema, path: str) -> list[Cause]:
         found = sorted(
             [*_shape(schema, path, "root"), *_completeness(schema, path)], key=lambda c: (c.field, c.message)
         )
-        if not found and not spoken:
+        if not found and all("x-kubernetes-validations" in cause.field for cause in spoken):
             found = list(_defaults(schema, path)) or list(_compiling(schema, path))
     return found + spoken
 
