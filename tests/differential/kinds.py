@@ -177,6 +177,7 @@ class DaemonSet(Deployment):
 
 class Job(Deployment):
     scaled = False
+    valid = False  # labels repeat its name
     status = ({"active": 1}, {"succeeded": 1, "failed": 2})
 
     def body(self) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from .histories import Scenario, definition_of
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Answer = dict[str, Any]
-Difference = tuple[int, str, Any, Any]  # step (-1: the definition), path in the answer, real, embedded
+Played = list[tuple[int, Answer, Answer]]  # the step (-1: the definition), the real server's answer, the embedded one's
+Difference = tuple[int, str, Any, Any]  # the step, the path in the answer, real, embedded
 
 
 class Both:
@@ -31,17 +32,7 @@ class Both:
         self._runs = 0
         self._salt = secrets.token_hex(2)  # another run on the same server must not meet our namespaces
 
-    async def differences(self, scenario: Scenario, codes: list[int | None] | None = None) -> list[Difference]:
-        """Where the answers differ, in the order of the steps; messages and warnings included (see `is_text`).
-
-        `codes` is filled with the real server's, None for a step without an answer.
-        """
-        played = await self.play(scenario)
-        if codes is not None and played[0][0] == 0:
-            codes += [answer.get("code") for _, answer, _ in played]
-        return [(index, *one) for index, want, got in played for one in compared(want, got)]
-
-    async def play(self, scenario: Scenario) -> list[tuple[int, Answer, Answer]]:
+    async def play(self, scenario: Scenario) -> Played:
         """Each step's number and both servers' answers; of a definition (step -1) alone where they differ in it."""
         scenario, definition = settled(scenario)
         if definition:
@@ -107,7 +98,7 @@ def compared(want: dict[str, Any], got: dict[str, Any]) -> list[tuple[str, Any, 
     found = traces.differences(*plain)
     if found:
         return sorted(found, key=lambda one: one[0] != ".code")  # what follows from another outcome comes after it
-    told = traces.differences(_said(want), _said(got))
+    told = traces.differences(texts(want), texts(got))
     return [(f"{path} (text)", wanted, given) for path, wanted, given in told]
 
 
@@ -121,7 +112,7 @@ _PASSING = re.compile(
 )
 
 
-def _said(answer: dict[str, Any]) -> dict[str, Any]:
+def texts(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer's texts: its warnings, its message, and its causes' as a set, for a real server's order is random."""
     body = answer.get("body")
     said: dict[str, Any] = {"warnings": sorted(answer.get("warnings", ()))}
@@ -129,5 +120,6 @@ def _said(answer: dict[str, Any]) -> dict[str, Any]:
         causes = (body.get("details") or {}).get("causes") or []
         said["causes"] = sorted(_PASSING.sub("_", str(cause.get("message"))) for cause in causes)
         if len(causes) < 2:
-            said["told"] = _PASSING.sub("_", str(body.get("message")))
+            first, *rest = _PASSING.sub("_", str(body.get("message"))).split("\n")
+            said["told"] = "\n".join([first, *sorted(rest)])  # one error a line, in no order
     return said

@@ -27,7 +27,7 @@ from fairlead.client.http import HttpTransport
 from fairlead.testing.real import RealServer
 
 from . import histories, known
-from .playing import Both, Difference, is_text
+from .playing import Both, Difference, Played, is_text
 from .shrinking import shrink
 
 SUBRESOURCES = (
@@ -56,21 +56,21 @@ class Report:
         self.ways: dict[str, list[histories.Scenario]] = {}
         self.answers: dict[str, collections.Counter[tuple[str, int]]] = collections.defaultdict(collections.Counter)
 
-    def add(self, scenario: histories.Scenario, found: list[Difference], codes: list[int | None]) -> str | None:
-        """Count a history; the way in which it failed where it is the first that did so."""
+    def add(self, scenario: histories.Scenario, played: Played) -> list[Difference]:
+        """Count a history; its undocumented differences where it is the first that differs in this way."""
         family = scenario["family"]
         self.played[family] += 1
-        for step, code in zip(scenario["steps"], codes, strict=False):
-            if code is not None:
-                self.answers[asked(step)][family, code] += 1
-        unknown, names = known.sorted_out(scenario, found)
+        for index, real, _ in played:
+            if index >= 0 and "code" in real:
+                self.answers[asked(scenario["steps"][index])][family, real["code"]] += 1
+        unknown, names = known.sorted_out(scenario, played)
         self.known.update(names)
         if not unknown:
-            return None
+            return []
         way = way_of(scenario, unknown[0])
         (self.texts if is_text(unknown[0]) else self.differed)[family] += 1
         self.ways.setdefault(way, []).append(scenario)
-        return way if len(self.ways[way]) == 1 else None
+        return unknown if len(self.ways[way]) == 1 else []
 
     def table(self) -> Iterator[str]:
         yield f"{'family':14} {'histories':>9} {'differ':>7} {'in texts only':>14}"
@@ -109,7 +109,7 @@ def way_of(scenario: histories.Scenario, difference: Difference) -> str:
 async def reduced(both: Both, scenario: histories.Scenario, way: str) -> histories.Scenario:
     async def fails(candidate: histories.Scenario) -> bool:
         with contextlib.suppress(Exception):
-            unknown, _ = known.sorted_out(candidate, await both.differences(candidate))
+            unknown, _ = known.sorted_out(candidate, await both.play(candidate))
             return bool(unknown) and way_of(candidate, unknown[0]) == way
         return False
 
@@ -134,13 +134,13 @@ def write(path: Path, scenario: histories.Scenario) -> None:
     path.write_text(json.dumps(scenario, indent=1, ensure_ascii=False) + "\n")
 
 
-def told(scenario: histories.Scenario, difference: Difference) -> str:
+def told(difference: Difference) -> str:
     index, path, want, got = difference
-    return f"  step {index}: {path}\n      real     {_short(want)}\n      embedded {_short(got)}"
-
-
-def _short(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)[:600]
+    real, ours = (json.dumps(value, ensure_ascii=False) for value in (want, got))
+    alike = next((at for at, (a, b) in enumerate(zip(real, ours, strict=False)) if a != b), 0)
+    start = max(0, alike - 200)  # long texts differ late
+    shown = [f"      {who:8} {text[start : start + 600]}" for who, text in (("real", real), ("embedded", ours))]
+    return "\n".join([f"  step {index}: {path}", *shown])
 
 
 async def run(transport: Any, seeds: Iterator[int], arguments: argparse.Namespace) -> Report:
@@ -152,15 +152,14 @@ async def run(transport: Any, seeds: Iterator[int], arguments: argparse.Namespac
             scenario = histories.scenario(seed)
             if arguments.family not in scenario["name"]:
                 continue
-            codes: list[int | None] = []
             try:
-                found = await both.differences(scenario, codes)
+                played = await both.play(scenario)
             except Exception as error:  # a failure of the run is a finding too
-                found = [(0, f".{type(error).__name__}", "an answer", str(error)[:300])]
-            if way := report.add(scenario, found, codes):
-                firsts.append((way, scenario))
+                played = [(0, {"code": "an answer"}, {"code": f"{type(error).__name__}: {error}"[:300]})]
+            if unknown := report.add(scenario, played):
+                firsts.append((way := way_of(scenario, unknown[0]), scenario))
                 print(f"\n{scenario['name']}  {way}", flush=True)
-                print("\n".join(told(scenario, one) for one in known.sorted_out(scenario, found)[0][:2]), flush=True)
+                print("\n".join(told(one) for one in unknown[:2]), flush=True)
             if (done := report.played.total()) % (20 if sys.stderr.isatty() else 500) == 0:
                 rate = done / (time.monotonic() - start)
                 left = (arguments.n - done) / rate / 60
@@ -172,9 +171,9 @@ async def run(transport: Any, seeds: Iterator[int], arguments: argparse.Namespac
     print()
     for way, scenario in firsts if arguments.shrink else ():
         small = await reduced(both, scenario, way)
-        found = known.sorted_out(small, await both.differences(small))[0]
+        found = known.sorted_out(small, await both.play(small))[0]
         print(f"\n== {way}\n{json.dumps(small, ensure_ascii=False)}")
-        print("\n".join(told(small, one) for one in found[:3]))
+        print("\n".join(told(one) for one in found[:3]))
         if arguments.keep:
             write(CASES / f"{scenario['name']}.json", await answered(both, small))
     for way, failed in sorted(report.ways.items(), key=lambda item: -len(item[1])):

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from fairlead.server import encoding, protobuf
+from fairlead.server import encoding, protobuf, versions
 from fairlead.server.exchange import Request
 from fairlead.server.failures import Failure, bad_request, too_large, unsupported_media_type
 from fairlead.server.registry.resource import Resource
-from fairlead.server.schema import builtin
+from fairlead.server.schema import builtin, codec, pruning
 
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 Object = dict[str, Any]
@@ -93,15 +93,24 @@ def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]
         kind = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
         problem = f"json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
         raise unrecognized(resource, request.body, f"couldn't get version/kind; json parse error: {problem}")
-    if resource.custom and _unserved(value, resource) and request.first("fieldValidation") in ("", "Warn"):
-        for name in sorted(value.keys() - {"apiVersion", "kind", "metadata"}):
-            request.warn(f'unknown field "{name}"')  # of a version that is not served, nothing more is known
+    if resource.custom and request.first("fieldValidation") in ("", "Warn"):
+        for path in _unknown_elsewhere(value, resource):
+            request.warn(f'unknown field "{path}"')
     return claim(value, resource, request.body), duplicates
 
 
-def _unserved(value: Object, resource: Resource) -> bool:
-    known = (None, "", resource.api_version, (resource.storage or resource).api_version)
-    return value.get("kind") == resource.kind and value.get("apiVersion") not in known
+def _unknown_elsewhere(value: Object, resource: Resource) -> list[str]:
+    """What an object that claims another version of the kind than the path's has beyond that version's schema."""
+    api_version = value.get("apiVersion")
+    if value.get("kind") != resource.kind or api_version in (None, "", resource.api_version):
+        return []
+    schema = versions.schema(resource, api_version)
+    if schema is None:  # of a version that is not defined, nothing is known
+        return sorted(value.keys() - {"apiVersion", "kind", "metadata"})
+    try:
+        return pruning.prune(schema, value)[1]
+    except codec.DecodeError:
+        return []
 
 
 def _read_message(request: Request, resource: Resource) -> Object:

@@ -196,13 +196,16 @@ def _source(obj: Object) -> str:
 
 
 def _endpoint_ports(obj: Object) -> str:
-    return ",".join("*" if p.get("port") is None else str(p["port"]) for p in obj.get("ports") or ()) or UNSET
+    found = [str(port.get("port") or port.get("name", "*")) for port in obj.get("ports") or ()]
+    return _first(found) or UNSET
 
 
 def _endpoint_addresses(obj: Object) -> str:
     found = [a for e in obj.get("endpoints") or () for a in e.get("addresses") or ()]
-    if not found:
-        return UNSET
+    return _first(found) or UNSET
+
+
+def _first(found: list[str]) -> str:
     return ",".join(found[:3]) + (f" + {len(found) - 3} more..." if len(found) > 3 else "")
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from fairlead.server.app import Server
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-PRESERVING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 MARKED = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
 CONTROLLER = "kube-apiserver"  # as whom the server writes a definition's status
@@ -234,7 +233,7 @@ def resource_of(definition: Object, version: dict[str, Any], storage: Resource |
         plural=names["plural"],
         singular=names.get("singular") or names["kind"].lower(),
         namespaced=spec["scope"] == "Namespaced",
-        schema=structural.compile((version.get("schema") or {}).get("openAPIV3Schema") or PRESERVING),
+        schema=structural.of_version(version),
         list_kind=names.get("listKind") or f"{names['kind']}List",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),

@@ -45,7 +45,7 @@ def decode(body: bytes) -> tuple[Any, list[str]]:
     except RecursionError:
         raise BadJSON("exceeded max depth") from None
     except json.JSONDecodeError as error:
-        raise BadJSON(_worded(text, error)) from None
+        raise BadJSON(_worded(text, body, error)) from None
     return value, _duplicates(text) if seen else []
 
 
@@ -122,15 +122,15 @@ class _Pairs:
         self.items = items
 
 
-def _worded(text: str, error: json.JSONDecodeError) -> str:
-    """A syntax error in Go's words, for the common cases."""
+def _worded(text: str, body: bytes, error: json.JSONDecodeError) -> str:
+    """A syntax error in Go's words, for the common cases. Go reads bytes, each of which it shows as a character."""
     at = error.pos
     rest = text[at:].lstrip(" \t\r\n")
     if not rest:
         return "unexpected end of JSON input"
     if error.msg.startswith("Unterminated string"):
         return "unexpected end of JSON input"
-    ch = _shown(rest[0])
+    ch = _shown(rest[0] if rest[0] != "\ufffd" else chr(body[len(text[: len(text) - len(rest)].encode())]))
     if error.msg.startswith("Extra data"):
         return f"invalid character {ch} after top-level value"
     if error.msg.startswith("Expecting property name"):

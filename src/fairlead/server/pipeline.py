@@ -152,13 +152,13 @@ def _commit_create(write: Write, obj: Object) -> Stored:
     given.pop("resourceVersion", None)
     obj = _settled(write, obj)
     if write.options.dry_run:
-        return Stored(obj, 0, resource)
+        return Stored(versions.convert(resource, versions.stored_form(resource, obj)), 0, resource)
     return _put(write, obj, None)
 
 
 def _settled(write: Write, obj: Object) -> Object:
-    """A custom resource with its numbers as they are stored: until here 1.0 was no integer."""
-    return encoding.settled(obj) if write.resource.custom and write.request.has_fractions else obj
+    """An object with its untyped numbers as they are stored: so far 1.0 was no integer."""
+    return encoding.settled(obj) if write.request.has_fractions else obj
 
 
 def _limited(write: Write, pod: Object) -> Object:
@@ -238,7 +238,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
         if same:
             return live
     if write.options.dry_run:
-        return Stored(obj, live.version, resource)
+        return Stored(versions.convert(resource, versions.stored_form(resource, obj)), live.version, resource)
     return _put(write, obj, live)
 
 
@@ -249,7 +249,9 @@ def _unchanged(resource: Resource, obj: Object, kept: Stored) -> bool:
 
 def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
     resource = write.resource
-    stored = write.server.store.put(write.table, versions.stored_form(resource, obj), resource.storage or resource)
+    stored = write.server.store.put(
+        write.table, versions.stored_form(resource, obj), None if resource.storage else resource
+    )
     if write.managed is not None:
         stored.derived["managed"] = write.managed
     if write.respelled:

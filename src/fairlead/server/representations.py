@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from fairlead.server import encoding, versions
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, failure
+from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec
 from fairlead.server.stored import Stored
@@ -69,6 +70,17 @@ class Representation:
         return _response(status, body, warnings, self.yaml)
 
 
+def partial_metadata(resource: Resource, obj: Object) -> Object:
+    """An object's metadata without its spec, which of a DaemonSet holds what the rest shows as an annotation."""
+    metadata: Object = obj["metadata"]
+    if resource.kind != "DaemonSet" or TEMPLATE_GENERATION not in (metadata.get("annotations") or {}):
+        return metadata
+    kept = {key: value for key, value in metadata["annotations"].items() if key != TEMPLATE_GENERATION}
+    return {
+        key: kept if key == "annotations" else value for key, value in metadata.items() if key != "annotations" or kept
+    }
+
+
 class MetadataOnly(Representation):
     """PartialObjectMetadata."""
 
@@ -82,7 +94,8 @@ class MetadataOnly(Representation):
         return encoded
 
     def shown(self, obj: Object) -> Object:
-        return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+        metadata = partial_metadata(self.resource, obj)
+        return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
 
     def item(self, stored: Stored) -> bytes:
         return self.encode(stored)

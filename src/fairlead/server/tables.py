@@ -9,7 +9,7 @@ import msgspec
 from fairlead.server import cells, encoding, versions
 from fairlead.server.exchange import Response
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.representations import Representation
+from fairlead.server.representations import Representation, partial_metadata
 from fairlead.server.stored import Stored
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Table(Representation):
         if self._include == "Object":
             shown = obj
         elif self._include == "Metadata":
-            metadata = obj["metadata"]
+            metadata = partial_metadata(self.resource, obj)
             shown = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
         return {"cells": self._cells(obj), "object": shown}
 

@@ -5,8 +5,11 @@ kinds that have another form by rules of their own. A custom resource is read by
 removed fields vanish, the resourceVersion stays.
 """
 
+from typing import Any
+
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.schema import codec, defaulting, pruning
+from fairlead.server.schema import codec, defaulting, pruning, structural
+from fairlead.server.schema.nodes import Node
 from fairlead.server.stored import Stored
 
 
@@ -25,14 +28,26 @@ def view(resource: Resource, stored: Stored) -> Stored:
 
 
 def read(resource: Resource, obj: Object) -> Object:
-    """An object as it was stored, decoded and defaulted at the storage version, then converted."""
+    """An object as it was stored, decoded and defaulted at the version it was stored at, then converted."""
     if not resource.custom:
         return convert(resource, obj)
-    storage = resource.storage or resource
-    obj = named(storage, obj)
-    obj, _ = pruning.prune(storage.schema, obj)
-    obj = defaulting.default(storage.schema, obj)
+    node = schema(resource, obj.get("apiVersion"))
+    if node is None:
+        obj, node = named(resource.storage or resource, obj), (resource.storage or resource).schema
+    obj, _ = pruning.prune(node, obj)
+    obj = defaulting.default(node, obj)
     return convert(resource, obj)
+
+
+def schema(resource: Resource, api_version: Any) -> Node | None:
+    """The schema of a version of a custom kind, served or not; None of one that its definition does not have."""
+    for known in (resource, resource.storage):
+        if known is not None and known.api_version == api_version:
+            return known.schema
+    for version in resource.definition["spec"]["versions"]:
+        if f"{resource.group}/{version['name']}" == api_version:
+            return structural.of_version(version)
+    return None
 
 
 def convert(resource: Resource, obj: Object) -> Object:

@@ -136,13 +136,10 @@ def kept_addresses(obj: Object, old: Object) -> None:
     if spec.get("type") == "ExternalName" != before.get("type"):
         spec = {key: value for key, value in spec.items() if key not in _CLUSTER or value != before.get(key)}
     if spec.get("type") != "ExternalName" and before.get("type") != "ExternalName":
-        if not spec.get("clusterIP") and not spec.get("clusterIPs"):
-            spec["clusterIP"], spec["clusterIPs"] = before.get("clusterIP"), before.get("clusterIPs")
-        elif not spec.get("clusterIPs"):
-            spec["clusterIPs"] = [spec["clusterIP"]]
-        elif spec.get("clusterIP") != before.get("clusterIP") and spec["clusterIPs"] == before.get("clusterIPs"):
-            spec["clusterIPs"] = [spec["clusterIP"]] if spec.get("clusterIP") else spec["clusterIPs"]
-        for key in ("ipFamilies", "ipFamilyPolicy"):
+        address = spec.get("clusterIP") or before.get("clusterIP")
+        if address != before.get("clusterIP") and spec.get("clusterIPs") in (None, [], before.get("clusterIPs")):
+            spec["clusterIPs"] = [address]
+        for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if not spec.get(key) and before.get(key):
                 spec[key] = before[key]
         known = {(port.get("protocol"), port.get("port")): port.get("nodePort") for port in before.get("ports") or ()}

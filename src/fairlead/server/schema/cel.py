@@ -116,14 +116,14 @@ _ruled: dict[int, tuple[Node, bool]] = {}  # by identity; the node is kept so th
 _compiled: dict[int, tuple[Node, tuple[_Rule, ...]]] = {}
 
 
-def failures(node: Node, obj: dict[str, Any], old: dict[str, Any] | None) -> list[Failed]:
-    """The rules that an object fails, given the object that stood there before.
+def failures(node: Node, obj: Any, old: Any, under: str = "") -> list[Failed]:
+    """The rules that a value fails, given the one that stood there before. `under` is where it stands.
 
     Bounded: a rule that is too much work is refused in a real server's words, and none is run after it.
     """
     was, found = MISSING if old is None else old, []
     try:
-        for failed in _walk(node, obj, was, "", _Place(node, was, obj), _NOWHERE, cel_work.Budget()):
+        for failed in _walk(node, obj, was, under, _Place(node, was, obj), _NOWHERE, cel_work.Budget()):
             found.append(failed)  # noqa: PERF402 - what was found before the work became too much is told too
     except _Spent as spent:
         found.append(Failed(spent.cause, False))
@@ -149,9 +149,7 @@ def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
             told = "may not be set if oldSelf is not used in rule"
             yield causes.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
     for key, child in rules.properties.items():
-        yield from problems(
-            child, f"{path}.properties[{key}]", uncorrelated or (path if node.relation == "atomic" else "")
-        )
+        yield from problems(child, f"{path}.properties[{key}]", uncorrelated)
     if node.values is not None and node.values is not ANYTHING:
         yield from problems(node.values, f"{path}.additionalProperties", uncorrelated)
     if node.items is not None:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.server import encoding
 from fairlead.server.schema import builtin, quantity, times
 from fairlead.server.schema.nodes import Node
 
@@ -340,10 +339,6 @@ def _raw(node: Node, value: Any, unknown: list[str]) -> Any:
     return value
 
 
-def _any(node: Node, value: Any, unknown: list[str]) -> Any:
-    return encoding.settled(value)
-
-
 def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
     """The three unions of the CRD types. They decode what is inside leniently and with a context of its own."""
     kind = node.go.kind
@@ -407,6 +402,6 @@ _DECODERS: dict[str, Callable[[Node, Any, list[str]], Any]] = {
     "struct": _struct, "list": _list, "map": _map, "string": _string, "bool": _bool, "bytes": _bytes,
     "int": _int, "int32": _int, "int64": _int, "uint8": _int, "float64": _float,
     "Quantity": _quantity, "Time": _time, "MicroTime": _time, "Duration": _duration, "IntOrString": _int_or_string,
-    "Raw": _raw, "FieldsV1": _raw, "JSON": _any,
+    "Raw": _raw, "FieldsV1": _raw, "JSON": _raw,
     "SchemaOrBool": _schema_or, "SchemaOrArray": _schema_or, "SchemaOrStrings": _schema_or,
 }  # fmt: skip

@@ -99,6 +99,14 @@ def compile(schema: dict[str, Any]) -> Node:  # noqa: A001 - it does
     return made
 
 
+def of_version(version: dict[str, Any]) -> Node:
+    """The root node of one of a definition's versions; a version without a schema keeps everything."""
+    return compile((version.get("schema") or {}).get("openAPIV3Schema") or _PRESERVING)
+
+
+_PRESERVING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
 def part(schema: dict[str, Any]) -> Node:
     """A node for a piece of a schema, not kept."""
     return _node(schema)
@@ -124,6 +132,7 @@ def _node(schema: dict[str, Any]) -> Node:
         int_or_string=int_or_string,
         embedded=embedded,
         nullable=bool(schema.get("nullable")),
+        format=schema.get("format") or "",
         default=MISSING if schema.get("default") is None else schema["default"],
         rules=Declared(schema, properties),
     )

@@ -8,6 +8,7 @@ import re2
 from fairlead.server import causes
 from fairlead.server.causes import Cause
 from fairlead.server.schema import cel, pruning, structural
+from fairlead.server.schema.embedded import embedded_causes
 from fairlead.server.schema.validation import compiled, schema_causes
 
 Schema = dict[str, Any]
@@ -340,10 +341,15 @@ def _declared(schema: Schema, inner: Schema, path: str, where: str) -> Iterator[
 def _defaults(schema: Schema, path: str) -> Iterator[Cause]:
     """Defaults must themselves be valid, and hold nothing that would be pruned."""
     if schema.get("default") is not None:
-        node, value = structural.part(schema), schema["default"]
+        node, value, here = structural.part(schema), schema["default"], f"{path}.default"
         if isinstance(value, dict | list) and pruning.unknown(node, value):
-            yield causes.invalid(f"{path}.default", value, "must not have unknown fields")
-        else:
-            yield from schema_causes(node, value, under=f"{path}.default")
+            yield causes.invalid(here, value, "must not have unknown fields")
+        wrong = [] if node.embedded else embedded_causes(node, value, here)
+        wrong = wrong or schema_causes(node, value, under=here)
+        if not wrong and cel.has_rules(node) and cel.available() and not any(cel.problems(node, here)):
+            failed = cel.failures(node, value, value, here) or cel.failures(node, value, None, here)
+            wrong = [one.cause for one in failed]
+        yield from wrong
     for inner, where, _ in _children(schema, path):
-        yield from _defaults(inner, where)
+        if not where.endswith(".additionalProperties"):  # nobody looks at defaults there
+            yield from _defaults(inner, where)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.api.fields import FieldSet, Path, path
 from fairlead.server import bodies, causes, decoding, encoding, pipeline, representations, versions
 from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import Failure, bad_request, failure, invalid_named, not_found
+from fairlead.server.failures import Failure, bad_request, bare, failure, invalid_named, not_found
 from fairlead.server.options import write_options
 from fairlead.server.ownership import Entry, Managed
 from fairlead.server.registry.resource import Object, Resource
@@ -71,7 +71,13 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
             raise not_found(route.resource, route.name)
         scale = _scale(route.resource, live)
         if kind == APPLY:
-            wanted = applied(inner, scale, configuration(inner))
+            config = configuration(inner)
+            if route.resource.custom and not managed_of(scale):
+                raise _inconvertible("failed to create manager for existing fields: failed to convert live", "/")
+            wanted = applied(inner, scale, config)
+            if route.resource.custom and wanted.get("spec") != scale.object.get("spec"):
+                place = f"{config['metadata'].get('namespace') or ''}/{write.name}"
+                raise _inconvertible("failed to convert new", place)
             if wanted is scale.object:
                 return live.object
         else:
@@ -224,3 +230,9 @@ def _put(obj: Object, parts: list[str], value: Any) -> Object:
 def _missing_replicas(resource: Resource) -> Failure:
     message = f'the spec replicas field "{resource.scale["specReplicasPath"]}" does not exist'
     return failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
+
+
+def _inconvertible(what: str, place: str) -> Failure:
+    """A real server cannot change a custom resource by applying its Scale: it looks for that among its versions."""
+    told = "request to convert CR to an invalid group/version: autoscaling/v1"
+    return bare(f"{what} object ({place}; autoscaling/v1, Kind=Scale) to proper version: {told}")
