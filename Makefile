@@ -52,10 +52,10 @@ differential: $(STAMP) ## random histories on a real server and on the embedded 
 	@$(BIN)/python -m tests.differential.run -n $(N) --seed $(SEED)
 
 hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each server
-	@$(BIN)/python -m pytest tests/hazards
+	@$(BIN)/python tools/hazards.py --table docs/design/hazards.md
 
 mutate: $(STAMP) ## remove each guard of the writes singly and see a test fail
-	@$(BIN)/python tools/mutate.py --table docs/design/guards.md
+	@$(BIN)/python tools/mutation/run.py --generic 60 --table docs/design/guards.md
 
 soak: $(STAMP) ## ten minutes of churn and faults: does anything pile up? MINUTES=1 for less
 	@$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)

@@ -1,7 +1,8 @@
-"""Writers on one object under tight foreign PUT loops: `python bench/contention.py [--real]`.
+"""Many writers on one object, half of them foreign: `python bench/contention.py [--real]`.
 
-Each way writes a field of status of its own so many times, while others get, change a label and put without a pause.
-Printed: how many of the writes landed, and requests for each landed one.
+Half of the writers get, change a label or a count in status, and put, without a pause. The other half are ours, each as
+a process of its own: so many writes of a count of its own in status. Printed for each way to write: how many of them
+landed, and requests for each that did. Then two hundred objects that someone labels between our look and our report.
 """
 
 import asyncio
@@ -16,11 +17,16 @@ from fairlead.client.credentials import Static
 from fairlead.client.http import Cluster, HttpTransport
 from fairlead.server.app import Server
 from fairlead.testing.real import RealServer
-from fairlead.writes import Writer, decide
+from fairlead.writes import Report, Writer, decide, status
 
 COUNTER = kind("bench.fairlead.test/v1", "Counter")
-FOREIGN, WRITES, TRIES = 6, 300, 5  # client-go's RetryOnConflict tries five times, 10 ms apart at first
-SCHEMA = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+WRITERS, WRITES = (2, 8, 32), 48  # of ours together
+TRIES = 5  # client-go's RetryOnConflict tries five times, 10 ms apart at first
+LABELLED = 200
+COUNTS = {"type": "object", "additionalProperties": {"type": "integer"}}
+CONDITIONS = {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+STATUS = {"counts": COUNTS, "conditions": CONDITIONS, "observedGeneration": {"type": "integer"}}
+SCHEMA = {"type": "object", "properties": {"status": {"type": "object", "properties": STATUS}}}
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -35,7 +41,7 @@ CRD = {
                 "served": True,
                 "storage": True,
                 "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SCHEMA, "status": SCHEMA}}},
+                "schema": {"openAPIV3Schema": SCHEMA},
             }
         ],
     },
@@ -43,32 +49,39 @@ CRD = {
 
 
 class Counting:
-    """A transport that counts."""
+    """A transport that counts, and how often it was told of a conflict."""
 
     def __init__(self, transport):
-        self.transport, self.requests = transport, 0
+        self.transport, self.requests, self.refused = transport, 0, 0
 
     async def request(self, *args, **kwargs):
         self.requests += 1
-        return await self.transport.request(*args, **kwargs)
+        answer = await self.transport.request(*args, **kwargs)
+        self.refused += answer.status in (409, 422)
+        return answer
 
 
-async def by_decide(client, world, mine):
-    writer, obj = Writer(client, world, mine), await client.get(COUNTER, "c", "default")
+# The ways to write; each makes one writer's writes.
+
+
+async def by_decide(client, world, mine, times, obj):
+    """fairlead's way, from the copy that a cache has."""
+    writer = Writer(client, world, mine)
 
     def count(draft):
-        draft.status[mine] = (draft.status.get(mine) or 0) + 1
+        counts = draft.status["counts"]
+        counts[mine] = (counts.get(mine) or 0) + 1
 
-    for _ in range(WRITES):
+    for _ in range(times):
         obj = (await decide(writer, COUNTER, obj, count)).object
 
 
-async def by_get_and_put(client, world, mine):
+async def by_get_and_put(client, world, mine, times, obj):
     """Get, change, put, with retries: controller-runtime's usual way."""
-    for _ in range(WRITES):
+    for _ in range(times):
         for attempt in range(TRIES):
             obj = await client.get(COUNTER, "c", "default")
-            obj["status"][mine] = obj["status"].get(mine, 0) + 1
+            obj["status"]["counts"][mine] = obj["status"]["counts"].get(mine, 0) + 1
             try:
                 await client.replace(obj, subresource="status")
                 break
@@ -76,38 +89,102 @@ async def by_get_and_put(client, world, mine):
                 await asyncio.sleep(0.01 * attempt)
 
 
-async def by_versioned_patch(client, world, mine):
+async def by_versioned_patch(client, world, mine, times, obj):
     """Get and merge patch under the resourceVersion, with the same retries."""
-    for _ in range(WRITES):
+    for _ in range(times):
         for attempt in range(TRIES):
             obj = await client.get(COUNTER, "c", "default")
-            patch = {
-                "metadata": {"resourceVersion": obj.resource_version},
-                "status": {mine: obj.status.get(mine, 0) + 1},
-            }
+            counts = {mine: obj["status"]["counts"].get(mine, 0) + 1}
+            patch = {"metadata": {"resourceVersion": obj.resource_version}, "status": {"counts": counts}}
             try:
-                await client.patch(COUNTER, "c", "default", patch, type=PatchType.MERGE, subresource="status")
+                await client.patch(
+                    COUNTER, "c", "default", patch, type=PatchType.MERGE, subresource="status", field_manager=mine
+                )
                 break
             except Conflict:
                 await asyncio.sleep(0.01 * attempt)
 
 
-async def by_apply(client, world, mine):
-    """A forced apply of a number kept in memory: it lands always, and overwrites always."""
-    for n in range(1, WRITES + 1):
-        body = COUNTER("c", "default", status={mine: n})
+async def by_apply(client, world, mine, times, obj):
+    """Forced apply: lands always, because it asks nothing."""
+    for number in range(1, times + 1):
+        body = COUNTER("c", "default", status={"counts": {mine: number}})
         await client.apply(body, field_manager=mine, subresource="status")
 
 
-async def foreign_loop(client, name):
+WAYS = {
+    "decide": by_decide,
+    "get, put, retry": by_get_and_put,
+    "versioned status patch": by_versioned_patch,
+    "forced apply (unguarded)": by_apply,
+}
+
+
+async def foreign_loop(client, name, subresource):
+    """Someone who gets, changes what is his and puts, for ever."""
+    count = 0
     while True:
+        count += 1
         obj = await client.get(COUNTER, "c", "default")
-        labels = obj["metadata"].setdefault("labels", {})
-        labels[name] = str(int(labels.get(name, 0)) + 1)
-        try:
-            await client.replace(obj)
-        except Conflict:
-            await asyncio.sleep(0)
+        if subresource:
+            obj["status"]["counts"][name] = count
+        else:
+            obj["metadata"].setdefault("labels", {})[name] = str(count)
+        with suppress(Conflict):
+            await client.replace(obj, subresource=subresource)
+
+
+async def contend(open_transport, world, others, writers, way, name):
+    """One line of the table."""
+    half = writers // 2
+    await others.create(COUNTER("c", "default"))
+    seed = {"status": {"counts": {"seed": 0}}}
+    seen = await others.patch(COUNTER, "c", "default", seed, type=PatchType.MERGE, subresource="status")
+    loops = [asyncio.create_task(foreign_loop(others, f"f{n}", "status" if n % 2 else None)) for n in range(half)]
+    wires = [Counting(open_transport()) for _ in range(half)]
+    clients = [Client(wire, world) for wire in wires]
+    for client in clients:
+        await client.served(COUNTER)  # discovery is made once, not for each write
+    before = sum(wire.requests for wire in wires)
+    await asyncio.gather(*(way(client, world, f"o{n}", WRITES // half, seen) for n, client in enumerate(clients)))
+    requests = sum(wire.requests for wire in wires) - before
+    for loop in loops:
+        loop.cancel()
+    await asyncio.gather(*loops, return_exceptions=True)
+    counts = (await others.get(COUNTER, "c", "default")).status["counts"]
+    landed = sum(count for mine, count in counts.items() if mine.startswith("o"))
+    print(f"{writers:>7}  {name:26}{landed:>4} of {WRITES}{requests / max(landed, 1):>16.2f}", flush=True)
+    await others.delete(COUNTER, "c", "default")
+    for wire in wires:
+        await wire.transport.close()
+
+
+async def label_between(open_transport, world, others):
+    """Someone labels each object between our look and our report of its status."""
+
+    async def report(client, seen):
+        said = Report(seen.generation)
+        said.condition("Ready", True, "Because")
+        await status.flush(Writer(client, world, "ours"), COUNTER, seen, said)
+
+    async def put(client, seen):
+        seen["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
+        with suppress(Conflict):
+            await client.replace(seen, subresource="status")
+
+    for name, way in (("status report", report), ("versioned put of the copy at hand", put)):
+        wire = Counting(open_transport())
+        client = Client(wire, world)
+        await client.served(COUNTER)
+        before = wire.requests
+        for number in range(LABELLED):
+            seen = await others.create(COUNTER(f"l{number}", "default"))
+            label = {"metadata": {"labels": {"theirs": "x"}}}
+            await others.patch(COUNTER, seen.name, "default", label, type=PatchType.MERGE)
+            await way(client, seen)
+            await others.delete(COUNTER, seen.name, "default")
+        print(f"{name:34}{wire.refused:>4} conflicts, {wire.requests - before} requests", flush=True)
+        await wire.transport.close()
 
 
 async def measure(open_transport, world):
@@ -116,24 +193,16 @@ async def measure(open_transport, world):
     with suppress(AlreadyExists):
         await others.create(CRD)
     while True:
-        try:
-            await others.create(COUNTER("c", "default"))
+        with suppress(ApiError, LookupError):
+            await others.list(COUNTER, "default")
             break
-        except (ApiError, LookupError):
-            await asyncio.sleep(0.1)
-    await others.patch(COUNTER, "c", "default", {"status": {"seed": 0}}, type=PatchType.MERGE, subresource="status")
-    loops = [asyncio.create_task(foreign_loop(others, f"f{n}")) for n in range(FOREIGN)]
-    print(f"{FOREIGN} foreign PUT loops, {WRITES} writes each way")
-    print(f"{'way':24}{'landed':>8}{'requests for each landed':>28}")
-    for way in (by_decide, by_get_and_put, by_versioned_patch, by_apply):
-        wire = Counting(open_transport())
-        await way(Client(wire, world), world, way.__name__)
-        landed = (await others.get(COUNTER, "c", "default")).status.get(way.__name__, 0)
-        print(f"{way.__name__:24}{landed:>8}{wire.requests / max(landed, 1):>28.2f}", flush=True)
-        await wire.transport.close()
-    for loop in loops:
-        loop.cancel()
-    await asyncio.gather(*loops, return_exceptions=True)
+        await asyncio.sleep(0.1)
+    print(f"{'writers':>7}  {'way':26}{'landed':>10}{'requests each':>16}")
+    for writers in WRITERS:
+        for name, way in WAYS.items():
+            await contend(open_transport, world, others, writers, way, name)
+    print(f"\n{LABELLED} objects, each labelled by someone between our look and our write of its status")
+    await label_between(open_transport, world, others)
     await foreign.close()
 
 

@@ -286,6 +286,12 @@ async def test_a_key_given_back_twice_is_an_error_that_says_so(queue):
     queue.done("a")
     with pytest.raises(ValueError, match="not out"):
         queue.done("a")
+    queue.add("a")
+    with pytest.raises(ValueError, match="not out"):
+        queue.done("a")
+    queue.retry(await queue.get())
+    with pytest.raises(ValueError, match="not out"):
+        queue.conflict("a")
 
 
 async def test_an_observer_is_told_of_every_step():

@@ -307,6 +307,38 @@ def test_several_controllers_have_field_managers_of_their_own(virtually):
     virtually(test)
 
 
+def test_after_a_write_of_unknown_outcome_a_pass_starts_with_a_live_read(virtually, counting):
+    class Losing(counting):
+        """Delivers the first merge patch and loses its answer."""
+
+        lost = False
+
+        async def request(self, method, path, **rest):
+            answer = await super().request(method, path, **rest)
+            if "merge" in (rest.get("headers") or {}).get("Content-Type", "") and not self.lost:
+                self.lost = True
+                raise ConnectionResetError("lost")
+            return answer
+
+    async def test(bed):
+        passes = []
+
+        async def reconcile(obj, ctx):
+            passes.append(list(wire.requests))
+            if len(passes) == 1:
+                label = {"metadata": {"labels": {"seen": "yes"}}}
+                await ctx.unguarded.patch(Thing, obj.name, obj.namespace, label, type=PatchType.MERGE)
+
+        await bed.make("x")
+        wire = Losing(bed.server.transport())
+        async with operator(reconcile).running(wire, bed.world) as running:
+            await running.quiet()
+        between = passes[1][len(passes[0]) :]
+        assert [method for method, path, _ in between if path.endswith("/things/x")] == ["PATCH", "GET"]
+
+    virtually(test)
+
+
 def test_a_lost_answer_of_a_write_is_looked_up_and_harms_nothing(virtually):
     class Losing:
         """Delivers every write, and loses the answer of every second one."""

@@ -99,13 +99,17 @@ class Wire:
         self.transport = transport
         self.sent = []  # (method, path with query, decoded body)
         self.first = []  # coroutine functions; each goes once, before the next write
+        self.then = []  # the same, after the next write
         self.lost = 0  # so many answers of writes never arrive
+        self.cancelled = 0  # so many writes are cancelled once the server has them
         self.later = {}  # after so many reads, a coroutine function goes once
 
     async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
         if method != "GET" and self.first:
             await self.first.pop(0)()
         answer = await self.transport.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
+        if method != "GET" and self.then:
+            await self.then.pop(0)()
         if not _DISCOVERY.fullmatch(path):
             where = f"{path}?{urlencode(query)}" if query else path
             self.sent.append((method, where, json.loads(body) if body else None))
@@ -114,6 +118,9 @@ class Wire:
         if method != "GET" and self.lost:
             self.lost -= 1
             raise ConnectionResetError("the answer was lost")
+        if method != "GET" and self.cancelled:
+            self.cancelled -= 1
+            raise asyncio.CancelledError
         return answer
 
     async def stream(self, path, **kwargs):

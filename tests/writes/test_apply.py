@@ -80,6 +80,16 @@ async def test_a_deleted_child_is_not_revived_by_who_saw_it(bench, owner):
     assert (await apply(bench.cached, cm("changed"), owner=owner)).uid != child.uid
 
 
+async def test_a_child_that_the_watch_told_to_be_gone_is_made_anew_at_once(bench, owner):
+    """Guard: scope. What a whole watch does not show is not there, whatever this process remembers of it."""
+    child = await apply(bench.cached, cm(), owner=owner)
+    await bench.other.delete(ConfigMap, child.name, child.namespace)
+    bench.view.objects.clear()
+    bench.wire.forget()
+    assert (await apply(bench.cached, cm(), owner=owner)).uid != child.uid
+    assert bench.wire.writes == ["PATCH"]
+
+
 async def test_a_child_made_anew_by_someone_is_not_taken_over(bench, owner):
     """Guard: uid."""
     child = await apply(bench.cached, cm(), owner=owner)
@@ -216,6 +226,39 @@ async def test_an_immutable_field_is_changed_by_making_the_child_anew_where_allo
     new = await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
     assert new["roleRef"]["name"] == "edit"
     assert new.uid != old.uid
+
+
+async def test_an_immutable_field_of_an_object_that_nobody_controls_is_changed_with_adopt_and_recreate(bench, owner):
+    theirs = await bench.other.create({**binding("view"), "metadata": {"name": "rb", "namespace": bench.namespace}})
+    with pytest.raises(Foreign):
+        await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
+    with pytest.raises(Immutable):
+        await apply(bench.writer, binding("edit"), owner=owner, adopt=True)
+    assert await bench.live(theirs) == theirs
+    new = await apply(bench.writer, binding("edit"), owner=owner, adopt=True, recreate=True)
+    assert new["roleRef"]["name"] == "edit"
+    assert new.uid != theirs.uid
+
+
+@pytest.mark.parametrize("when", ["before the change", "after its refusal", "before the delete"])
+async def test_making_anew_never_deletes_what_someone_put_there_meanwhile(bench, owner, when):
+    """Guards: what is deleted is ours by a live look, and it is the one that was looked at."""
+    await apply(bench.writer, binding("view"), owner=owner)
+    strangers = []
+
+    async def squat():
+        await bench.other.delete(RoleBinding, "rb", bench.namespace)
+        body = {**binding("view"), "metadata": {"name": "rb", "namespace": bench.namespace}}
+        strangers.append(await bench.other.create(body, field_manager="squatter"))
+
+    async def wait():
+        pass
+
+    bench.wire.first = {"before the change": [squat], "before the delete": [wait, squat]}.get(when, [])
+    bench.wire.then = [squat] if when == "after its refusal" else []
+    with pytest.raises((Foreign, Gone)):
+        await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
+    assert await bench.live(strangers[0]) == strangers[0]
 
 
 async def test_immutable_by_a_rule_of_the_kind(bench, owner):

@@ -1,0 +1,57 @@
+"""Mutants of no particular guard: each condition turned round, each effect left out."""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_TURNED = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.In: "not in",
+    ast.NotIn: "in",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+}
+
+
+class Change(NamedTuple):
+    line: int
+    old: str
+    new: str
+    text: str  # the whole file with it
+
+
+def changes(text: str) -> Iterator[Change]:
+    """Every such change of a module's text, one at a time."""
+    for node in ast.walk(ast.parse(text)):
+        for place, new in _instead(node):
+            start, end = (_offset(text, place, which) for which in ("", "end_"))
+            old = " ".join(text[start:end].split())
+            yield Change(place.lineno, old, new, text[:start] + new + text[end:])
+
+
+def _instead(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            yield node, f"({ast.unparse(left)} {_TURNED[type(op)]} {ast.unparse(right)})"
+        case ast.BoolOp(op=op, values=values):
+            word = " or " if isinstance(op, ast.And) else " and "
+            yield node, "(" + word.join(f"({ast.unparse(value)})" for value in values) + ")"
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield node, f"bool({ast.unparse(operand)})"
+        case ast.If(test=test) | ast.IfExp(test=test) if not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp):
+            yield test, f"(not ({ast.unparse(test)}))"
+        case ast.Expr(value=ast.Call() | ast.Await()) | ast.Raise() | ast.AugAssign():
+            yield node, "pass"
+        case ast.Continue():
+            yield node, "break"
+
+
+def _offset(text: str, node: ast.expr | ast.stmt, which: str) -> int:
+    line, column = getattr(node, f"{which}lineno"), getattr(node, f"{which}col_offset")
+    before = text.splitlines(keepends=True)[:line]
+    return sum(map(len, before[:-1])) + len(before[-1].encode()[:column].decode())

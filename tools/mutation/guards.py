@@ -1,0 +1,361 @@
+"""Each guard by name, and the text without it."""
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    guard: str
+    file: str  # below src/fairlead
+    old: str  # stands there once
+    new: str
+
+
+MUTANTS = [
+    Mutant("decide: uid", "writes/guards.py", "return [uid, *guards", "return [*guards"),
+    Mutant("decide: a value that was read", "writes/guards.py", "if noted is Noted.VALUE:", "if False:"),
+    Mutant("decide: an absence that was read", "writes/guards.py", "elif noted is Noted.ABSENT:", "elif False:"),
+    Mutant(
+        "decide: a value that is replaced",
+        "writes/guards.py",
+        'guards.value(path)\n            changes.append({"op": "replace"',
+        'changes.append({"op": "replace"',
+    ),
+    Mutant(
+        "decide: a value that is removed",
+        "writes/guards.py",
+        'guards.value(path)\n            changes.append({"op": "remove"',
+        'changes.append({"op": "remove"',
+    ),
+    Mutant("decide: an absence that is filled", "writes/guards.py", "guards.absent(first)\n", "pass\n"),
+    Mutant(
+        "decide: the first missing ancestor", "writes/guards.py", "for end in range(1, len(path)):", "for end in ():"
+    ),
+    Mutant("decide: the list around an absence", "writes/guards.py", "if inside:", "if False:"),
+    Mutant("decide: that a map is there", "writes/guards.py", "if noted is Noted.PRESENT}", "if False}"),
+    Mutant("decide: that a map is not empty", "writes/guards.py", "if noted is Noted.FILLED}", "if False}"),
+    Mutant(
+        "decide: reaching the end of a list",
+        "writes/view.py",
+        "if not 0 <= index < len(value):\n            self._ledger.note(self._path, Noted.VALUE)",
+        "if not 0 <= index < len(value):",
+    ),
+    Mutant(
+        "decide: what the function hands out",
+        "writes/purity.py",
+        "return _handed_out(result), ledger",
+        "return result, ledger",
+    ),
+    Mutant(
+        "decide: a live read after a failed test",
+        "writes/decide.py",
+        "base, live = found, True",
+        "base, live = base, True",
+    ),
+    Mutant(
+        "decide: a test that fails although it holds", "writes/decide.py", "if live and found", "if False and found"
+    ),
+    Mutant("decide: a schema error is no conflict", "writes/decide.py", "return not error.causes", "return True"),
+    Mutant("decide: named fields only", "writes/decide.py", "if allowed is None:", "if True:"),
+    Mutant("decide: status at its own endpoint", "writes/decide.py", 'return "status"', "return None"),
+    Mutant(
+        "decide: purity, same changes",
+        "writes/purity.py",
+        "if not same(_once(function, base, name)[2], patch):",
+        "if False:",
+    ),
+    Mutant("decide: purity, captured state", "writes/purity.py", "if changed:", "if False:"),
+    Mutant("turns: one write after another", "writes/writer.py", "async with lock:\n                yield", "yield"),
+    Mutant("a live read tells another uid apart", "writes/writer.py", "if live.uid != obj.uid:", "if False:"),
+    Mutant("the view is told of the last write", "writes/writer.py", "if over(obj):", "if False:"),
+    Mutant(
+        "a stale view is not asked about another uid",
+        "writes/writer.py",
+        "and cached.uid == obj.uid else obj",
+        "else obj",
+    ),
+    Mutant("apply: create-or-refuse", "writes/apply.py", "self.send(resourceVersion=_NEVER)", "self.send()"),
+    Mutant("apply: uid", "writes/apply.py", "self.send(uid=uid)", "self.send()"),
+    Mutant(
+        "apply: an object that is not ours",
+        "writes/apply.py",
+        "raise Foreign(self.what, holder_of(live))\n            return",
+        "pass\n            return",
+    ),
+    Mutant(
+        "apply: adopt never takes from a controller",
+        "writes/apply.py",
+        "(self.adopt and controller_of(obj) is None)",
+        "self.adopt",
+    ),
+    Mutant(
+        "recreate: only what is ours, or nobody's and to be adopted",
+        "writes/apply.py",
+        "if not self.may_have(live):\n            raise Foreign(self.what, holder_of(live))\n        await",
+        "await",
+    ),
+    Mutant("apply: a lost answer is looked up", "writes/apply.py", "except (Conflict, Unknown):", "except Conflict:"),
+    Mutant("apply: payload from scratch", "writes/payload.py", "if metadata.get(field) is not None:", "if False:"),
+    Mutant(
+        "apply: no views in a payload", "writes/payload.py", "if isinstance(value, MapView | ListView):", "if False:"
+    ),
+    Mutant("apply: nulls are left out", "writes/payload.py", "if item is not None}", "}"),
+    Mutant("apply: stringData becomes data", "writes/payload.py", '"stringData" in body:', '"stringData" in ():'),
+    Mutant(
+        "apply: only an immutable field is Immutable",
+        "writes/apply.py",
+        "if fixed and not any(",
+        "if False and not any(",
+    ),
+    Mutant("elision: our entry", "writes/elision.py", "if entry is None or", "if False or"),
+    Mutant(
+        "elision: order of keyed items",
+        "writes/elision.py",
+        "for item in value:\n        if any",
+        "for item in sorted(value, key=str):\n        if any",
+    ),
+    Mutant("elision: fields left out", "writes/elision.py", "payload.keys() | mine.keys()", "payload.keys()"),
+    Mutant("elision: fields added", "writes/elision.py", "payload.keys() | mine.keys()", "mine.keys()"),
+    Mutant(
+        "elision: what a payload became", "writes/apply.py", "if not became and not unchanged(", "if not unchanged("
+    ),
+    Mutant(
+        "elision: the same version again",
+        "writes/apply.py",
+        "if not became and not unchanged(",
+        "if became or not unchanged(",
+    ),
+    Mutant("delete: uid", "writes/delete.py", "uid=obj.uid,", ""),
+    Mutant("delete: resourceVersion", "writes/delete.py", "obj.resource_version if unchanged else None", "None"),
+    Mutant("prune: owner", "writes/prune.py", "return owned and writer.applied", "return writer.applied"),
+    Mutant(
+        "prune: our Apply entry",
+        "writes/prune.py",
+        "return owned and writer.applied(child)",
+        "return owned",
+    ),
+    Mutant("prune: resourceVersion", "writes/prune.py", "unchanged=True", "unchanged=False"),
+    Mutant("prune: what is wanted", "writes/prune.py", "if wanted or", "if"),
+    Mutant("finalizer: not while deleting", "writes/finalizers.py", "if draft.deleting:", "if False:"),
+    Mutant(
+        "finalizer: only our own entry",
+        "writes/finalizers.py",
+        "[other for other in finalizers if other != finalizer]",
+        "[]",
+    ),
+    Mutant("status: never a generation back", "writes/status.py", "if theirs > report.generation:", "if False:"),
+    Mutant(
+        "status: time only on a transition", "writes/status.py", 'if found.get("status") != said["status"]:', "if True:"
+    ),
+    Mutant("status: the same report again", "writes/status.py", "if memo and (memo.uid", "if False and (memo.uid"),
+    Mutant(
+        "migrate: resourceVersion",
+        "writes/migrate.py",
+        '{"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},',
+        "",
+    ),
+    Mutant("migrate: declared fields", "writes/migrate.py", "union(selected(", "owned or union(selected("),
+    Mutant("migrate: named managers", "writes/migrate.py", ' and entry.get("manager") in managers', ""),
+    Mutant(
+        "scope: what is not watched is applied to the object that was seen",
+        "writes/apply.py",
+        "return await self.onto(memo.uid)",
+        "pass",
+    ),
+    Mutant(
+        "scope: what is watched and not there is made",
+        "writes/apply.py",
+        "elif memo is not None and not self.writer.seen.covers(self.kind, self.namespace):",
+        "elif memo is not None:",
+    ),
+    Mutant("scope: only a whole watch covers", "cache/cache.py", "and scope.whole and", "and"),
+    Mutant(
+        "tombstone: what is gone stays hidden",
+        "cache/overlay.py",
+        "return None if entry is not None and entry.uid in self._tombstones else entry",
+        "return entry",
+    ),
+    Mutant(
+        "tombstone: a late answer revives nothing",
+        "cache/overlay.py",
+        "if self.off or entry.version <= position or self._is_stale(flight, entry.uid):",
+        "if self.off:",
+    ),
+    Mutant(
+        "tombstone: until the deletion is told",
+        "cache/overlay.py",
+        "if uid not in uids and version <= position:",
+        "if True:",
+    ),
+    Mutant(
+        "order: the finalizer is on before the first effect",
+        "runtime/controller.py",
+        """        if cleanup is not None:
+            try:
+                await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
+            except Deleting:
+                return NOTHING  # its event is on the way; nothing was done yet, so there is nothing to clean up
+        verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+""",
+        """        verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+        if cleanup is not None:
+            try:
+                await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
+            except Deleting:
+                return NOTHING  # its event is on the way; nothing was done yet, so there is nothing to clean up
+""",
+    ),
+    Mutant(
+        "order: the finalizer is off after the clean-up",
+        "runtime/controller.py",
+        """            result = await self._call(cleanup.clean, obj, ctx)
+            verdicts.of_result(result, "cleanup")
+""",
+        """            await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
+            result = await self._call(cleanup.clean, obj, ctx)
+            verdicts.of_result(result, "cleanup")
+""",
+    ),
+    Mutant(
+        "order: prune only after a normal return",
+        "runtime/controller.py",
+        """        verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+        await self._prune(obj, ctx)
+""",
+        """        try:
+            verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+        finally:
+            await self._prune(obj, ctx)
+""",
+    ),
+    Mutant(
+        "unknown outcome: read live before anything else",
+        "runtime/controller.py",
+        "if key in self._doubts:",
+        "if False:",
+    ),
+    Mutant(
+        "deletion: a deleting object is not reconciled",
+        "runtime/controller.py",
+        "        if obj.deleting:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "queue: a key is out with one taker",
+        "queue/queue.py",
+        "if state.out_since is not None:\n            state.again",
+        "if False:\n            state.again",
+    ),
+    Mutant(
+        "queue: an add meanwhile runs it again",
+        "queue/queue.py",
+        "            self._make_ready(key, state, again)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "queue: a burst is one run",
+        "queue/ready.py",
+        "if key in keys[Priority.FRESH]:\n            return",
+        "if False:\n            return",
+    ),
+    Mutant(
+        "queue: fresh before resync",
+        "queue/ready.py",
+        "return self._take(Priority.FRESH, now) or self._take(Priority.RESYNC, now)",
+        "return self._take(Priority.RESYNC, now) or self._take(Priority.FRESH, now)",
+    ),
+    Mutant("queue: first come, first served", "queue/ready.py", "keys.popitem(last=False)", "keys.popitem(last=True)"),
+    Mutant(
+        "queue: lanes take turns",
+        "queue/ready.py",
+        "            del self._rota[turn]\n            self._rota.append(lane)\n",
+        "",
+    ),
+    Mutant("queue: a resync is not starved", "queue/ready.py", "if self._fresh_in_a_row >= TURN - 1:", "if False:"),
+    Mutant(
+        "queue: overdue resyncs starve nobody", "queue/ready.py", "if self._fresh_in_a_row >= TURN - 1:", "if True:"
+    ),
+    Mutant(
+        "queue: the limit of a lane", "queue/ready.py", "or (lane.limit is not None and lane.out >= lane.limit)", ""
+    ),
+    Mutant(
+        "queue: the limit of all",
+        "queue/ready.py",
+        "if self._limit is not None and self._out >= self._limit:",
+        "if False:",
+    ),
+    Mutant("queue: errors back off further each time", "queue/queue.py", "state.errors += 1", "state.errors = 1"),
+    Mutant(
+        "queue: success starts the back-off over",
+        "queue/queue.py",
+        "state.errors = state.conflicts = 0",
+        "state.conflicts = 0",
+    ),
+    Mutant(
+        "queue: conflicts start over too", "queue/queue.py", "state.errors = state.conflicts = 0", "state.errors = 0"
+    ),
+    Mutant(
+        "queue: a conflict is no error",
+        "queue/queue.py",
+        "state.conflicts += 1",
+        "state.conflicts += 1\n        state.errors += 1",
+    ),
+    Mutant(
+        "queue: a flood does not shorten the back-off",
+        "queue/queue.py",
+        "elif state.not_before is not None:\n",
+        "elif False:\n",
+    ),
+    Mutant(
+        "queue: a flood does not prolong the back-off",
+        "queue/queue.py",
+        "            state.priority = max(priority, state.priority)\n        else:",
+        "            self._hold(key, state, ERROR_CAP)\n        else:",
+    ),
+    Mutant(
+        "queue: what came meanwhile waits with the back-off",
+        "queue/queue.py",
+        "state.priority, state.again = max(state.again, state.priority), None\n",
+        "self._make_ready(key, state, state.again)\n",
+    ),
+    Mutant(
+        "queue: the earliest delayed add counts",
+        "queue/queue.py",
+        "if state.wake is None or when < state.wake:",
+        "if True:",
+    ),
+    Mutant(
+        "queue: an add does not replace a delayed one",
+        "queue/queue.py",
+        "        else:\n            self._want(key, state, priority)\n",
+        "        else:\n            state.wake = None\n            self._want(key, state, priority)\n",
+    ),
+    Mutant("queue: a drain waits for what is out", "queue/queue.py", "await self._quiet.wait()", "pass"),
+    Mutant(
+        "queue: a drain hands out what is ready",
+        "queue/queue.py",
+        "            if not drain:\n                state.again, state.ready = None, False\n",
+        "            state.again, state.ready = None, False\n",
+    ),
+    Mutant(
+        "queue: a drain takes nothing more in", "queue/queue.py", "        if self._closed:\n            return\n", ""
+    ),
+    Mutant(
+        "queue: a drain does not wait for what is delayed",
+        "queue/queue.py",
+        "        if self._closed:\n            self._settle(key, state)\n            return\n",
+        "",
+    ),
+    Mutant(
+        "queue: a wake-up that was cancelled is passed on",
+        "queue/queue.py",
+        "self._wake_getter()  # this wake-up was ours to use; pass it on",
+        "pass",
+    ),
+    Mutant(
+        "queue: a key is given back once",
+        "queue/queue.py",
+        "if state is None or state.out_since is None:\n",
+        "if state is None:\n",
+    ),
+    Mutant("default: only what is missing", "writes/view.py", "if self.unnoted(key) is None:", "if True:"),
+]
