@@ -52,9 +52,9 @@ def decode(body: bytes) -> tuple[Any, list[str]]:
 def _integer(digits: str) -> int | float:
     if len(digits) < 19:
         return int(digits)
-    if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**63:
-        return value
-    return written(_number(digits))
+    if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**64:
+        return value  # from 2^63 on it is a float, which `settled` makes of it
+    return _number(digits)
 
 
 def _number(digits: str) -> float:
@@ -72,8 +72,8 @@ def written(value: float) -> int | float:
 def settled(value: Any) -> Any:
     """`value` with each float as it is read after it was stored; the very value where nothing changes."""
     kind = type(value)
-    if kind is float:
-        return written(value)
+    if kind is float or (kind is int and value >= 2**63):
+        return written(float(value))
     if kind is dict:
         changed = {
             key: new for key, below in value.items() if type(below) in _NUMERIC and (new := settled(below)) is not below
@@ -85,7 +85,7 @@ def settled(value: Any) -> Any:
     return value
 
 
-_NUMERIC = frozenset({float, dict, list})
+_NUMERIC = frozenset({float, int, dict, list})
 # A number with a fraction or an exponent, or too long for an integer: what `settled` might change.
 FRACTION = re.compile(rb"[\s:\[,]-?[0-9]+[.eE]|[0-9]{19}")
 
