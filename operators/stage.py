@@ -17,7 +17,7 @@ import fairlead as fl
 from fairlead.api.world import SystemClock
 from fairlead.client.client import Client
 from fairlead.client.transport import Response, Stream, Transport
-from fairlead.testing.network import SlowTransport
+from fairlead.testing.network import Lags, SlowTransport
 
 Way = Literal["old", "new"]
 WAYS: tuple[Way, ...] = ("old", "new")
@@ -96,10 +96,10 @@ class Stage:
         """What takes five minutes in a story: as many seconds in real time."""
         return 5.0 if self._real_time else 300.0
 
-    def transport(self, who: str, door: Door | None = None) -> Transport:
-        """A way in for one of the actors."""
+    def transport(self, who: str, door: Door | None = None, *, late: Lags | None = None) -> Transport:
+        """A way in for one of the actors; its watches of the resources in `late` lag by other bounds than WATCH."""
         inner: Transport = _Recorder(self._opened(door), self, who)
-        return SlowTransport(inner, self.world, request=REQUEST, watch=WATCH) if self.network else inner
+        return SlowTransport(inner, self.world, request=REQUEST, watch=WATCH, late=late) if self.network else inner
 
     def client(self, who: str, door: Door | None = None) -> Client:
         return Client(self.transport(who, door), self.world, user_agent=who)

@@ -1,6 +1,7 @@
 """What a backend of a rule means: pure reading of the spec."""
 
 import ipaddress
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 
 import fairlead as fl
 
+REMEDY = "write a URL like https://backend.example.com:8443"
 CONNECTOR_ADDRESS = "connector.local"
 """Stands for the far end of a tunnel; the data plane puts the real one in its place."""
 
@@ -61,26 +63,35 @@ class Backend:
         return True
 
 
+_HOST = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.IGNORECASE)
+
+
 def backends_of(proxy: fl.Object) -> Iterator[Backend]:
     """Each backend in order. Raises Terminal for what no retry can put right."""
     for i, rule in enumerate(proxy.spec["rules"]):
         for j, backend in enumerate(rule["backends"]):
-            try:
-                url = urlsplit(backend["endpoint"])
-                host, port = url.hostname or "", url.port
-            except ValueError as error:
-                raise fl.Terminal("InvalidEndpoint", f"rule {i}: {backend['endpoint']}: {error}") from error
-            tls = (backend.get("tls") or {}).get("hostname")
-            read = Backend(
-                rule=i,
-                index=j,
-                scheme=url.scheme,
-                host=host,
-                port=port or (443 if url.scheme == "https" else 80),
-                connector=(backend.get("connector") or {}).get("name"),
-                tls_hostname=tls,
-                filters=tuple(backend.get("filters") or ()),
-            )
-            if read.scheme == "https" and read.is_ip and not tls:
-                raise fl.Terminal("InvalidEndpoint", f"rule {i}: https to the address {host} needs tls.hostname")
-            yield read
+            yield _backend(i, j, backend)
+
+
+def _backend(rule: int, index: int, backend: dict[str, Any]) -> Backend:
+    endpoint, tls = backend["endpoint"], (backend.get("tls") or {}).get("hostname")
+    try:
+        url = urlsplit(endpoint)
+        host, port = url.hostname or "", url.port
+    except ValueError as error:
+        raise fl.Terminal("InvalidEndpoint", f"rule {rule}: {endpoint}: {error}; {REMEDY}") from error
+    read = Backend(
+        rule=rule,
+        index=index,
+        scheme=url.scheme,
+        host=host,
+        port=port or (443 if url.scheme == "https" else 80),
+        connector=(backend.get("connector") or {}).get("name"),
+        tls_hostname=tls,
+        filters=tuple(backend.get("filters") or ()),
+    )
+    if port == 0 or not (read.is_ip or (len(host) <= 253 and _HOST.fullmatch(host))):
+        raise fl.Terminal("InvalidEndpoint", f"rule {rule}: {endpoint} names no host and port; {REMEDY}")
+    if read.scheme == "https" and read.is_ip and not tls:
+        raise fl.Terminal("InvalidEndpoint", f"rule {rule}: https to the address {host} needs tls.hostname")
+    return read

@@ -120,6 +120,19 @@ def policies_of(proxy: fl.Object, online: Online) -> list[fl.Object]:
     ]
 
 
+def has_tunnels(proxy: fl.Object) -> bool:
+    return any(backend.connector for backend in backends_of(proxy))
+
+
+def serves_tls(gateway: fl.Object) -> bool:
+    """Whether the listener is there that a policy patches: sooner, the data plane would refuse it."""
+    listeners = {listener["name"]: listener for listener in gateway.status.get("listeners") or ()}
+    conditions = (listeners.get("default-https") or {}).get("conditions") or ()
+    return gateway.is_true("Programmed") and any(
+        c["type"] == "Programmed" and c["status"] == "True" for c in conditions
+    )
+
+
 def policy_name(proxy: fl.Object) -> str:
     return f"connector-{proxy.name}"
 

@@ -4,7 +4,7 @@ In two modes: "update", by PUT of what it read, as it was; "apply", under a fiel
 the data plane, too: a Gateway that it has seen is programmed at once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
@@ -12,13 +12,14 @@ import fairlead as fl
 from fairlead.api.times import rfc3339
 from fairlead.client.client import Client
 from fairlead.operators import old_way
-from fairlead.operators.httpproxy.kinds import EndpointSlice, Gateway, HTTPRoute
+from fairlead.operators.httpproxy.kinds import EndpointSlice, EnvoyPatchPolicy, Gateway, HTTPRoute
 from fairlead.operators.httpproxy.status import canonical_hostname
 from fairlead.operators.old_way import Key, View, with_finalizer
 
 FINALIZER = "gateway.networking.datumapis.com/gateway-controller"
 CHILD_FINALIZER = "gateway.networking.datumapis.com/gateway-controller-gc"
 MANAGER = "gateway-controller"
+CONTROLLER = "gateway.example.net/controller"
 ADDRESS = "192.0.2.10"
 DEFAULTS = ("default-http", "default-https")
 
@@ -34,11 +35,15 @@ def running(
     verified: Iterable[str] = (),
     **options: Any,
 ) -> AbstractAsyncContextManager[View]:
-    """The controller at work. It takes only hostnames that are `verified` and not in use by an older Gateway."""
+    """The controller at work. It takes only hostnames that are `verified` and that no other Gateway claimed first."""
     allowed = frozenset(verified)
+    claims: dict[str, Key] = {}
 
     async def reconcile(key: Key, view: View) -> None:
         gateway = view.get(Gateway, key)
+        served = {item.get("hostname") for item in gateway.spec["listeners"]} if gateway is not None else set()
+        for hostname in [name for name, owner in claims.items() if owner == key and name not in served]:
+            del claims[hostname]
         if gateway is None:
             return
         write = _apply if mode == "apply" else _update
@@ -47,7 +52,8 @@ def running(
             return
         gateway = await write(gateway, view)
         routes = [r for r in view.list(HTTPRoute, gateway.namespace) if not r.deleting and gateway.name in _parents(r)]
-        await _report(gateway, len(routes), view, allowed)
+        taken = {name for name in served & allowed if claims.setdefault(name, key) != key}
+        await _report(gateway, len(routes), view, allowed, taken)
         for route in routes:
             await _adopt(route, view, mode)
             await _report_route(route, gateway, view)
@@ -55,6 +61,9 @@ def running(
                 endpoints = view.get(EndpointSlice, (route.namespace, name))
                 if endpoints is not None and not endpoints.deleting:
                     await _adopt(endpoints, view, mode)
+        for policy in view.list(EnvoyPatchPolicy, gateway.namespace):
+            if policy.spec["targetRef"]["name"] == gateway.name:
+                await _report_policy(policy, gateway, view)
 
     def gateways_of(route: fl.Object, view: View) -> Iterable[Key]:
         return [(route.namespace, name) for name in _parents(route)]
@@ -64,13 +73,16 @@ def running(
             if endpoints.name in _backends(route):
                 yield from gateways_of(route, view)
 
+    def gateways_patched(policy: fl.Object, view: View) -> Iterable[Key]:
+        return [(policy.namespace, policy.spec["targetRef"]["name"])]
+
     return old_way.running(
         client,
         world,
         reconcile,
         namespace=namespace,
         primary=Gateway,
-        watches={HTTPRoute: gateways_of, EndpointSlice: gateways_behind},
+        watches={HTTPRoute: gateways_of, EndpointSlice: gateways_behind, EnvoyPatchPolicy: gateways_patched},
         workers=5,
         **options,
     )
@@ -133,7 +145,9 @@ async def _drop(obj: fl.Object, finalizer: str, view: View) -> None:
     await view.put(old_way.with_metadata(obj, finalizers=left))
 
 
-async def _report(gateway: fl.Object, routes: int, view: View, verified: frozenset[str]) -> None:
+async def _report(
+    gateway: fl.Object, routes: int, view: View, verified: frozenset[str], taken: Collection[str]
+) -> None:
     now = rfc3339(view.world.clock.now())
     listeners = []
     for listener in gateway.spec["listeners"]:
@@ -141,7 +155,7 @@ async def _report(gateway: fl.Object, routes: int, view: View, verified: frozens
         status, reason, message = "True", "Accepted", ""
         if listener["name"] not in DEFAULTS and hostname not in verified:
             status, reason, message = "False", "UnverifiedHostname", f"{hostname} is not verified"
-        elif listener["name"] not in DEFAULTS and _in_use(hostname, gateway, view):
+        elif listener["name"] not in DEFAULTS and hostname in taken:
             status, reason, message = "False", "HostnameInUse", f"{hostname} is in use by another gateway"
         conditions = [
             _condition("Accepted", status, reason, message, gateway, now),
@@ -169,8 +183,18 @@ async def _report_route(route: fl.Object, gateway: fl.Object, view: View) -> Non
         _condition(name, "True", name, "", newest, times.get(name, now)) for name in ("Accepted", "ResolvedRefs")
     ]
     parent = {"group": Gateway.group, "kind": Gateway.kind, "name": gateway.name}
-    parents = [{"parentRef": parent, "controllerName": "gateway.example.net/controller", "conditions": conditions}]
+    parents = [{"parentRef": parent, "controllerName": CONTROLLER, "conditions": conditions}]
     await view.put(fl.Object({**newest, "status": {"parents": parents}}), subresource="status")
+
+
+async def _report_policy(policy: fl.Object, gateway: fl.Object, view: View) -> None:
+    """What the data plane says of a policy."""
+    now = rfc3339(view.world.clock.now())
+    conditions = [_condition(name, "True", name, "", policy, now) for name in ("Accepted", "Programmed")]
+    reference = {"group": Gateway.group, "kind": Gateway.kind, "name": gateway.name}
+    ancestors = [{"ancestorRef": reference, "controllerName": CONTROLLER, "conditions": conditions}]
+    if _untimed(policy.status.get("ancestors")) != _untimed(ancestors):
+        await view.put(fl.Object({**policy, "status": {"ancestors": ancestors}}), subresource="status")
 
 
 def _condition(kind: str, status: str, reason: str, message: str, about: fl.Object, since: str) -> dict[str, Any]:
@@ -189,15 +213,6 @@ def _untimed(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _untimed(v) for k, v in value.items() if k != "lastTransitionTime"}
     return [_untimed(v) for v in value] if isinstance(value, list) else value
-
-
-def _in_use(hostname: str, gateway: fl.Object, view: View) -> bool:
-    ours = (gateway.metadata.get("creationTimestamp"), gateway.uid)
-    return any(
-        (other.metadata.get("creationTimestamp"), other.uid) < ours
-        for other in view.list(Gateway)
-        if other.uid != gateway.uid and any(hostname == item.get("hostname") for item in other.spec["listeners"])
-    )
 
 
 def _parents(route: fl.Object) -> list[str]:

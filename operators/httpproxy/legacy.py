@@ -8,23 +8,36 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 import fairlead as fl
-from fairlead.api.errors import AlreadyExists, NotFound
+from fairlead.api.errors import AlreadyExists, ApiError, NotFound
 from fairlead.api.times import rfc3339
 from fairlead.client.client import Client
 from fairlead.operators import old_way
 from fairlead.operators.httpproxy import status
 from fairlead.operators.httpproxy.backends import backends_of
-from fairlead.operators.httpproxy.children import filters_of, gateway_of, route_of, slices_of
+from fairlead.operators.httpproxy.children import (
+    Online,
+    filters_of,
+    gateway_of,
+    has_tunnels,
+    policies_of,
+    route_of,
+    serves_tls,
+    slices_of,
+)
 from fairlead.operators.httpproxy.kinds import (
     FINALIZER,
     Connector,
     EndpointSlice,
+    EnvoyPatchPolicy,
     Gateway,
     HTTPProxy,
     HTTPRoute,
     HTTPRouteFilter,
 )
 from fairlead.operators.old_way import Key, View, controller_of, owned_by, with_finalizer, with_metadata
+
+UPSTREAM_NAME = "meta.datumapis.com/upstream-name"
+"""On a policy, whom its events wake."""
 
 Mutate = Callable[[fl.Object], fl.Object]
 
@@ -37,7 +50,13 @@ def running(client: Client, world: fl.World, **options: Any) -> AbstractAsyncCon
         reconcile,
         primary=HTTPProxy,
         owns=[Gateway, HTTPRoute, EndpointSlice],
-        watches={Connector: _proxies_of, HTTPRouteFilter: lambda obj, view: ()},
+        watches={
+            Connector: _proxies_of,
+            EnvoyPatchPolicy: lambda obj, view: [(obj.namespace, obj.labels[UPSTREAM_NAME])],
+            # Read from the cache as the others, but their events wake nobody.
+            HTTPRouteFilter: lambda obj, view: (),
+            fl.ConfigMap: lambda obj, view: (),
+        },
         **options,
     )
 
@@ -54,7 +73,10 @@ async def reconcile(key: Key, view: View) -> None:
     if FINALIZER not in proxy.finalizers:
         await view.client.replace(with_finalizer(proxy, FINALIZER))
         return
-    conditions = {"Accepted": ("Unknown", "Pending", ""), "Programmed": ("False", "Pending", "")}
+    conditions = {
+        "Accepted": ("False", "Pending", "The HTTPProxy has not been scheduled"),
+        "Programmed": ("False", "Pending", "The HTTPProxy has not been programmed"),
+    }
     fields: dict[str, object] = {}
     try:
         await _children(proxy, view, conditions, fields)
@@ -87,24 +109,52 @@ async def _children(
         with suppress(NotFound):
             await view.client.delete(HTTPRouteFilter, f"connector-offline-{proxy.name}", proxy.namespace)
     assert gateway is not None
+    try:
+        policy = await _policy(proxy, gateway, online, view)
+    except ApiError as error:
+        conditions["Programmed"] = ("False", "Pending", str(error))
+        raise
     fields["addresses"] = gateway.status.get("addresses") or []
     fields["canonicalHostname"] = status.canonical_hostname(gateway)
-    for name in conditions:
+    for name in ("Accepted", "Programmed"):
         said = gateway.condition(name)
         if said:
             conditions[name] = (said["status"], said["reason"], said["message"])
+    if has_tunnels(proxy):
+        taken = policy is not None and status.policy_programmed(policy)
+        conditions["ConnectorMetadataProgrammed"] = (
+            ("True", "ConnectorMetadataApplied", "") if taken else ("False", "Pending", "Waiting for the data plane")
+        )
+        if not taken:
+            conditions["Programmed"] = conditions["ConnectorMetadataProgrammed"]
     if status.seen_by_its_controller(gateway):
         fields["hostnames"] = status.serving(proxy, gateway)
 
 
-def _mutation(kind: fl.Kind, desired: fl.Object, proxy: fl.Object) -> Mutate:
+async def _policy(proxy: fl.Object, gateway: fl.Object, online: Online, view: View) -> fl.Object | None:
+    """What carries the tunnels, and the anchor that owns it: a ConfigMap that stands for the proxy in its cluster.
+
+    The anchor is looked up in the cache and made where it is missing there, and that it exists already is an error.
+    """
+    policies = policies_of(proxy, online) if serves_tls(gateway) else []
+    for desired in policies:
+        anchor_name = f"anchor-{proxy.uid}"
+        anchor = view.get(fl.ConfigMap, (proxy.namespace, anchor_name))
+        if anchor is None:
+            anchor = await view.client.create(fl.ConfigMap(anchor_name, proxy.namespace))
+        placed = with_metadata(desired, namespace=proxy.namespace, labels={UPSTREAM_NAME: proxy.name})
+        return await view.create_or_update(placed, _mutation(EnvoyPatchPolicy, placed, anchor), EnvoyPatchPolicy)
+    return None
+
+
+def _mutation(kind: fl.Kind, desired: fl.Object, owner: fl.Object) -> Mutate:
     """What CreateOrUpdate does to the cached copy: the desired spec over it, and the owner reference."""
 
     def mutate(live: fl.Object) -> fl.Object:
         controller = controller_of(live)
-        if controller and controller["uid"] != proxy.uid and kind is not HTTPRouteFilter:
+        if controller and controller["uid"] != owner.uid and kind is not HTTPRouteFilter:
             raise AlreadyExists({"reason": "AlreadyExists", "message": "controlled by another", "code": 409})
-        changed = owned_by(live, proxy)
+        changed = owned_by(live, owner)
         for part in ("spec", "addressType", "endpoints", "ports"):
             if part in desired:
                 changed = fl.Object({**changed, part: desired[part]})

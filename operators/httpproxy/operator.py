@@ -6,12 +6,13 @@ import fairlead as fl
 from fairlead.operators.httpproxy import status
 from fairlead.operators.httpproxy.backends import backends_of
 from fairlead.operators.httpproxy.children import (
-    Online,
     filters_of,
     gateway_of,
+    has_tunnels,
     policies_of,
     policy_name,
     route_of,
+    serves_tls,
     slices_of,
 )
 from fairlead.operators.httpproxy.kinds import (
@@ -30,12 +31,16 @@ op = fl.Operator("httpproxy")
 
 PREDECESSOR = "network-services-operator"
 ONCE_UPDATED = {
-    Gateway: ["spec.gatewayClassName"],
+    Gateway: [
+        "spec.gatewayClassName",
+        *(f"spec.listeners[*].{name}" for name in ("name", "port", "protocol", "allowedRoutes", "tls")),
+        *(f"spec.listeners[name={scheme}-hostname-{i}]" for scheme in ("http", "https") for i in range(16)),
+    ],
     HTTPRoute: ["spec.parentRefs", "spec.rules"],
     EndpointSlice: ["endpoints", "ports", f"/metadata/annotations/{CERT_HOSTNAME.replace('/', '~1')}"],
 }
-"""What the operator before this one wrote by update. The listeners are not among it: its entry may hold the gateway
-controller's hostnames too, which ran in the same process and under the same name."""
+"""What the operator before this one wrote by update. The hostnames of the default listeners are not among it: they are
+the gateway controller's, which ran in the same process and under the same name, so that one entry may hold both."""
 
 
 def proxies_of(connector: fl.Object, view: fl.View) -> Iterable[fl.Object]:
@@ -62,14 +67,11 @@ async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
             await ctx.apply(child)
         for endpoints in slices_of(proxy):
             await ctx.apply(endpoints, recreate=True)  # addressType cannot change
-        # A patch of a listener that is not there yet would be refused by the data plane.
-        policies = policies_of(proxy, online) if _serves_tls(gateway) else []
-        for policy in policies:
-            await ctx.apply(policy)
+        policies = [await ctx.apply(policy) for policy in policies_of(proxy, online) if serves_tls(gateway)]
     except fl.Foreign as error:
         ctx.condition("Programmed", False, "Conflict", str(error))
         raise
-    report(proxy, gateway, online, bool(policies), ctx)
+    report(proxy, gateway, policies, ctx)
 
 
 async def take_over(proxy: fl.Object, ctx: fl.Context) -> None:
@@ -87,8 +89,8 @@ def is_ours(child: fl.Object, proxy: fl.Object) -> bool:
     return any(owner["uid"] == proxy.uid for owner in child.metadata.get("ownerReferences") or ())
 
 
-def report(proxy: fl.Object, gateway: fl.Object, online: Online, patched: bool, ctx: fl.Context) -> None:
-    """Status, from the live Gateway that the apply answered."""
+def report(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx: fl.Context) -> None:
+    """Status, from the live Gateway and policies that the applies answered."""
     ctx.status(addresses=gateway.status.get("addresses"), canonicalHostname=status.canonical_hostname(gateway))
     current = status.seen_by_its_controller(gateway)
     for kind in ("Accepted", "Programmed"):
@@ -101,9 +103,24 @@ def report(proxy: fl.Object, gateway: fl.Object, online: Online, patched: bool, 
         ctx.status(hostnames=status.serving(proxy, gateway))
         if proxy.spec.get("hostnames"):
             _report_hostnames(status.hostname_statuses(proxy, gateway), ctx)
-    if any(backend.connector for backend in backends_of(proxy)):
-        reason = "ConnectorMetadataApplied" if patched else "Pending"
-        ctx.condition("ConnectorMetadataProgrammed", patched, reason, "" if patched else "Waiting for the connector")
+    if has_tunnels(proxy):
+        taken = bool(policies) and all(status.policy_programmed(policy) for policy in policies)
+        reason = "ConnectorMetadataApplied" if taken else "Pending"
+        missing = "" if taken else _waits_for(proxy, gateway, policies, ctx)
+        ctx.condition("ConnectorMetadataProgrammed", taken, reason, missing)
+        if policies and not taken:
+            ctx.condition("Programmed", False, "Pending", missing)
+
+
+def _waits_for(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx: fl.Context) -> str:
+    names = [backend.connector for backend in backends_of(proxy) if backend.connector]
+    if absent := [name for name in names if ctx.get(Connector, name) is None]:
+        return f"There is no Connector {', '.join(absent)}: create it, or take it out of the rule"
+    if not serves_tls(gateway):
+        return "Waiting for the gateway"
+    if not policies:
+        return f"Waiting for the agent of Connector {', '.join(names)} to come online"
+    return f"Waiting for the data plane to take EnvoyPatchPolicy {policies[0].name}"
 
 
 def _report_hostnames(statuses: list[dict], ctx: fl.Context) -> None:  # type: ignore[type-arg]
@@ -120,14 +137,6 @@ def _report_hostnames(statuses: list[dict], ctx: fl.Context) -> None:  # type: i
         ctx.condition("HostnamesVerified", True, "HostnamesVerified", "all hostnames are verified")
     if taken:
         ctx.condition("HostnamesInUse", True, "HostnameInUse", f"in use by another gateway: {', '.join(taken)}")
-
-
-def _serves_tls(gateway: fl.Object) -> bool:
-    listeners = {listener["name"]: listener for listener in gateway.status.get("listeners") or ()}
-    conditions = (listeners.get("default-https") or {}).get("conditions") or ()
-    return gateway.is_true("Programmed") and any(
-        c["type"] == "Programmed" and c["status"] == "True" for c in conditions
-    )
 
 
 @op.cleanup(HTTPProxy, finalizer=FINALIZER)

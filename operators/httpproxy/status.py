@@ -38,3 +38,12 @@ def serving(proxy: fl.Object, gateway: fl.Object) -> list[str]:
     assigned = [listener["hostname"] for listener in gateway.spec["listeners"][:1] if listener.get("hostname")]
     taken = [s["hostname"] for s in hostname_statuses(proxy, gateway) if s["conditions"][0]["status"] == "True"]
     return assigned + taken
+
+
+def policy_programmed(policy: fl.Object) -> bool:
+    """Whether the data plane has taken the policy, as it is now."""
+    said = [c for ancestor in policy.status.get("ancestors") or () for c in ancestor.get("conditions") or ()]
+    return any(
+        c["type"] == "Programmed" and c["status"] == "True" and c.get("observedGeneration") == policy.generation
+        for c in said
+    )

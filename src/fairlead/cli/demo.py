@@ -158,7 +158,7 @@ def shown(what: str, *, quiet: bool) -> Iterator[Progress]:
 
 def show(name: str, count: int, outcomes: "dict[Way, Outcome]") -> None:
     """The table of one system, and its 409s by verb and resource."""
-    from fairlead.report import tables
+    from fairlead.report import page, tables
 
     columns = ["", "409s", "exists", "requests", "events", "p50", "p99", "last", "lost", "stuck"]
     rows = [
@@ -168,7 +168,7 @@ def show(name: str, count: int, outcomes: "dict[Way, Outcome]") -> None:
             outcome.already_exists,
             outcome.requests,
             outcome.watch_events,
-            *(duration(outcome.done(share)) for share in (0.5, 0.99, 1.0)),
+            *(page.duration(outcome.done(share)) for share in (0.5, 0.99, 1.0)),
             len(outcome.losses),
             len(outcome.stuck),
         ]
@@ -184,10 +184,3 @@ def show(name: str, count: int, outcomes: "dict[Way, Outcome]") -> None:
         most = sorted(refused.items(), key=lambda item: -max(item[1].values()))
         lines = [[f"{verb} {resource}", by.get("old", 0), by.get("new", 0)] for (verb, resource), by in most]
         tables.show("refused", ["", "old", "new"], lines)
-
-
-def duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "never"
-    minutes, rest = divmod(seconds, 60)
-    return f"{minutes:.0f}m{rest:02.0f}s" if minutes else f"{rest:.2f}s"

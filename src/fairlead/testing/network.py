@@ -7,21 +7,32 @@ from collections.abc import Mapping
 from fairlead.api.world import World
 from fairlead.client.transport import Response, Stream, Transport
 
+Lags = Mapping[str, tuple[float, float]]
+"""Seconds that a watch lags, at least and at most, by resource."""
+
 
 class SlowTransport:
     """A Transport with latency, drawn anew for each request and each chunk of a watch between the bounds given.
 
-    Guarantees: a watch keeps its order, and its lag delays what is seen without limiting how much is. Nothing is
-    lost, nothing fails. In virtual time this costs nothing.
+    Watches of the resources in `late` have bounds of their own. Guarantees: a watch keeps its order, and its lag
+    delays what is seen without limiting how much is. Nothing is lost, nothing fails. In virtual time this costs
+    nothing.
     """
 
     def __init__(
-        self, inner: Transport, world: World, *, request: tuple[float, float], watch: tuple[float, float]
+        self,
+        inner: Transport,
+        world: World,
+        *,
+        request: tuple[float, float],
+        watch: tuple[float, float],
+        late: Lags | None = None,
     ) -> None:
         self._inner = inner
         self._world = world
         self._request = request
         self._watch = watch
+        self._late = late or {}
 
     async def request(
         self,
@@ -49,7 +60,7 @@ class SlowTransport:
     ) -> Stream:
         await asyncio.sleep(self._world.random.uniform(*self._request))
         inner = await self._inner.stream(path, query=query, headers=headers, timeout=timeout)
-        return _LateStream(inner, self._world, self._watch)
+        return _LateStream(inner, self._world, self._late.get(path.rpartition("/")[2], self._watch))
 
     async def close(self) -> None:
         await self._inner.close()
