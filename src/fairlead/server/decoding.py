@@ -1,12 +1,12 @@
 """From JSON values to an object of a kind: types checked, unknown fields reported and dropped, defaults filled in."""
 
+from collections.abc import Callable
 from typing import Any
 
-from fairlead.api import gojson
 from fairlead.server import bodies, versions
-from fairlead.server.causes import Cause
+from fairlead.server.causes import Cause, quoted
 from fairlead.server.exchange import Request
-from fairlead.server.failures import bad_request, failure, invalid_named
+from fairlead.server.failures import bad_request, internal_text, invalid_named
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec, defaulting, pruning
 
@@ -27,18 +27,22 @@ def read(request: Request, resource: Resource, validation: str) -> Object:
     return filled(resource, obj)
 
 
-def patched(request: Request, resource: Resource, value: Any, validation: str, duplicates: list[str]) -> Object:
+Shown = Callable[[Any], str]  # how a refusal shows a patched document
+
+
+def patched(
+    request: Request, resource: Resource, value: Any, validation: str, duplicates: list[str], shown: Shown
+) -> Object:
     """A patched document as an object of the kind. Refuses with 422 on the field `patch` what is not one."""
     if not isinstance(value, dict):
-        raise _invalid_patch(value, "couldn't get version/kind; json parse error")
+        raise _invalid_patch(shown(value), "couldn't get version/kind; json parse error")
     if wrong := bodies.untyped(value) or (bodies.foreign(value, resource) if not resource.custom else ""):
-        raise _invalid_patch(value, wrong)
+        raise _invalid_patch(shown(value), wrong)
     if resource.custom:
         if not value.get("kind"):
-            raise _invalid_patch(value, f"Object 'Kind' is missing in '{gojson.dumps(value).decode()}'")
+            raise _invalid_patch(shown(value), f"Object 'Kind' is missing in '{shown(value)}'")
         if not value.get("apiVersion"):
-            told = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
-            raise failure(500, "InternalError", f"Internal error occurred: {told}", {"causes": [{"message": told}]})
+            raise internal_text("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     elif not value.get("kind"):
         value = {**value, "kind": resource.kind}
     try:
@@ -46,14 +50,32 @@ def patched(request: Request, resource: Resource, value: Any, validation: str, d
         nameless = not resource.custom and not value.get("apiVersion")
         obj, unknown = ({}, sorted(value.keys() - {"apiVersion", "kind"})) if nameless else decoded(resource, value)
     except codec.DecodeError as error:
-        raise _invalid_patch(value, error.message) from None
-    problems = [*duplicates, *_problems(unknown, [])]
+        raise _invalid_patch(shown(value), error.message) from None
+    _strictly(request, [*duplicates, *_problems(unknown, [])], validation, lambda: shown(value))
+    return filled(resource, obj) if obj else obj
+
+
+def restored(
+    request: Request, resource: Resource, value: Object, validation: str, duplicates: list[str], shown: Shown
+) -> Object:
+    """As `patched`, for a map that is made into an object as it is, whatever kind and version it says."""
+    try:
+        for key in ("apiVersion", "kind"):
+            codec.text(value.get(key) or "")
+        named = {**value, "apiVersion": resource.api_version, "kind": resource.kind}
+        obj, unknown = decoded(resource, named)
+    except codec.DecodeError as error:
+        raise _invalid_patch(shown(value), error.restored) from None
+    _strictly(request, [*duplicates, *_problems(unknown, [])], validation, lambda: shown(value))
+    return filled(resource, obj)
+
+
+def _strictly(request: Request, problems: list[str], validation: str, shown: Callable[[], str]) -> None:
     if problems and validation == "Strict":
-        raise _invalid_patch(value, f"strict decoding error: {', '.join(problems)}")
+        raise _invalid_patch(shown(), f"strict decoding error: {', '.join(problems)}")
     if validation == "Warn":
         for problem in problems:
             request.warn(problem)
-    return filled(resource, obj) if obj else obj
 
 
 def applied(resource: Resource, value: Object) -> Object:
@@ -95,6 +117,6 @@ def _handled(resource: Resource, value: Object) -> str:
     return f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
 
 
-def _invalid_patch(value: Any, message: str) -> Exception:
-    shown = gojson.dumps(gojson.dumps(value).decode()).decode()
-    return invalid_named("", "", "", [Cause("FieldValueInvalid", "patch", f"Invalid value: {shown}: {message}")])
+def _invalid_patch(shown: str, message: str) -> Exception:
+    told = f"Invalid value: {quoted(shown)}: {message}"
+    return invalid_named("", "", "", [Cause("FieldValueInvalid", "patch", told)])

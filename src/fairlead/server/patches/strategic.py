@@ -5,6 +5,7 @@ Directives: `$patch` (replace, delete), `$retainKeys`, `$setElementOrder/F` and 
 
 from typing import Any
 
+from fairlead.server.causes import go_text
 from fairlead.server.schema.nodes import Node
 
 _PATCH = "$patch"
@@ -12,11 +13,17 @@ _RETAIN = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _DELETE = "$deleteFromPrimitiveList/"
 
-_BAD_RETAIN = "invalid patch format of retainKeys list"
+_BAD_RETAIN = "invalid patch format of retainKeys"
+_BAD_ORDER = "invalid patch format of setElementOrder list"
+_BAD_PRIMITIVES = "invalid patch format of primitive list"
 
 
 class StrategicError(Exception):
     """The patch makes no sense; the real server answers the message with a bare 500."""
+
+
+class BadFormat(StrategicError):
+    """A directive is malformed; the real server answers the message with a 400."""
 
 
 def apply(node: Node, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
@@ -30,11 +37,15 @@ def _map(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> 
             return {key: value for key, value in patch.items() if key != _PATCH}
         if patch[_PATCH] == "delete":
             return {}
-        raise StrategicError(f"unknown patch type: {go_text(patch[_PATCH])} in map: {go_text(patch)}")
+        raise StrategicError(_unknown(patch))
     made = dict(original)
     rest = dict(patch)
     if _RETAIN in rest:
         _retain(made, rest)
+    if _ORDER[:-1] in rest:
+        raise BadFormat(_BAD_ORDER)
+    if _DELETE[:-1] in rest:
+        raise BadFormat(_BAD_PRIMITIVES)
     for key in [key for key in rest if key.startswith(_ORDER)]:
         _ordered(node, made, rest, key)
     for key, value in rest.items():
@@ -63,10 +74,10 @@ def _retain(made: dict[str, Any], rest: dict[str, Any]) -> None:
     """Drop what the directive does not name; a patch may only set what it does name."""
     names = rest.pop(_RETAIN)
     if type(names) is not list:
-        raise StrategicError(_BAD_RETAIN)
+        raise BadFormat(_BAD_RETAIN)
     for key, value in rest.items():
         if value is not None and not key.startswith((_DELETE, _ORDER)) and key not in names:
-            raise StrategicError(_BAD_RETAIN)
+            raise BadFormat(_BAD_RETAIN)
     for key in [key for key in made if key not in names]:
         del made[key]
 
@@ -81,6 +92,8 @@ def _ordered(node: Node | None, made: dict[str, Any], rest: dict[str, Any], key:
     for value in (order, before, patch):
         if value is not None and type(value) is not list:
             raise StrategicError(f"expected a []interface {{}}, but received a {_go_kind(value)}")
+    if merge_key:
+        _keyed(order, merge_key)
     _same_order(patch or [], order, merge_key)
     if before is None and patch is None:
         return
@@ -95,6 +108,14 @@ def _ordered(node: Node | None, made: dict[str, Any], rest: dict[str, Any], key:
     others = [item for item in merged or () if _identity(item, merge_key) not in named]
     made[key] = _interleaved(ours, others, order, before or [], merge_key)
     rest.pop(key, None)
+
+
+def _keyed(order: list[Any], merge_key: str) -> None:
+    for index, item in enumerate(order):
+        if type(item) is not dict:
+            raise StrategicError(f"value for key {index} is not a map")
+        if merge_key not in item:
+            raise StrategicError(_no_key(item, merge_key))
 
 
 def _same_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
@@ -120,6 +141,8 @@ def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bo
             return [item for item in original if item not in patch]
         merged = list(dict.fromkeys([*original, *patch]))
     else:
+        if not all(type(item) is dict for item in [*original, *patch]):
+            raise StrategicError(f"list element types are not identical: {go_text([original, patch])}")
         if not merge_key:
             raise StrategicError(f"cannot merge lists without merge key for {node.go.type}")
         original, patch = _special(original, patch, merge_key)
@@ -146,7 +169,7 @@ def _special(original: list[Any], patch: list[Any], merge_key: str) -> tuple[lis
         elif directive == "merge":
             raise StrategicError("merging lists cannot yet be specified in the patch")
         else:
-            raise StrategicError(f"unknown patch type: {go_text(directive)} in map: {go_text(item)}")
+            raise StrategicError(_unknown(item))
     return (plain, []) if replace else (original, plain)
 
 
@@ -226,22 +249,23 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
+def _unknown(item: dict[str, Any]) -> str:
+    directive = item[_PATCH]
+    if type(directive) is not str:  # as Go prints what is no string as one
+        directive = f"%!s({_go_kind(directive)}={go_text(directive)})" if directive is not None else "%!s(<nil>)"
+    return f"unknown patch type: {directive} in map: {go_text(item)}"
+
+
 def _no_key(item: Any, merge_key: str) -> str:
     return f"map: {go_text(item)} does not contain declared merge key: {merge_key}"
 
 
 def _go_kind(value: Any) -> str:
-    return {dict: "map[string]interface {}", str: "string", bool: "bool", int: "int64", float: "float64"}[type(value)]
-
-
-def go_text(value: Any) -> str:
-    """A JSON value as Go's %v prints it."""
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(go_text, value))}]"
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    return {
+        dict: "map[string]interface {}",
+        list: "[]interface {}",
+        str: "string",
+        bool: "bool",
+        int: "int64",
+        float: "float64",
+    }[type(value)]

@@ -26,19 +26,24 @@ class Decoded:
 
 
 class DecodeError(Exception):
-    """The object does not fit its Go type; the message is Go's."""
+    """The object does not fit its Go type; the message is that of Go's JSON decoder.
 
-    def __init__(self, message: str) -> None:
+    `restored` is the message where no JSON is decoded but a map made into an object, as strategic merge does.
+    """
+
+    def __init__(self, message: str, restored: str = "") -> None:
         super().__init__(message)
         self.message = message
+        self.restored = restored or message
 
 
 class _WrongType(DecodeError):
     """A value of the wrong JSON type; the structs around it add where on the way up."""
 
-    def __init__(self, value: str, go_type: str) -> None:
+    def __init__(self, value: Any, go_type: str, kind: str = "", *, literal: bool = False) -> None:
         super().__init__("")
-        self.value, self.go_type, self.struct, self.path = value, go_type, "", ""
+        self.value, self.go_type, self.kind, self.struct, self.path = value, go_type, kind, "", ""
+        self.shown = _literal(value) if literal else _word(value)
 
     def under(self, struct: str, field: str) -> None:
         self.struct = self.struct or struct
@@ -46,7 +51,19 @@ class _WrongType(DecodeError):
 
     def told(self) -> DecodeError:
         place = f"Go struct field {self.struct}.{self.path}" if self.struct else "Go value"
-        return DecodeError(f"json: cannot unmarshal {self.value} into {place} of type {self.go_type}")
+        return DecodeError(f"json: cannot unmarshal {self.shown} into {place} of type {self.go_type}", self._restored())
+
+    def _restored(self) -> str:
+        source = _SOURCES[type(self.value)]
+        if not self.kind:  # a type that decodes itself
+            return f"json: cannot unmarshal {self.shown} into Go value of type {self.go_type}"
+        if self.kind in ("slice", "map"):
+            return f"cannot restore {self.kind} from {source}"
+        if self.kind == "struct":
+            return f"cannot restore struct from: {source}"
+        if (source, self.kind) in (("int64", "string"), ("float64", "int32"), ("float64", "int64")):
+            return f"cannot convert {source} to {self.go_type}"
+        return f"unrecognized type: {self.kind}"
 
 
 def decode(node: Node, value: Any) -> Decoded:
@@ -100,7 +117,7 @@ def _doubled(value: Any, path: str, paths: list[str]) -> None:
 def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
     go = node.go
     if type(value) is not dict:
-        raise _WrongType(_word(value), go.type.lstrip("*"))
+        raise _WrongType(value, go.type.lstrip("*"), "struct")
     fields = node.fields
     made: dict[str, Any] = {}
     for key, inner in value.items():
@@ -194,7 +211,7 @@ def _fill(node: Node) -> tuple[tuple[str, Any], ...]:
 
 def _list(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not list:
-        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+        raise _WrongType(value, node.go.type.lstrip("*"), "slice")
     items = node.items
     assert items is not None
     kind = items.go.kind
@@ -209,7 +226,7 @@ def _list(node: Node, value: Any, unknown: list[str]) -> Any:
 
 def _map(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not dict:
-        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+        raise _WrongType(value, node.go.type.lstrip("*"), "map")
     values = node.values
     assert values is not None
     kind = values.go.kind
@@ -227,28 +244,34 @@ def _map(node: Node, value: Any, unknown: list[str]) -> Any:
 
 def _string(node: Node, value: Any, unknown: list[str]) -> str:
     if type(value) is not str:
-        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+        raise _WrongType(value, node.go.type.lstrip("*"), "string")
     return value
+
+
+def text(value: Any) -> None:
+    """Hold a value to be a string. Raises DecodeError."""
+    if type(value) is not str:
+        raise _WrongType(value, "string", "string").told()
 
 
 def _bool(node: Node, value: Any, unknown: list[str]) -> bool:
     if type(value) is not bool:
-        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+        raise _WrongType(value, node.go.type.lstrip("*"), "bool")
     return value
 
 
 def _int(node: Node, value: Any, unknown: list[str]) -> int:
     if type(value) is not int:
-        raise _WrongType(_literal(value), node.go.type.lstrip("*"))
+        raise _WrongType(value, node.go.type.lstrip("*"), node.go.kind, literal=True)
     limit = _INT_RANGES.get(node.go.kind, 2**63)
     if not -limit <= value < limit:
-        raise _WrongType(_literal(value), node.go.type.lstrip("*"))
+        raise _WrongType(value, node.go.type.lstrip("*"), node.go.kind, literal=True)
     return value
 
 
 def _float(node: Node, value: Any, unknown: list[str]) -> float:
     if type(value) is not float and type(value) is not int:
-        raise _WrongType(_word(value), node.go.type.lstrip("*"))
+        raise _WrongType(value, node.go.type.lstrip("*"), "float64")
     return int(value) if type(value) is float and value.is_integer() and abs(value) < 2**53 else value
 
 
@@ -256,17 +279,18 @@ def _bytes(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is list:
         for one in value:
             if type(one) is not int or not 0 <= one < 256:
-                raise _WrongType(_literal(one), "uint8")
+                raise _WrongType(one, "uint8", "uint8", literal=True)
         return base64.b64encode(bytes(value)).decode()
     if type(value) is not str:
-        raise _WrongType(_word(value), "[]uint8")
+        raise _WrongType(value, "[]uint8", "slice")
     text = value.replace("\n", "").replace("\r", "")
     try:
         if len(text) % 4:
             raise ValueError
         return base64.b64encode(base64.b64decode(text, validate=True)).decode()
     except (binascii.Error, ValueError):
-        raise DecodeError(f"illegal base64 data at input byte {_bad_base64(value)}") from None
+        told = f"illegal base64 data at input byte {_bad_base64(value)}"
+        raise DecodeError(told, f"error decoding from json: {told}") from None
 
 
 def _bad_base64(text: str) -> int:
@@ -311,7 +335,7 @@ _NO_NODE = Node()
 
 def _time(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not str:
-        raise _WrongType(_word(value), "string")
+        raise _WrongType(value, "string")
     try:
         return times.time(value, micro=node.go.kind == "MicroTime")
     except ValueError as error:
@@ -320,7 +344,7 @@ def _time(node: Node, value: Any, unknown: list[str]) -> Any:
 
 def _duration(node: Node, value: Any, unknown: list[str]) -> str:
     if type(value) is not str:
-        raise _WrongType(_word(value), "string")
+        raise _WrongType(value, "string")
     try:
         return times.duration(value)
     except ValueError as error:
@@ -331,7 +355,7 @@ def _int_or_string(node: Node, value: Any, unknown: list[str]) -> int | str:
     if type(value) is str:
         return value
     if type(value) is not int or not -(2**31) <= value < 2**31:
-        raise _WrongType(_literal(value), "int32")
+        raise _WrongType(value, "int32", literal=True)
     return value
 
 
@@ -389,6 +413,9 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+_SOURCES: dict[type, str] = {
+    bool: "bool", int: "int64", float: "float64", str: "string", list: "slice", dict: "map",
+}  # fmt: skip
 _WORDS: dict[type, str] = {
     bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object",
 }  # fmt: skip

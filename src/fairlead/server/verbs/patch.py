@@ -1,16 +1,17 @@
 """patch: the four patch types, each evaluated on the newest object."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from fairlead.server import bodies, decoding, encoding, pipeline, representations
+from fairlead.server.causes import go_text
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, bare, conflict, failure, not_found, rejected_patch, too_large
 from fairlead.server.options import write_options
 from fairlead.server.ownership import same_but_times
-from fairlead.server.patches import json_patch, merge_patch, strategic
+from fairlead.server.patches import documents, json_patch, merge_patch, strategic
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
 from fairlead.server.stored import Stored
@@ -26,6 +27,14 @@ STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 MAX_OPERATIONS = 10_000
 Evaluate = Callable[[Object], Any]  # from the live object to the patched document
+
+
+class Patch(NamedTuple):
+    """A patch that can be read: how it is applied, what was odd about it, and how a refusal shows what came of it."""
+
+    evaluate: Evaluate
+    problems: list[str]
+    shown: Callable[[Any], str]
 
 
 def patch(server: "Server", request: Request, route: Route) -> Response:
@@ -58,9 +67,10 @@ def evaluated(write: pipeline.Write, kind: str, live: Stored | None) -> Object:
     """The object that a patch (not an apply) makes of the live one."""
     if live is None:
         raise not_found(write.resource, write.name)
-    evaluate, problems = EVALUATORS[kind](write)  # a malformed patch of a missing object is a 404
-    obj = decoding.patched(write.request, write.resource, evaluate(live.object), write.options.validation, problems)
-    return _same_thing(write, obj)
+    given = EVALUATORS[kind](write)  # a malformed patch of a missing object is a 404
+    value, validation = given.evaluate(live.object), write.options.validation
+    read = decoding.restored if kind == STRATEGIC else decoding.patched
+    return _same_thing(write, read(write.request, write.resource, value, validation, given.problems, given.shown))
 
 
 def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
@@ -128,7 +138,7 @@ def configuration(write: pipeline.Write) -> Object:
     return config
 
 
-def _json_patch(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
+def _json_patch(write: pipeline.Write) -> Patch:
     body = write.request.body
     try:
         operations = json_patch.decode(body)
@@ -143,10 +153,10 @@ def _json_patch(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
         except json_patch.CannotApply:
             raise rejected_patch(write.resource, write.name) from None
 
-    return evaluate, []
+    return Patch(evaluate, [], _document(write))
 
 
-def _merge_patch(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
+def _merge_patch(write: pipeline.Write) -> Patch:
     try:
         given, duplicates = encoding.decode(write.request.body)
     except encoding.BadJSON as error:
@@ -155,10 +165,11 @@ def _merge_patch(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(given, dict):
         raise _undecodable(write.request.body, "map[string]interface {}")
-    return (lambda live: merge_patch.merge(live, given)), [f'duplicate field "{path}"' for path in duplicates]
+    problems = [f'duplicate field "{path}"' for path in duplicates]
+    return Patch(lambda live: merge_patch.merge(live, given), problems, _document(write))
 
 
-def _strategic(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
+def _strategic(write: pipeline.Write) -> Patch:
     try:
         given, duplicates = encoding.decode(write.request.body)
     except encoding.BadJSON as error:
@@ -171,10 +182,18 @@ def _strategic(write: pipeline.Write) -> tuple[Evaluate, list[str]]:
     def evaluate(live: Object) -> Any:
         try:
             return encoding.settled(strategic.apply(write.resource.schema, live, given))
+        except strategic.BadFormat as error:
+            raise bad_request(str(error)) from None
         except strategic.StrategicError as error:
             raise bare(str(error)) from None
 
-    return evaluate, [f'duplicate field "{path}"' for path in duplicates]
+    return Patch(evaluate, [f'duplicate field "{path}"' for path in duplicates], lambda made: go_text(given))
+
+
+def _document(write: pipeline.Write) -> Callable[[Any], str]:
+    """A patched document as text: what a patch opened is a map by name, the rest as it was encoded."""
+    live = write.live
+    return lambda made: documents.text(write.resource, made, live.object if live else None)
 
 
 EVALUATORS = {JSON_PATCH: _json_patch, MERGE_PATCH: _merge_patch, STRATEGIC: _strategic}

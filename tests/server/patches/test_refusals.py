@@ -1,0 +1,104 @@
+"""Patches of built-in kinds that are refused: both servers say the same, to the letter."""
+
+import json
+
+import pytest
+
+STRATEGIC = "application/strategic-merge-patch+json"
+MERGE = "application/merge-patch+json"
+
+
+def pod(**spec):
+    return {"spec": {"template": {"spec": spec}}}
+
+
+def shown(text, message):
+    return 422, f' "" is invalid: patch: Invalid value: "{text}": {message}'
+
+
+REFUSALS = [
+    ({"metadata": {"finalizers": "x"}}, *shown("map[metadata:map[finalizers:x]]", "cannot restore slice from string")),
+    (
+        {"metadata": {"labels": {"a": 5}}},
+        *shown("map[metadata:map[labels:map[a:5]]]", "cannot convert int64 to string"),
+    ),
+    ({"metadata": {"labels": ["x"]}}, *shown("map[metadata:map[labels:[x]]]", "cannot restore map from slice")),
+    ({"spec": {"replicas": 1.5}}, *shown("map[spec:map[replicas:1.5]]", "cannot convert float64 to int32")),
+    ({"spec": {"replicas": "3"}}, *shown("map[spec:map[replicas:3]]", "unrecognized type: int32")),
+    ({"spec": "x"}, *shown("map[spec:x]", "cannot restore struct from: string")),
+    ({"kind": 5}, *shown("map[kind:5]", "cannot convert int64 to string")),
+    ({"spec": {"$patch": "nope"}}, 500, "unknown patch type: nope in map: map[$patch:nope]"),
+    ({"spec": {"$patch": 5}}, 500, "unknown patch type: %!s(int64=5) in map: map[$patch:5]"),
+    ({"spec": {"$retainKeys": "x"}}, 400, "invalid patch format of retainKeys"),
+    ({"spec": {"$retainKeys": ["replicas"], "paused": True}}, 400, "invalid patch format of retainKeys"),
+    ({"metadata": {"$deleteFromPrimitiveList": ["x"]}}, 400, "invalid patch format of primitive list"),
+    ({"metadata": {"$setElementOrder": ["x"]}}, 400, "invalid patch format of setElementOrder list"),
+    (pod(**{"$setElementOrder/containers": [1]}), 500, "value for key 0 is not a map"),
+    (
+        pod(**{"$setElementOrder/containers": [{"image": "i"}]}),
+        500,
+        "map: map[image:i] does not contain declared merge key: name",
+    ),
+    (
+        pod(containers={"name": "c"}),
+        *shown("map[spec:map[template:map[spec:map[containers:map[name:c]]]]]", "cannot restore slice from map"),
+    ),
+    (
+        pod(containers=["x"]),
+        500,
+        (
+            "list element types are not identical: [[map[image:i imagePullPolicy:Always name:c resources:map[] "
+            "terminationMessagePath:/dev/termination-log terminationMessagePolicy:File]] [x]]"
+        ),
+    ),
+]
+
+
+@pytest.fixture
+async def deployments(api):
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    body = {"metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    path = f"/apis/apps/v1/namespaces/{api.namespace}/deployments"
+    transport = api.transport()
+
+    async def send(method, name, content_type, body, **query):
+        headers = {"Content-Type": content_type}
+        reply = await transport.request(
+            method, path + name, query=query, headers=headers, body=json.dumps(body).encode()
+        )
+        return reply.status, json.loads(reply.body)
+
+    assert (await send("POST", "", "application/json", body))[0] == 201
+    return send
+
+
+async def test_strategic_patches_are_refused_alike(deployments):
+    wrong = []
+    for patch, status, message in REFUSALS:
+        found, answer = await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All")
+        if (found, answer.get("message")) != (status, message):
+            wrong.append((patch, found, answer.get("message"), status, message))
+    assert not wrong
+
+
+async def test_a_strategic_patch_may_say_any_kind_and_version(deployments):
+    for patch in ({"kind": "Other"}, {"apiVersion": "v9"}, {"apiVersion": None}):
+        status, answer = await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All")
+        assert (status, answer["kind"], answer["apiVersion"]) == (200, "Deployment", "apps/v1")
+
+
+async def test_a_refused_document_is_shown_as_it_was_encoded(deployments):
+    """What the patch left alone is in the order of its Go type, the rest by name."""
+    status, answer = await deployments("PATCH", "/a", MERGE, {"metadata": {"labels": {"x": 5}}}, dryRun="All")
+    assert status == 422
+    told = answer["message"]
+    assert told.endswith("json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string")
+    document = json.loads(told[told.index('"{') : told.index('}": json') + 2])
+    parts = [
+        '{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"creationTimestamp":',
+        '"managedFields":[{"manager":',
+    ]
+    places = [
+        document.index(part) for part in (*parts, '"spec":{"replicas":', '"selector":', '"template":', '"strategy":')
+    ]
+    assert places == sorted(places)
