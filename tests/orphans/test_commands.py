@@ -2,41 +2,65 @@
 
 import asyncio
 import base64
+import contextlib
+import io
 import json
 import os
+import pty
 import subprocess
 import sys
+from unittest import mock
 
 import fleets
 import pytest
 
 from fairlead.api.world import World
+from fairlead.cli import main
 from fairlead.orphans.loading import RulesError, load
+from fairlead.orphans.stores import InFile
 from fairlead.server.app import Server
 
 TOKEN = "a-token-that-is-never-shown"
 
 
 class Shell:
+    """A folder with a kubeconfig, and the command in it."""
+
     def __init__(self, bed, folder):
         self.bed, self.folder = bed, folder
         self.plan = folder / "plan.json"
         self.where = ("--kubeconfig", str(folder / "config"), "--downstream", "edge", "--upstream", "project-a=a")
+        self.env = {**os.environ, "COLUMNS": "200", "HOME": str(folder), "XDG_STATE_HOME": str(folder)}
 
-    async def __call__(self, *args, where=None, **env):
-        """(status, output, errors) of the command, with a home of its own and no terminal."""
-        command = [sys.executable, "-m", "fairlead", "orphans", *args, *(self.where if where is None else where)]
-        env = {**os.environ, "COLUMNS": "200", "HOME": str(self.folder), "XDG_STATE_HOME": str(self.folder), **env}
-        run = subprocess.run
-        got = await asyncio.to_thread(run, command, capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL)
-        assert "Traceback" not in got.stderr
-        assert TOKEN not in got.stdout + got.stderr
-        return got.returncode, got.stdout, got.stderr
+    async def __call__(self, *args, where=None):
+        """(status, output, errors) of the command, without a terminal. In this process, in a thread of its own."""
+        out, errors = io.StringIO(), io.StringIO()
+
+        def run():
+            leaving = pytest.raises(SystemExit)
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), leaving as left:
+                main.main(["orphans", *args, *(self.where if where is None else where)])
+            return left.value.code
+
+        with mock.patch.dict(os.environ, self.env), mock.patch("sys.stdin", io.StringIO("y\n")):
+            status = await asyncio.to_thread(run)
+        said = out.getvalue() + errors.getvalue()
+        assert "Traceback" not in said
+        assert TOKEN not in said
+        return status, out.getvalue(), errors.getvalue()
+
+    def command(self, *args):
+        return [sys.executable, "-m", "fairlead", "orphans", *args, *self.where]
 
     def edit(self, **fields):
         plan = json.loads(self.plan.read_text())
         plan["items"] = [{**plan["items"][0], **fields}]
         self.plan.write_text(json.dumps(plan))
+
+    @property
+    def evidence(self):
+        (found,) = (self.folder / "fairlead").glob("orphans-*.json")
+        return found
 
 
 @pytest.fixture
@@ -82,26 +106,236 @@ async def test_plan_then_apply_deletes_what_was_planned(shell):
     assert [json.loads(line)["what"] for line in journal.read_text().splitlines()] == ["deleting", "deleted"]
 
 
-@pytest.mark.parametrize("edited", ["name", "uid", "kind", "rule", "state", "grace"])
+async def test_the_whole_way_as_a_process_of_its_own(shell):
+    await shell.bed.route()
+    for args in (
+        ("plan", "--grace", "0s", "-o", str(shell.plan)),
+        ("apply", str(shell.plan), "--grace", "0s", "--yes"),
+    ):
+        run = await asyncio.create_subprocess_exec(
+            *shell.command(*args), env=shell.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+        )
+        out, _ = await run.communicate()
+        assert run.returncode == 0, out
+    assert b"1 deleted" in out
+    assert await shell.bed.there() is None
+
+
+EDITS = {
+    "name": lambda kept: {"name": "kept"},
+    "uid": lambda kept: {"uid": kept.uid},
+    "name and uid": lambda kept: {"name": "kept", "uid": kept.uid, "evidence": ["surely gone"]},
+    "kind": lambda kept: {"kind": "ConfigMap", "apiVersion": "v1"},
+    "another object of another kind": lambda kept: {"kind": "Namespace", "apiVersion": "v1", "namespace": None},
+    "version": lambda kept: {"apiVersion": "gateway.networking.k8s.io/v1beta1"},
+    "namespace": lambda kept: {"namespace": "kube-system"},
+    "no namespace": lambda kept: {"namespace": None},
+    "rule": lambda kept: {"rule": "made-up"},
+    "another rule": lambda kept: {"rule": "anchor"},
+    "grace": lambda kept: {"since": "2020-01-01T00:00:00Z", "due": "2020-01-01T00:05:00Z"},
+    "path": lambda kept: {"name": "../httproutes/kept"},
+}
+
+
+@pytest.mark.parametrize("edited", EDITS)
 async def test_a_plan_edited_by_hand_deletes_nothing_that_the_rule_would_not(shell, edited):
     await shell.bed.gateway()
     kept = await shell.bed.route("kept")
     orphan = await shell.bed.route("orphan", parents=["missing"])
     assert (await shell("plan", "--grace", "0s", "-o", str(shell.plan)))[0] == 0
-    edits = {
-        "name": {"name": "kept"},
-        "uid": {"uid": kept.uid},
-        "kind": {"kind": "ConfigMap", "apiVersion": "v1"},
-        "rule": {"rule": "made-up"},
-        "state": {"name": "kept", "uid": kept.uid, "state": "orphan", "evidence": ["surely gone"]},
-        "grace": {"since": "2020-01-01T00:00:00Z", "due": "2020-01-01T00:05:00Z"},
-    }
-    shell.edit(**edits[edited])
+    shell.edit(**EDITS[edited](kept))
     grace = () if edited == "grace" else ("--grace", "0s")  # without it, the rule's own five minutes hold
     status, out, _ = await shell("apply", str(shell.plan), *grace, "--yes")
     assert (status, "left alone" in out) == (1, True)
     assert (await shell.bed.there("kept")).uid == kept.uid
     assert (await shell.bed.there("orphan")).uid == orphan.uid
+
+
+@pytest.mark.parametrize("fields", [{"cluster": "project-b"}, {"why": "x", "evidence": []}, {"resourceVersion": "1"}])
+async def test_what_else_a_plan_says_about_an_orphan_changes_nothing(shell, fields):
+    """Its cluster is read from its labels, live; what it says there is for people."""
+    await shell.bed.route()
+    await shell("plan", "--grace", "0s", "-o", str(shell.plan))
+    shell.edit(**fields)
+    assert (await shell("apply", str(shell.plan), "--grace", "0s", "--yes"))[0] == 0
+    assert await shell.bed.there() is None
+
+
+async def test_a_plan_names_only_what_it_lists(shell):
+    """One that was cut down to nothing deletes nothing, whatever else is an orphan."""
+    await shell.bed.route("one")
+    await shell.bed.route("two")
+    await shell("plan", "--grace", "0s", "-o", str(shell.plan))
+    plan = json.loads(shell.plan.read_text())
+    plan["items"] = [item for item in plan["items"] if item["name"] == "one"]
+    shell.plan.write_text(json.dumps(plan))
+    assert (await shell("apply", str(shell.plan), "--grace", "0s", "--yes"))[0] == 0
+    assert await shell.bed.there("two")
+
+
+async def test_a_plan_of_another_downstream_cluster_is_refused(shell):
+    await shell.bed.route()
+    await shell("plan", "--grace", "0s", "-o", str(shell.plan))
+    plan = json.loads(shell.plan.read_text())
+    shell.plan.write_text(json.dumps({**plan, "downstream": "11111111-2222-3333-4444-555555555555"}))
+    status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s", "--yes")
+    assert (status, "was made for another downstream cluster" in errors) == (2, True)
+    assert await shell.bed.there()
+
+
+# The terminal
+
+
+async def at_a_terminal(shell, answer, *args):
+    """(status, all that was shown) of the command on a terminal of its own, where `answer` is typed."""
+    ours, theirs = pty.openpty()
+    run = await asyncio.create_subprocess_exec(
+        *shell.command(*args), env={**shell.env, "TERM": "xterm"}, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    os.write(ours, answer)
+    status = await run.wait()
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end is closed, and this is how that is told
+        while part := os.read(ours, 65536):
+            shown += part
+    os.close(ours)
+    return status, shown.decode()
+
+
+@pytest.mark.parametrize(("answer", "goes"), [(b"y\n", True), (b"n\n", False), (b"\n", False), (b"\x04", False)])
+async def test_on_a_terminal_it_asks_and_only_yes_is_yes(shell, answer, goes):
+    await shell.bed.route()
+    await shell("plan", "--grace", "0s", "-o", str(shell.plan))
+    status, shown = await at_a_terminal(shell, answer, "apply", str(shell.plan), "--grace", "0s")
+    assert "Delete 1 object? [y/N]" in shown
+    assert "HTTPRoute default/web: Gateway default/gw is gone from project-a" in shown  # what it asks about
+    assert (await shell.bed.there() is None) == goes
+    assert (status == 0) == goes
+
+
+async def test_on_a_terminal_a_scan_says_how_far_it_is(shell):
+    await shell.bed.route()
+    status, shown = await at_a_terminal(shell, b"", "plan", "--grace", "0s")
+    assert (status, "\r\x1b[K1 of 1 clusters looked at" in shown) == (0, True)
+    assert "clusters looked at\r\x1b[K" in shown  # and leaves nothing of that behind
+
+
+async def test_without_a_terminal_and_without_yes_nothing_goes(shell):
+    """Not even if someone pipes a yes into it."""
+    await shell.bed.route()
+    await shell("plan", "--grace", "0s", "-o", str(shell.plan))
+    status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s")
+    assert (status, "there is no terminal to ask at: say --yes to delete" in errors) == (1, True)
+    assert await shell.bed.there()
+
+
+# The evidence
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "it is not JSON"),
+        ("{", "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
+        ("[]", "it is not evidence of this version"),
+        ('{"version": 1, "downstream": "another"}', "it was recorded for another downstream cluster"),
+    ],
+)
+async def test_evidence_that_cannot_be_read_is_left_as_it_is(shell, text, said):
+    await shell.bed.route()
+    file = shell.folder / "evidence.json"
+    file.write_text(text)
+    status, _, errors = await shell("plan", "--grace", "0s", "--evidence", str(file))
+    assert status == 2
+    assert said in errors
+    assert "name another file with --evidence, or move it away" in errors
+    assert len(errors.splitlines()) == 1
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda said: said.pop("clusters"),
+        lambda said: said["clusters"]["project-a"].update(uid=None),
+        lambda said: said["clusters"]["project-a"].update(absent=[["too", "short"]]),
+        lambda said: said["clusters"]["project-a"]["absent"][0].__setitem__(4, "yesterday"),
+        lambda said: said.update(retired=[]),
+        lambda said: said.update(shared={"uid": [1]}),
+    ],
+)
+async def test_evidence_that_was_tampered_with_is_not_guessed_at(shell, harm):
+    await shell.bed.route()
+    await shell("plan")
+    said = json.loads(shell.evidence.read_text())
+    harm(said)
+    shell.evidence.write_text(json.dumps(said))
+    before = shell.evidence.read_text()
+    status, _, errors = await shell("plan")
+    assert (status, "its content is not what was written" in errors) == (2, True)
+    assert shell.evidence.read_text() == before
+
+
+async def test_evidence_from_the_future_shortens_nothing(shell):
+    await shell.bed.route()
+    await shell("plan")
+    text = shell.evidence.read_text()
+    since = json.loads(text)["clusters"]["project-a"]["absent"][0][4]
+    shell.evidence.write_text(text.replace(since, "2999-01-01T00:00:00.000000Z"))
+    _, out, _ = await shell("plan", "-o", "-")
+    assert [item["state"] for item in json.loads(out)["items"]] == ["waiting"]
+
+
+async def test_two_runs_at_once_do_not_share_evidence(shell):
+    await shell.bed.route()
+    await shell("plan", "--grace", "0s", "-o", str(shell.plan))
+    before = shell.evidence.read_text()
+    with InFile(shell.evidence).locked():
+        for args in (("plan",), ("apply", str(shell.plan), "--grace", "0s", "--yes")):
+            status, _, errors = await shell(*args)
+            assert (status, "another run is using it: wait until it has ended" in errors) == (1, True)
+    assert await shell.bed.there()
+    assert shell.evidence.read_text() == before
+
+
+async def test_evidence_is_replaced_whole_or_not_at_all(shell, monkeypatch):
+    await shell.bed.route()
+    await shell("plan")
+    before = shell.evidence.read_text()
+    await shell.bed.route("other", parents=["other"])
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        status, _, errors = await shell("plan")
+    assert (status, "cannot be written (No space left on device)" in errors) == (1, True)
+    assert shell.evidence.read_text() == before
+    assert sorted(path.suffix for path in shell.evidence.parent.iterdir()) == [".json", ".lock"]
+    assert shell.evidence.stat().st_mode & 0o777 == 0o600
+
+
+async def test_an_evidence_file_that_is_a_link_is_not_followed(shell):
+    target = shell.folder / "precious"
+    target.write_text("{}")
+    (shell.folder / "evidence.json").symlink_to(target)
+    await shell("plan", "--evidence", str(shell.folder / "evidence.json"))
+    assert target.read_text() == "{}"
+
+
+# What is said
+
+
+@pytest.mark.parametrize("command", [(), ("plan",), ("apply",), ("watch",)])
+async def test_the_help_fits_and_cuts_nothing_off(shell, command, monkeypatch):
+    monkeypatch.setitem(shell.env, "COLUMNS", "80")
+    status, out, _ = await shell(*command, "--help", where=())
+    assert status == 0
+    assert max(len(line) for line in out.splitlines()) <= 80
+    assert "..." not in out.replace("COMMAND [ARGS]...", "")
 
 
 async def test_the_grace_is_counted_from_the_first_plan_and_told(shell):

@@ -193,3 +193,47 @@ async def test_a_real_upstream_is_looked_at_in_the_same_way(api):
     await bed.collect()
     bed.clock.forward(GRACE)
     assert [one.outcome for one in await bed.collect()] == [Outcome.DELETED]
+
+
+async def two_names_for_one(bed):
+    """project-b's door leads to project-a's cluster."""
+    await bed.route("other", cluster="cluster-project-b")
+    await bed.upstream("project-b")
+    elsewhere = bed.doors["project-b"].inner
+    bed.doors["project-b"].inner = bed.doors["project-a"].inner
+    assert (await bed.verdict("other", grace=0.0))[0] is State.REFUSED
+    return elsewhere
+
+
+@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+async def test_two_that_were_one_cluster_are_told_apart_only_when_both_answer(bed):
+    elsewhere = await two_names_for_one(bed)
+    bed.doors["project-a"].shut()
+    state, why = await bed.verdict("other", grace=0.0)
+    assert (state, "it was the same cluster as project-a" in why) == (State.REFUSED, True)
+    bed.restart()
+    assert (await bed.verdict("other", grace=0.0))[0] is State.REFUSED
+    bed.doors["project-a"].open()
+    bed.doors["project-b"].inner = elsewhere
+    assert (await bed.verdict("other", grace=0.0))[0] is State.ORPHAN
+
+
+@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+async def test_a_cluster_that_was_known_by_another_name_is_unknown(bed):
+    await bed.route()
+    await bed.collect()
+    await bed.route("other", cluster="cluster-project-b")
+    bed.doors["project-b"] = bed.doors.pop("project-a")
+    state, why = await bed.verdict("other", grace=0.0)
+    assert (state, "known as project-a" in why) == (State.REFUSED, True)
+
+
+@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+async def test_a_cluster_that_is_named_as_retired_and_lives_under_another_name_keeps_its_copies(bed):
+    await bed.route()
+    await bed.collect()
+    bed.doors["renamed"] = bed.doors.pop("project-a")
+    bed.retired = frozenset({"project-a"})
+    state, why = await bed.verdict(grace=0.0)
+    assert (state, "alive as renamed" in why) == (State.REFUSED, True)
+    assert await bed.collect(grace=0.0) == []

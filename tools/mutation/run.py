@@ -37,6 +37,7 @@ TESTS = {
     "queue": ["tests/queue/test_queue.py", "tests/queue"],
     "cache": ["tests/cache/test_own_writes.py", "tests/cache"],
     "runtime": ["tests/runtime/test_controller.py", "tests/runtime"],
+    "orphans": ["tests/orphans/test_histories.py"],  # they alone: each guard is for something that they play
 }  # fmt: skip
 # The tests that speak of a module go first, so that what they catch is caught soon.
 FIRST = {

@@ -25,12 +25,12 @@ from fairlead.orphans.choosing import choose, read
 from fairlead.orphans.clusters import Cluster, Fleet, Unreachable
 from fairlead.orphans.durations import seconds
 from fairlead.orphans.evidence import Evidence
-from fairlead.orphans.journal import JournalFile
+from fairlead.orphans.journal import JournalError, JournalFile
 from fairlead.orphans.judging import State
 from fairlead.orphans.loading import load, shipped
 from fairlead.orphans.plan import Plan, scan
 from fairlead.orphans.rules import Rule
-from fairlead.orphans.stores import InConfigMap, InFile, Store
+from fairlead.orphans.stores import InConfigMap, InFile, NotKept, Store
 
 LONGEST = 200
 """Lines of a table; the rest is in the file that -o writes."""
@@ -115,7 +115,7 @@ def command() -> None:
     """
 
 
-@command.command("plan")
+@command.command("plan", short_help="Say what would be deleted, and why. Deletes nothing.")
 @_options
 @click.option("-o", "output", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), help="Write the plan "
               "as JSON, for apply; - for standard output.")  # fmt: skip
@@ -145,7 +145,7 @@ def plan_command(output: Path | None, **options: Any) -> None:
         raise click.exceptions.Exit(1)
 
 
-@command.command("apply")
+@command.command("apply", short_help="Delete what a plan names and still is an orphan.")
 @click.argument("plan_file", metavar="PLAN", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_options
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -160,7 +160,7 @@ def apply_command(plan_file: Path, yes: bool, **options: Any) -> None:
         raise click.exceptions.Exit(code)
 
 
-@command.command("watch")
+@command.command("watch", short_help="Look and delete, again and again, until interrupted.")
 @_options
 @click.option("-n", "--namespace", help="Of the ConfigMap and the lease. Default: the context's namespace.")
 @click.option("--leader-elect/--no-leader-elect", "elect", default=True, show_default=True, help="Work only while "
@@ -214,6 +214,8 @@ def _go(work: Any) -> Any:
         return asyncio.run(work)
     except Unreachable as error:
         raise Left(f"the downstream cluster cannot be judged: {error}") from None
+    except (NotKept, JournalError) as error:
+        raise Left(str(error)) from None
     except (ApiError, OSError) as error:
         raise Left(f"nothing was deleted: {error}") from None
 

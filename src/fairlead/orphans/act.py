@@ -153,11 +153,13 @@ class Actor:
         name = candidate.cluster
         if await self._fleet.downstream.uid() != self._evidence.downstream:
             raise Unreachable("it became another cluster")
-        if name in self._fleet.upstreams and name not in self._fleet.retired:
-            cluster = self._fleet.upstreams[name]
-            looks[name] = await at_each(cluster, candidate.parents, self._evidence, barred.get(name, ""))
+        retired = self._fleet.retired - barred.keys()
+        if name in barred:
+            looks[name] = Look(self._evidence.now(), unknown=barred[name])
+        elif name in self._fleet.upstreams and name not in retired:
+            looks[name] = await at_each(self._fleet.upstreams[name], candidate.parents, self._evidence)
         grace = candidate.rule.grace if self._grace is None else self._grace
-        return judge(candidate, grace, looks, self._fleet.retired, self._evidence)
+        return judge(candidate, grace, looks, retired, self._evidence)
 
     def _write(
         self, what: str, candidate: Candidate, verdict: Verdict, obj: Object | None = None, said: str = ""

@@ -8,6 +8,8 @@ from fairlead.api.errors import ApiError
 from fairlead.api.kinds import Kind
 from fairlead.client.client import Client
 
+AT_ONCE = 8  # clusters asked side by side: fast enough for hundreds, unnoticed by each
+
 
 class Unreachable(Exception):
     """Nothing can be said about a cluster, least of all that something is not there. The message says why."""

@@ -35,6 +35,7 @@ class Evidence:
     def __init__(self, world: World, downstream: str) -> None:
         self.downstream = downstream
         self.clusters: dict[str, Record] = {}
+        self.shared: dict[str, list[str]] = {}  # uid of a cluster that was met under several names at once
         self.retired: dict[str, float] = {}
         self.deleted: dict[str, list[float]] = {}  # by rule, the moments
         self._clock = world.clock
@@ -81,6 +82,7 @@ class Evidence:
             "version": VERSION,
             "downstream": self.downstream,
             "clusters": clusters,
+            "shared": dict(sorted(self.shared.items())),
             "retired": {name: rfc3339_micro(since) for name, since in sorted(self.retired.items())},
             "deleted": {rule: [rfc3339_micro(at) for at in times] for rule, times in sorted(self.deleted.items())},
         }
@@ -98,6 +100,7 @@ class Evidence:
                     key = Parent(_text(group), _text(kind), _text(namespace), _text(parent))
                     record.absent[key] = self._moment(since)
                 self.clusters[name] = record
+            self.shared = {uid: [_text(name) for name in names] for uid, names in content["shared"].items()}
             self.retired = {name: self._moment(since) for name, since in content["retired"].items()}
             self.deleted = {rule: [self._moment(at) for at in times] for rule, times in content["deleted"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -49,25 +49,18 @@ class Look:
         return self.doubts.get(parent) or "nobody looked"
 
 
-async def at_all(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence, barred: str = "") -> Look:
-    """Look at a whole cluster by lists: their number depends on kinds and pages, not on how many ask.
-
-    `barred` is a reason known beforehand why nothing it says may count.
-    """
-    return await _look(cluster, parents, evidence, barred, by_lists=True)
+async def at_all(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
+    """Look at a whole cluster by lists: their number depends on kinds and pages, not on how many ask."""
+    return await _look(cluster, parents, evidence, by_lists=True)
 
 
-async def at_each(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence, barred: str = "") -> Look:
+async def at_each(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
     """Look at a few parents, one request each."""
-    return await _look(cluster, parents, evidence, barred, by_lists=False)
+    return await _look(cluster, parents, evidence, by_lists=False)
 
 
-async def _look(
-    cluster: Cluster, parents: Iterable[Parent], evidence: Evidence, barred: str, *, by_lists: bool
-) -> Look:
-    look = Look(evidence.now(), unknown=barred)
-    if barred:
-        return look
+async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence, *, by_lists: bool) -> Look:
+    look = Look(evidence.now())
     wanted: Wanted = {}
     for parent in parents:
         wanted.setdefault((parent.group, parent.kind), set()).add(parent)

@@ -10,13 +10,12 @@ from fairlead.api.errors import ApiError, Expired
 from fairlead.api.times import rfc3339
 from fairlead.client.client import Client
 from fairlead.client.discovery import NotServed
-from fairlead.orphans.clusters import Fleet, Unreachable
+from fairlead.orphans.clusters import AT_ONCE, Fleet, Unreachable
 from fairlead.orphans.evidence import Evidence
 from fairlead.orphans.judging import State, Verdict, judge
 from fairlead.orphans.looks import ATTEMPTS, PAGE, Look, at_all
+from fairlead.orphans.mixups import mixed_up
 from fairlead.orphans.rules import Candidate, Parent, Rule
-
-AT_ONCE = 8  # clusters looked at side by side: fast enough for hundreds, unnoticed by each
 
 VERSION = 1
 Progress = Callable[[str, int, int], None]
@@ -59,7 +58,7 @@ class Plan:
     selected: Counter[str] = field(default_factory=Counter)  # by rule
     kept: Counter[str] = field(default_factory=Counter)  # by rule
     looks: dict[str, Look] = field(default_factory=dict)
-    barred: dict[str, str] = field(default_factory=dict)  # clusters that cannot be told apart, and why
+    barred: dict[str, str] = field(default_factory=dict)  # clusters that seem to be mixed up, and why
     retired: frozenset[str] = frozenset()
     problems: list[str] = field(default_factory=list)  # what could not be read downstream
     notes: list[str] = field(default_factory=list)
@@ -104,21 +103,24 @@ async def scan(
     Deletes nothing, writes nothing but into `evidence`. What cannot be read ends up in `problems` or as REFUSED, never
     as an orphan. `grace` replaces that of every rule. Raises Unreachable when the downstream cluster is.
     """
-    plan = Plan(evidence.now(), await fleet.downstream.uid(), retired=fleet.retired)
+    plan = Plan(evidence.now(), await fleet.downstream.uid())
     if plan.downstream != evidence.downstream:
         raise Unreachable("it is another cluster than the one that the evidence is about")
     candidates = await _select(fleet.downstream.client, rules, plan, progress)
     wanted: dict[str, set[Parent]] = {}
     for candidate in candidates:
         wanted.setdefault(candidate.cluster, set()).update(candidate.parents)
-    names = [name for name in fleet.upstreams if wanted.get(name) and name not in fleet.retired]
-    plan.barred = await _alike(fleet, names, plan.downstream)
+    plan.barred = await mixed_up(fleet, evidence)
+    plan.looks = {name: Look(plan.made, unknown=why) for name, why in plan.barred.items()}
+    plan.retired = fleet.retired - plan.barred.keys()
+    out = fleet.retired | plan.barred.keys()
+    names = [name for name in fleet.upstreams if wanted.get(name) and name not in out]
     room, done = asyncio.Semaphore(AT_ONCE), 0
 
     async def look(name: str) -> None:
         nonlocal done
         async with room:
-            plan.looks[name] = await at_all(fleet.upstreams[name], wanted[name], evidence, plan.barred.get(name, ""))
+            plan.looks[name] = await at_all(fleet.upstreams[name], wanted[name], evidence)
         done += 1
         progress("clusters looked at", done, len(names))
 
@@ -129,7 +131,7 @@ async def scan(
         evidence.keep_only(wanted, fleet.retired)
     for candidate in candidates:
         rule = candidate.rule
-        verdict = judge(candidate, rule.grace if grace is None else grace, plan.looks, fleet.retired, evidence)
+        verdict = judge(candidate, rule.grace if grace is None else grace, plan.looks, plan.retired, evidence)
         if verdict.state is State.KEPT:
             plan.kept[rule.name] += 1
         else:
@@ -179,26 +181,3 @@ async def _every(client: Client, rule: Rule) -> AsyncIterator[Candidate]:
         except Expired:
             if attempt == ATTEMPTS:
                 raise
-
-
-async def _alike(fleet: Fleet, names: Iterable[str], downstream: str) -> dict[str, str]:
-    """Clusters that turn out to be one: a context that leads elsewhere than meant would make everything look gone."""
-    room = asyncio.Semaphore(AT_ONCE)
-
-    async def uid(name: str) -> tuple[str, str]:
-        async with room:
-            try:
-                return name, await fleet.upstreams[name].uid()
-            except Unreachable:
-                return name, ""  # the look will say so
-
-    by_uid: dict[str, list[str]] = {downstream: ["the downstream cluster"]}
-    for name, known in await asyncio.gather(*(uid(name) for name in names)):
-        if known:
-            by_uid.setdefault(known, []).append(name)
-    return {
-        name: f"{' and '.join(alike)} are one and the same cluster: correct --upstream"
-        for alike in by_uid.values()
-        if len(alike) > 1
-        for name in alike
-    }

@@ -142,6 +142,8 @@ class Rule:
             kept = str(keep)
         except Unreadable as problem:
             unreadable = str(problem)
+        except Exception as error:  # a rule is someone's program: where it fails, nothing is known
+            unreadable = f"makes rule {self.name} fail: {type(error).__name__}: {error}"
         if obj.deleting:
             kept = "it is being deleted already"
         elif not parents and not unreadable:

@@ -23,13 +23,17 @@ class EvidenceError(UserError):
     """Evidence that cannot be read or kept. One line, with the remedy."""
 
 
+class NotKept(EvidenceError):
+    """Evidence that is what it should be, and cannot be kept now."""
+
+
 class Store(Protocol):
     """Reads evidence once, and keeps it."""
 
     async def load(self, evidence: Evidence) -> None: ...
 
     async def save(self, evidence: Evidence) -> None:
-        """Keep it. Raises EvidenceError when it cannot be kept: then nothing may rely on it."""
+        """Keep it. Raises NotKept when it cannot be kept: then nothing may rely on it."""
 
 
 class InFile:
@@ -52,7 +56,7 @@ class InFile:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(handle)
-            raise EvidenceError(f"{self.path}: another run is using it: wait until it has ended") from None
+            raise NotKept(f"{self.path}: another run is using it: wait until it has ended") from None
         try:
             yield
         finally:
@@ -77,9 +81,7 @@ class InFile:
         try:
             write_private(self.path, json.dumps(evidence.to_json(), indent=1) + "\n")
         except OSError as error:
-            raise EvidenceError(
-                f"{self.path}: cannot be written ({error.strerror}): name another with --evidence"
-            ) from None
+            raise NotKept(f"{self.path}: cannot be written ({error.strerror}): name another with --evidence") from None
 
 
 class InConfigMap:
@@ -115,7 +117,7 @@ class InConfigMap:
             else:
                 self._held = await self._client.replace(Object({**self._held, "data": {"evidence.json": text}}))
         except (ApiError, Unknown, OSError) as error:
-            raise EvidenceError(f"{self}: cannot be written: {error}") from None
+            raise NotKept(f"{self}: cannot be written: {error}") from None
 
     def __str__(self) -> str:
         return f"ConfigMap {self._namespace}/{self._name}"
