@@ -70,6 +70,22 @@ async def test_a_restart_goes_on_where_the_last_process_was(bed):
 
 
 @in_virtual_time
+async def test_of_two_replicas_one_looks_and_the_other_goes_on_with_its_evidence(bed):
+    await bed.route()
+    async with watching(bed), watching(bed):
+        await asyncio.sleep(GRACE / 2)
+        looks = [path for method, path, _ in bed.door.requests if method == "GET" and path.endswith("/httproutes")]
+        assert len(looks) <= GRACE / 2 / 60 + 2  # not twice as many
+        assert {method for method, path, _ in bed.door.requests if "configmaps/" in path} <= {"GET", "PUT"}
+    async with watching(bed):
+        await asyncio.sleep(GRACE / 2 - 30)
+        assert await bed.there()
+        await asyncio.sleep(60)
+        assert await bed.there() is None
+    assert [entry["what"] for entry in bed.journal] == ["deleting", "deleted"]
+
+
+@in_virtual_time
 async def test_a_cap_that_is_spent_stays_so_for_an_hour_also_after_a_restart(bed):
     for i in range(3):
         await bed.gateway(f"gw-{i}")
