@@ -27,6 +27,11 @@ class Served:
         lines = "".join(Path(f"/proc/{pid}/status").read_text() for pid in self.pids).splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
+    def processor(self):
+        """Seconds of processor time that its processes have used."""
+        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.pids]
+        return sum(int(stat[11]) + int(stat[12]) for stat in stats) / os.sysconf("SC_CLK_TCK")
+
     def send(self, method, path, body=None):
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         data = json.dumps(body).encode() if body is not None else None
