@@ -1,7 +1,9 @@
 """Pages of one list show one moment, whatever is written between them."""
 
+import base64
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,3 +66,69 @@ def test_remaining_items_are_told_where_nothing_is_selected():
         create(server, name)
     assert send(server, "GET", MAPS, limit="1")[1]["metadata"]["remainingItemCount"] == 3
     assert "remainingItemCount" not in send(server, "GET", MAPS, limit="1", labelSelector="!x")[1]["metadata"]
+
+
+def token(**parts):
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "told"),
+    [
+        ({"timeoutSeconds": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
+        ({"sendInitialEvents": "true"}, 422, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"),
+        ({"continue": token(v="meta.k8s.io/v2", rv=1, start="a")}, 400, "encoded version meta.k8s.io/v2"),
+        ({"continue": token(v="meta.k8s.io/v1", rv=1, start="../x")}, 400, "continue key is not valid: ../x"),
+        ({"continue": token()}, 400, "server does not recognize this encoded version "),
+    ],
+)
+def test_a_list_that_cannot_be_is_refused(query, code, told):
+    status, answer = send(Server(), "GET", MAPS, **query)
+    assert status == code
+    assert answer["message"].endswith(told)
+
+
+def test_a_list_from_memory_has_no_pages():
+    server = Server()
+    for name in "abc":
+        create(server, name)
+    _, page = send(server, "GET", MAPS, limit="1", resourceVersion="0")
+    assert [item["metadata"]["name"] for item in page["items"]] == ["a", "b", "c"]
+    assert "continue" not in page["metadata"]
+
+
+def test_tables_and_metadata_come_at_the_version_that_was_asked_for():
+    server = Server()
+    create(server, "a")
+    for shape in ("Table", "PartialObjectMetadataList"):
+        accept = {"user-agent": "t", "accept": f"application/json;as={shape};g=meta.k8s.io;v=v1beta1"}
+        answer = json.loads(server.respond(Request("GET", MAPS, {}, accept, b"")).body)
+        assert (answer["kind"], answer["apiVersion"]) == (shape, "meta.k8s.io/v1beta1")
+
+
+@pytest.mark.parametrize(
+    ("path", "obj", "cells"),
+    [
+        (
+            "/api/v1/namespaces/default/endpoints",
+            {"subsets": [{"addresses": [{"ip": "10.0.0.1"}, {"ip": "::1"}], "ports": [{"port": 80}]}]},
+            ["10.0.0.1:80,[::1]:80"],
+        ),
+        ("/api/v1/namespaces/default/resourcequotas", {"spec": {"hard": {"pods": "3"}}}, ["", ""]),
+        ("/apis/apps/v1/namespaces/default/controllerrevisions", {"revision": 3, "data": {"a": 1}}, ["<none>", 3]),
+    ],
+)
+def test_a_table_has_the_columns_of_the_kind(path, obj, cells):
+    server = Server()
+    assert send(server, "POST", path, {"metadata": {"name": "a"}, **obj})[0] == 201
+    accept = {"user-agent": "t", "accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    (row,) = json.loads(server.respond(Request("GET", path, {}, accept, b"")).body)["rows"]
+    assert row["cells"][1:-1] == cells
+
+
+def test_the_finalizers_of_a_namespace_have_a_domain():
+    status, answer = send(
+        Server(), "POST", "/api/v1/namespaces", {"metadata": {"name": "n"}, "spec": {"finalizers": ["bad"]}}
+    )
+    assert status == 422
+    assert answer["details"]["causes"][0]["field"] == "spec.finalizers"

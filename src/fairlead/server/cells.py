@@ -209,6 +209,35 @@ def _first(found: list[str]) -> str:
     return ",".join(found[:3]) + (f" + {len(found) - 3} more..." if len(found) > 3 else "")
 
 
+def _subsets(obj: Object) -> str:
+    """Endpoints of the old kind: addresses with each port."""
+    found: list[str] = []
+    for subset in obj.get("subsets") or ():
+        ports = [str(port["port"]) for port in subset.get("ports") or ()]
+        for address in subset.get("addresses") or ():
+            ip = address["ip"]
+            host = f"[{ip}]" if ":" in ip else ip
+            found += [f"{host}:{port}" for port in ports] or [ip]
+    return ",".join(found[:3]) + (f" + {len(found) - 3} more..." if len(found) > 3 else "") or NONE
+
+
+def _quota(limits: bool) -> Cell:
+    def shown(obj: Object) -> str:
+        hard, used = at(obj, "status", "hard") or {}, at(obj, "status", "used") or {}
+        names = [name for name in sorted(hard) if name.startswith("limits") is limits]
+        return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
+
+    return shown
+
+
+def _controller(obj: Object) -> str:
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            group = owner["apiVersion"].rpartition("/")[0]
+            return f"{owner['kind'].lower()}{'.' + group if group else ''}/{owner['name']}"
+    return NONE
+
+
 def _reference(obj: Object) -> str:
     target = at(obj, "spec", "scaleTargetRef") or {}
     return f"{target.get('kind')}/{target.get('name')}"
@@ -263,6 +292,9 @@ CELLS: dict[str, dict[str, Cell]] = {
         "Message": lambda obj: (obj.get("message") or "").strip(),
         "Count": lambda obj: obj.get("count") or 1,
     },
+    "/endpoints": {"Endpoints": _subsets},
+    "/resourcequotas": {"Request": _quota(limits=False), "Limit": _quota(limits=True)},
+    "apps/controllerrevisions": {"Controller": _controller, "Revision": lambda obj: obj.get("revision") or 0},
     "/persistentvolumeclaims": {
         "Status": _text("status", "phase", empty=""),
         "Volume": _text("spec", "volumeName", empty=""),

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import posixpath
 import re
 from dataclasses import dataclass
 from itertools import islice
@@ -93,8 +94,11 @@ def page(server: "Server", request: Request, route: Route) -> Page:
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
     _selectors(request)  # what does not parse is refused before options that do not fit, these before unknown fields
-    _check_match(match, asked, token)
+    integer(request, "timeoutSeconds")
+    _check_match(match, asked, token, "sendInitialEvents" in request.query)
     chosen = selection(server, request, route)
+    if asked == "0" and not token:
+        limit = 0  # what a real server has in memory it tells whole
     table = server.table(resource)
     namespace = (route.namespace or None) if resource.namespaced else ""
     start = ""
@@ -126,6 +130,7 @@ def page(server: "Server", request: Request, route: Route) -> Page:
     return Page(items, version, _encode_token(version, rest), remaining)
 
 
+_ENCODED = "meta.k8s.io/v1"  # how tokens are encoded
 ANY = -1  # in a token: go on with whatever is there by then
 CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -166,9 +171,11 @@ def too_large(version: int, current: int) -> Failure:
     return failure(504, "Timeout", f"Timeout: Too large resource version: {version}, current: {current}", details)
 
 
-def _check_match(match: str, version: str, token: str) -> None:
+def _check_match(match: str, version: str, token: str, initial: bool) -> None:
     field = "resourceVersionMatch"
     found = []
+    if initial:
+        found.append(causes.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if match:
         if not version:
             found.append(
@@ -185,7 +192,7 @@ def _check_match(match: str, version: str, token: str) -> None:
 
 
 def _encode_token(version: int, start: str) -> str:
-    text = json.dumps({"v": "meta.k8s.io/v1", "rv": version, "start": start}, separators=(",", ":"))
+    text = json.dumps({"v": _ENCODED, "rv": version, "start": start}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -194,9 +201,20 @@ def _decode_token(token: str, asked: str) -> tuple[int, str]:
         raise bad_request("specifying resource version is not allowed when using continue")
     try:
         value = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        return int(value["rv"]), str(value["start"])
-    except (ValueError, KeyError, TypeError):
-        raise bad_request(f"invalid continue token: continue key is not valid: {_unreadable(token)}") from None
+        version, start = value.get("rv") or 0, value.get("start") or ""
+        if value.get("v", "") != _ENCODED:
+            problem = f"server does not recognize this encoded version {value.get('v', '')}"
+        elif version == 0:
+            problem = f"incorrect encoded start resourceVersion (version {_ENCODED})"
+        elif not start:
+            problem = f"incorrect encoded start key (version {_ENCODED})"
+        elif posixpath.normpath(f"/{start}") != f"/{start}":
+            problem = start
+        else:
+            return int(version), str(start)
+    except (ValueError, TypeError, AttributeError):
+        problem = _unreadable(token)
+    raise bad_request(f"invalid continue token: continue key is not valid: {problem}")
 
 
 _OUTSIDE_BASE64 = re.compile("[^A-Za-z0-9_-]")
@@ -212,4 +230,4 @@ def _unreadable(token: str) -> str:
         return str(error)
     except ValueError:
         return f"illegal base64 data at input byte {len(token)}"
-    return "incorrect encoded start key (version meta.k8s.io/v1)"
+    return f"incorrect encoded start key (version {_ENCODED})"

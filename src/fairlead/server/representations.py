@@ -82,9 +82,12 @@ def partial_metadata(resource: Resource, obj: Object) -> Object:
 
 
 class MetadataOnly(Representation):
-    """PartialObjectMetadata."""
+    """PartialObjectMetadata, of either of its versions."""
 
-    name = "metadata"
+    def __init__(self, resource: Resource, as_yaml: bool, version: str) -> None:
+        super().__init__(resource, as_yaml)
+        self.name = f"metadata/{version}"
+        self._api_version = f"meta.k8s.io/{version}"
 
     def encode(self, stored: Stored) -> bytes:
         derived = versions.view(self.resource, stored).derived
@@ -95,7 +98,7 @@ class MetadataOnly(Representation):
 
     def shown(self, obj: Object) -> Object:
         metadata = partial_metadata(self.resource, obj)
-        return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+        return {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": metadata}
 
     def item(self, stored: Stored) -> bytes:
         return self.encode(stored)
@@ -104,7 +107,7 @@ class MetadataOnly(Representation):
         header = super().list_header(page)
         if not page.continue_:
             header["metadata"].pop("continue", None)
-        return header | {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+        return header | {"kind": "PartialObjectMetadataList", "apiVersion": self._api_version}
 
     def answer_list(self, status: int, page: "Page", warnings: list[str]) -> Response:
         if page.items:
@@ -149,7 +152,7 @@ def negotiate(request: Request, resource: Resource, *, listing: bool) -> Represe
     refused_as = False
     for clause in _by_preference(accept):
         media, parameters = clause
-        if media not in ("application/json", "application/yaml", "*/*", "application/*"):
+        if media not in ("application/json", "application/yaml", "*/*"):
             continue
         as_yaml = media == "application/yaml"
         wanted = parameters.get("as")
@@ -157,7 +160,7 @@ def negotiate(request: Request, resource: Resource, *, listing: bool) -> Represe
             return Representation(resource, as_yaml)
         known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
         if known and wanted == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
-            return MetadataOnly(resource, as_yaml)
+            return MetadataOnly(resource, as_yaml, parameters["v"])
         if known and wanted == "PartialObjectMetadata":
             of = f"a list (*{internal(resource)}List)"
             raise failure(
@@ -170,7 +173,7 @@ def negotiate(request: Request, resource: Resource, *, listing: bool) -> Represe
         if known and wanted == "Table":
             from fairlead.server.tables import Table
 
-            return Table(resource, as_yaml, request.first("includeObject"), request.time)
+            return Table(resource, as_yaml, parameters["v"], request.first("includeObject"), request.time)
         refused_as = True
     if refused_as or resource.custom:
         raise failure(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")

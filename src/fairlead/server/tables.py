@@ -62,8 +62,9 @@ class Table(Representation):
     name = "table"
     shared = False  # the first event of a watch is unlike the others
 
-    def __init__(self, resource: Resource, as_yaml: bool, include: str, now: float) -> None:
+    def __init__(self, resource: Resource, as_yaml: bool, version: str, include: str, now: float) -> None:
         super().__init__(resource, as_yaml)
+        self._api_version = f"meta.k8s.io/{version}"
         self._include = include or "Metadata"
         self._now = now
         self._columns: list[Object] | None = definitions(resource)
@@ -96,7 +97,7 @@ class Table(Representation):
     def _document(self, columns: list[Object] | None, rows: list[Object] | None, metadata: Object) -> Object:
         return {
             "kind": "Table",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": self._api_version,
             "metadata": metadata,
             "columnDefinitions": columns,
             "rows": rows,
@@ -109,7 +110,7 @@ class Table(Representation):
             shown = obj
         elif self._include == "Metadata":
             metadata = partial_metadata(self.resource, obj)
-            shown = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+            shown = {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": metadata}
         return {"cells": self._cells(obj), "object": shown}
 
     def _cells(self, obj: Object) -> list[Any]:

@@ -209,7 +209,10 @@ def _check(match: str, initial_given: bool) -> None:
         raise option_failure("ListOptions", [causes.forbidden(field, message)])
     if initial_given and match != "NotOlderThan":
         message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        raise option_failure("ListOptions", [causes.forbidden(field, message)])
+        found = [causes.forbidden(field, message)]
+        if match:
+            found.append(causes.not_supported(field, match, ("NotOlderThan",)))
+        raise option_failure("ListOptions", found)
 
 
 async def _only(chunk: bytes) -> AsyncIterator[bytes]:

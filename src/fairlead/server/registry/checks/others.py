@@ -21,6 +21,12 @@ _HIGHEST: Final = 1_000_000_000
 
 
 def namespace(new: Object, old: Object | None) -> list[Cause]:
+    told = "name is neither a standard finalizer name nor is it fully qualified"
+    odd = [one for one in at(new, "spec.finalizers") or () if "/" not in one and one != "kubernetes"]
+    return [causes.invalid("spec.finalizers", one, told) for one in odd] + _phase(new, old)
+
+
+def _phase(new: Object, old: Object | None) -> list[Cause]:
     phase = at(new, "status.phase")
     if old is None or phase == at(old, "status.phase"):
         return []
