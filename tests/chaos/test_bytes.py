@@ -1,0 +1,205 @@
+"""Both ends speak HTTP over a fake connection that delivers bytes in any pieces, ends after any, or falls silent.
+
+Everything of the client's and the server's HTTP is at work, in virtual time: only the wire is made up.
+"""
+
+import asyncio
+import random
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+import fairlead as fl
+from fairlead.cache import Cache
+from fairlead.client import http
+from fairlead.client.access import Cluster
+from fairlead.client.client import Client, PatchType
+from fairlead.server.app import Server
+from fairlead.server.doors.http import _handle
+from fairlead.testing import virtual
+
+BIG = "ü" * 1000  # more than one piece, and characters that a cut goes through
+
+
+class End(asyncio.Transport):
+    """One end of a connection. What is written arrives at the other in pieces, a turn of the loop later each."""
+
+    def __init__(self, wire, protocol):
+        super().__init__()
+        self.wire, self.protocol, self.peer, self.closing = wire, protocol, None, False
+        self.waiting, self.delivering = bytearray(), False
+
+    def write(self, data):
+        if not self.closing:
+            self.waiting += data
+            self._deliver_soon()
+
+    def _deliver_soon(self):
+        if self.waiting and not self.delivering:
+            self.delivering = True
+            asyncio.get_running_loop().call_soon(self._deliver)
+
+    def _deliver(self):
+        self.delivering = False
+        size = self.wire.piece()
+        piece, self.waiting = bytes(self.waiting[:size]), self.waiting[size:]
+        left = self.wire.allows(self, len(piece))
+        if left < len(piece):
+            if left:
+                self.peer.received(piece[:left])
+            self.wire.ends(self)
+            return
+        self.peer.received(piece)
+        self._deliver_soon()
+        if not self.waiting and self.closing:
+            self.peer.lost(None)
+            self.lost(None)
+
+    def received(self, data):
+        if self.protocol is not None:
+            self.protocol.data_received(data)
+
+    def close(self):
+        self.closing = True
+        if not self.waiting:
+            asyncio.get_running_loop().call_soon(self.peer.lost, None)
+            asyncio.get_running_loop().call_soon(self.lost, None)
+
+    def abort(self):
+        self.waiting.clear()
+        self.close()
+
+    def lost(self, error):
+        self.closing = True
+        protocol, self.protocol = self.protocol, None
+        if protocol is not None:
+            protocol.connection_lost(error)
+
+    def is_closing(self):
+        return self.closing
+
+    def get_write_buffer_size(self):
+        return len(self.waiting)
+
+    def set_write_buffer_limits(self, high=None, low=None): ...
+    def pause_reading(self): ...
+    def resume_reading(self): ...
+
+
+class Wire:
+    """How connections fare. `budget` bytes come back from the server in all, then `fate` strikes once."""
+
+    def __init__(self, seed):
+        self.chance, self.budget, self.fate, self.struck, self.connections = random.Random(seed), None, "reset", 0, 0
+
+    def piece(self):
+        return self.chance.choice([1, 7, 100, 4096, 65536])
+
+    def allows(self, end, size):
+        if self.budget is None or not end.from_server:
+            return size
+        left, self.budget = min(size, self.budget), self.budget - size
+        return left
+
+    def ends(self, end):
+        self.budget, self.struck = None, self.struck + 1
+        match self.fate:
+            case "reset":
+                end.peer.lost(ConnectionResetError("reset"))
+                end.lost(ConnectionResetError("reset"))
+            case "close":  # as a proxy does that ends in order what it no longer gets
+                end.peer.lost(None)
+                end.lost(None)
+            case "silence":  # half-open: whatever is sent from now on goes nowhere
+                end.peer.peer, end.peer = End(self, None), End(self, None)
+
+    def connect(self, client_protocol, server_protocol):
+        self.connections += 1
+        client, server = End(self, client_protocol), End(self, server_protocol)
+        client.peer, server.peer = server, client
+        client.from_server, server.from_server = False, True
+        server_protocol.connection_made(server)
+        client_protocol.connection_made(client)
+
+
+class Connector(aiohttp.BaseConnector):
+    """aiohttp's pool over such connections."""
+
+    def __init__(self, wire, serve):
+        super().__init__(limit=0, keepalive_timeout=http.IDLE)
+        self.wire, self.serve = wire, serve
+
+    async def _create_connection(self, req, traces, timeout):
+        protocol = self._factory()
+        self.wire.connect(protocol, self.serve())
+        return protocol
+
+
+class Bed:
+    def __init__(self, seed, monkeypatch):
+        self.world, self.wire = virtual.world(seed), Wire(seed)
+        self.server = Server(self.world)
+        self.others = Client(self.server.transport(), self.world)
+        self.serve = web.Server(lambda request: _handle(self.server, request), handler_cancellation=True)
+        monkeypatch.setattr(http.aiohttp, "TCPConnector", lambda **_: Connector(self.wire, self.serve))
+        self.transport = http.HttpTransport(Cluster("http://127.0.0.1:1", None))
+        self.cache = Cache(Client(self.transport, self.world), self.world)
+        self.view = self.cache.watch(fl.ConfigMap)
+        self.told = []
+        self.view.subscribe(self.told.append)
+
+    async def edit(self, name, number):
+        patch = {"data": {"n": str(number), "big": BIG}}
+        return await self.others.patch(fl.ConfigMap, name, "default", patch, type=PatchType.MERGE)
+
+    async def play(self):
+        """Changes of every sort, then quiet: the cache is the server."""
+        async with self.cache:
+            for number in range(12):
+                await self.edit("a", number)
+                if number == 4:
+                    await self.others.delete(fl.ConfigMap, "b", "default")
+                if number == 8:
+                    await self.others.create(fl.ConfigMap("b", "default", data={"n": "new"}))
+                await asyncio.sleep(0.5)
+            await asyncio.sleep(400)  # longer than half-open, its back-off and a bookmark take
+            last = await self.edit("a", "last")
+            async with asyncio.timeout(200):
+                await self.view.wait_until(last.resource_version)
+            assert await self.cache.differences() == []
+            assert self.view.health()[0].error is None
+            made = [change.new.uid for change in self.told if change.old is None]
+            gone = [change.old.uid for change in self.told if change.new is None]
+            assert len(gone) == len(set(gone)), "a delete is told once"
+            assert sorted(made) == sorted([*gone, *(obj.uid for obj in self.view.list())]), "and each that is due"
+        await self.transport.close()
+        await self.serve.shutdown(1.0)
+
+
+def play(seed, monkeypatch, budget, fate):
+    async def main():
+        bed = Bed(seed, monkeypatch)
+        for name in ("a", "b", "c"):
+            await bed.others.create(fl.ConfigMap(name, "default", data={"n": "0", "big": BIG}))
+        bed.wire.budget, bed.wire.fate = budget, fate
+        await bed.play()
+        return bed
+
+    return virtual.run(main())
+
+
+def test_bytes_in_any_pieces_make_the_same_cache(monkeypatch):
+    bed = play(0, monkeypatch, None, "reset")
+    assert bed.wire.struck == 0
+    assert len(bed.told) >= 17
+
+
+@pytest.mark.parametrize("fate", ["reset", "close", "silence"])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_connection_that_ends_after_any_byte_costs_the_cache_nothing(monkeypatch, fate, seed):
+    """Discovery, the initial events, a frame, a bookmark: wherever the cut falls."""
+    budget = int(2 ** random.Random(seed).uniform(0, 15))
+    bed = play(seed, monkeypatch, budget, fate)
+    assert bed.wire.struck == 1
+    assert bed.wire.connections >= 2
