@@ -1,0 +1,90 @@
+"""How many reconciles at once pay: `python bench/concurrency.py [--objects N]`.
+
+A burst of new objects, each of which gets a child and a status: two writes. The server is a process of its own,
+embedded and real (where `make real` has been run), beside us and ten milliseconds away. Seconds until all is quiet.
+"""
+
+import argparse
+import asyncio
+import socket
+import sys
+import time
+
+import fairlead as fl
+from fairlead.client.access import Cluster
+from fairlead.client.client import Client
+from fairlead.client.credentials import Static
+from fairlead.client.http import HttpTransport
+from fairlead.runtime.definitions import install_missing
+from fairlead.testing import real
+from fairlead.testing.network import SlowTransport
+
+Thing = fl.kind("bench.example.com/v1", "Thing")
+AT_ONCE = (1, 8, 16, 32, 64)
+AWAY = (0.0, 0.01)
+
+
+async def burst(open_transport, objects, at_once, away):
+    """Seconds from the start of the operator until every object has its child and its status."""
+    world = fl.World()
+    transport = open_transport()
+    client = Client(transport, world)
+    namespace = f"burst-{at_once}-{int(away * 1000)}"
+    await client.create(fl.kind("v1", "Namespace", namespaced=False)(namespace))
+    for number in range(objects):
+        await client.create(Thing(f"t{number}", namespace, spec={"n": number}))
+    op = fl.Operator("burst")
+
+    @op.reconcile(Thing, owns=[fl.ConfigMap], concurrency=at_once)
+    async def reconcile(obj, ctx):
+        await ctx.apply(fl.ConfigMap(obj.name, data={"n": str(obj.spec["n"])}))
+        ctx.status(n=obj.spec["n"])
+
+    wire = SlowTransport(transport, world, request=(away, away), watch=(away / 2, away / 2)) if away else transport
+    started = time.perf_counter()
+    async with op.running(wire, world, namespaces=[namespace]) as running:
+        await running.quiet()
+        seconds = time.perf_counter() - started
+        assert running.failures == {}
+    await transport.close()
+    return seconds
+
+
+async def measure(name, open_transport, objects):
+    transport = open_transport()
+    await install_missing(Client(transport, fl.World()), [Thing])
+    await transport.close()
+    for away in AWAY:
+        took = [await burst(open_transport, objects, at_once, away) for at_once in AT_ONCE]
+        print(f"{name:9} {away * 1000:3.0f} ms" + "".join(f"{seconds:8.2f}" for seconds in took), flush=True)
+
+
+async def main(objects):
+    print(f"{objects} objects, at once:" + "".join(f"{number:8}" for number in AT_ONCE))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "fairlead", "serve", "--no-tls", "--listen", f"127.0.0.1:{port}"),
+        env={"FAIRLEAD_TOKEN": "t"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    await process.stdout.readline()
+    try:
+        address = Cluster(f"http://127.0.0.1:{port}", None)
+        await measure("embedded", lambda: HttpTransport(address, Static.token("t")), objects)
+    finally:
+        process.kill()
+        await process.wait()
+    if reason := real.missing():
+        print(f"not on a real server: {reason}")
+        return
+    with real.RealServer() as server:
+        there = Cluster(server.url, server.ca_data)
+        await measure("real", lambda: HttpTransport(there, Static.token(server.token)), objects)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--objects", type=int, default=60)
+    asyncio.run(main(parser.parse_args().objects))
