@@ -153,6 +153,36 @@ async def test_cluster_scoped_children_of_a_namespaced_owner_are_known_by_their_
     await bench.other.delete(ClusterRole, made.name)
 
 
+async def test_children_in_another_namespace_are_known_by_their_entry(bench, owner):
+    made = await apply(bench.writer, ConfigMap(f"{bench.namespace}-c", "default", data={"a": "1"}), owner=owner)
+    assert "ownerReferences" not in made.metadata
+    again = Writer(bench.client, bench.world, bench.writer.manager)
+    changed = await apply(again, ConfigMap(made.name, "default", data={"a": "2"}), owner=owner)
+    assert (changed.uid, changed["data"]) == (made.uid, {"a": "2"})
+    with pytest.raises(Foreign):
+        await apply(Writer(bench.client, bench.world, "someone"), ConfigMap(made.name, "default"), owner=owner)
+    await bench.other.delete(ConfigMap, made.name, "default")
+
+
+async def test_a_cluster_scoped_owner_controls_namespaced_children(bench):
+    role = await bench.other.create(ClusterRole(f"{bench.namespace}-owner", rules=[]))
+    child = await apply(bench.writer, cm(namespace=bench.namespace), owner=role)
+    [ref] = child.metadata["ownerReferences"]
+    assert (ref["kind"], ref["uid"], ref["controller"]) == ("ClusterRole", role.uid, True)
+    with pytest.raises(ValueError, match="needs a namespace"):
+        await apply(bench.writer, cm(), owner=role)
+    await bench.other.delete(ClusterRole, role.name)
+
+
+async def test_what_cannot_be_a_payload_says_what_to_do(bench, owner):
+    generated = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}
+    with pytest.raises(ValueError, match="a ConfigMap needs a name"):
+        await apply(bench.writer, generated, owner=owner)
+    with pytest.raises(ValueError, match=r"stringData\.port is 80, which is no text"):
+        await apply(bench.writer, Secret("s", stringData={"port": 80}), owner=owner)
+    assert bench.wire.sent == []
+
+
 async def test_writes_to_one_object_go_one_after_another(bench, owner):
     """Guard: turns. Unordered, the ten would meet each other's create and look."""
     await asyncio.gather(*(apply(bench.cached, cm(str(n)), owner=owner) for n in range(10)))

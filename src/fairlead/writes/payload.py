@@ -27,8 +27,10 @@ def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None)
     if kind.namespaced and not metadata.get("namespace") and owner is not None and owner.namespace:
         metadata["namespace"] = owner.namespace
     what = told(kind, str(metadata.get("name")), metadata.get("namespace"))
-    if not metadata.get("name") or (kind.namespaced and not metadata.get("namespace")):
-        raise ValueError(f"{what} needs a name{' and a namespace' if kind.namespaced else ''} to be applied")
+    if not metadata.get("name"):  # also with generateName: a lost answer could not be looked up, and would make two
+        raise ValueError(f"a {kind.kind} needs a name to be applied, always the same for the same purpose")
+    if kind.namespaced and not metadata.get("namespace"):
+        raise ValueError(f"{what} needs a namespace to be applied: it has no owner in one to take it from")
     for field in _SERVERS:
         if metadata.get(field) is not None:
             raise OnlyRead(what, f"metadata.{field}")
@@ -39,9 +41,15 @@ def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None)
     body.pop("status", None)  # an apply to the main endpoint would drop it anyway
     if kind.key == ("v1", "Secret") and "stringData" in body:
         # stored as data and owned as stringData, a key that is left out later would stay for ever
-        text = {key: base64.b64encode(value.encode()).decode() for key, value in body.pop("stringData").items()}
+        text = {key: _encoded(what, key, value) for key, value in body.pop("stringData").items()}
         body["data"] = {**body.get("data", {}), **text}
     return body
+
+
+def _encoded(what: str, key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{what}: stringData.{key} is {value!r}, which is no text: put it in quotes")
+    return base64.b64encode(value.encode()).decode()
 
 
 def controller_reference(owner: Object) -> dict[str, Any]:
