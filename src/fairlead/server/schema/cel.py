@@ -18,6 +18,7 @@ from fairlead.server.causes import Cause
 from fairlead.server.schema import cel_work, times
 from fairlead.server.schema.correlation import aligned, correlated, unchanged
 from fairlead.server.schema.nodes import MISSING, Node
+from fairlead.server.schema.paths import node_at
 from fairlead.server.schema.structural import ANYTHING
 
 MISSING_EXTRA: Final = "validation rules need the extra `cel`: pip install 'fairlead[cel]'"
@@ -142,6 +143,8 @@ def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
         except _Refused as error:
             yield Cause("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
             continue
+        if fact.get("fieldPath") and node_at(node, fact["fieldPath"]) is None:
+            yield causes.invalid(f"{where}.fieldPath", fact["fieldPath"], "must be a valid path")
         if made.old and uncorrelated:
             told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
             yield causes.invalid(f"{where}.rule", fact["rule"], told)
@@ -372,7 +375,8 @@ def _program(env: Any, text: str, key: str, shown: str = "") -> Any:
             return env.compile(text, disable_check=True)
         told = told.removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         told = told.replace(f" | {text}\n", f" | {shown or text}\n").replace("null_type", "null")
-        raise _Refused(key, f"compilation failed: {_as_member(told, text)}") from None
+        what = "compilation failed" if key == "rule" else f"{key} compilation failed"
+        raise _Refused(key, f"{what}: {_as_member(told, text)}") from None
 
 
 def _as_member(told: str, text: str) -> str:

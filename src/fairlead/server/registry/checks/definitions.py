@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
+from fairlead.server.registry.checks import selectable
 from fairlead.server.registry.checks.vocabulary import Object, at, unchanged
 from fairlead.server.schema import formats
 from fairlead.server.schema.structurality import schema_problems
@@ -15,6 +16,7 @@ _SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 _SHARED: Final = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 _MIXED: Final = "may have mixed case, but should otherwise match: "
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _STORED: Final = (
     "missing from spec.versions; {0} was previously a storage version, and must remain in spec.versions until a "
     "storage migration ensures no data remains persisted in {0} and removes {0} from status.storedVersions"
@@ -127,6 +129,9 @@ def _versions(versions: list[Object]) -> list[Cause]:
         if version.get("deprecationWarning") and not version.get("deprecated"):
             told = "can only be set for deprecated versions"
             found.append(causes.invalid(f"{here}.deprecationWarning", version["deprecationWarning"], told))
+        elif len(version.get("deprecationWarning") or "") > 256:
+            told = "must be <= 256 characters long"
+            found.append(causes.invalid(f"{here}.deprecationWarning", version["deprecationWarning"], told))
     if versions and (told := _label(versions[0].get("name") or "")) and versions[0].get("name"):
         found.append(causes.invalid("spec.version", versions[0]["name"], told))
     shown = _internal(versions)
@@ -157,7 +162,7 @@ def _internal(versions: list[Object]) -> str:
         }
         fields |= {f"{key[0].upper()}{key[1:]}": None if shared[key] else version.get(key) for key in _SHARED}
         made.append("{" + ",".join(f'"{key}":{causes.shown(value)}' for key, value in fields.items()) + "}")
-    return f"[{','.join(made)}]" if made else "null"
+    return f"[{','.join(made)}]"
 
 
 def _conversion(given: Object) -> list[Cause]:
@@ -167,7 +172,10 @@ def _conversion(given: Object) -> list[Cause]:
         return [causes.forbidden("spec.conversion.strategy", told)]
     if strategy != "None":
         return [causes.not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
-    return []
+    told = "should not be set when strategy is not set to Webhook"
+    webhook = given.get("webhook") or {}
+    keys = (("clientConfig", "webhookClientConfig"), ("conversionReviewVersions", "conversionReviewVersions"))
+    return [causes.forbidden(f"spec.conversion.{name}", told) for key, name in keys if webhook.get(key)]
 
 
 def _schemas(versions: list[Object]) -> list[Cause]:
@@ -184,6 +192,11 @@ def _schemas(versions: list[Object]) -> list[Cause]:
         alike = len(given) > 0 and all(one == given[0] for one in given)
         for index, one in enumerate(given[:1] if alike else given):
             found += check(one, f"spec.{key}" if alike else f"spec.versions[{index}].{key}")
+    given = [version.get("selectableFields") or [] for version in versions]
+    alike = len(given) > 0 and all(one == given[0] for one in given)
+    for index, one in enumerate(given[:1] if alike else given):
+        path = "spec.selectableFields" if alike else f"spec.versions[{index}].selectableFields"
+        found += selectable.fields(one, schemas[index], path) if one and not found else []
     return found
 
 
@@ -223,6 +236,9 @@ def _columns(given: Any, path: str) -> list[Cause]:
             found.append(causes.required(f"{here}.type", told))
         elif kind not in _COLUMN_TYPES:
             found.append(causes.invalid(f"{here}.type", kind, told))
+        if column.get("format") and column["format"] not in _COLUMN_FORMATS:
+            told = f"must be one of {','.join(_COLUMN_FORMATS)}"
+            found.append(causes.invalid(f"{here}.format", column["format"], told))
         found += _json_path(column.get("jsonPath") or "", f"{here}.JSONPath", ())
     return found
 
