@@ -67,3 +67,10 @@ def test_the_resource_in_a_path_is_named_as_the_server_counts_it(path, resource)
 
 def test_each_of_the_five_systems_tells_its_story():
     assert all(bed_of(system) for system in SYSTEMS)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(None, "never"), (0.5, "0.50s"), (59.999, "1m00s"), (299.9, "5m00s"), (1001.0, "16m41s")]
+)
+def test_a_duration_is_said_in_minutes_from_a_minute_on(seconds, said):
+    assert page.duration(seconds) == said

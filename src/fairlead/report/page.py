@@ -97,7 +97,7 @@ def timeline(marks: Sequence[Mark], done: Sequence[float], end: float) -> str:
     base = LANE * (len(lanes) + 1) + 8
     parts.append(f'<path class="axis" d="M{LEFT} {base}H{WIDTH}"/>')
     ticks = [0.0, *(tick for tick in TICKS if x(end) - x(tick) > ROOM), end]
-    parts.extend(f'<text x="{x(at):g}" y="{base + 15}" text-anchor="middle">{duration(at)}</text>' for at in ticks)
+    parts.extend(f'<text x="{x(at):g}" y="{base + 15}" text-anchor="middle">{_label(at)}</text>' for at in ticks)
     size = f"0 0 {WIDTH + 30} {base + 22}"
     return f'<svg viewBox="{size}" role="img" aria-label="timeline">{"".join(parts)}</svg>'
 
@@ -106,8 +106,14 @@ def duration(seconds: float | None) -> str:
     """A time as people say it."""
     if seconds is None:
         return "never"
-    minutes, rest = divmod(seconds, 60)
-    return f"{minutes:.0f}m{rest:02.0f}s" if minutes else f"{rest:.2f}".rstrip("0").rstrip(".") + "s"
+    if seconds < 59.995:
+        return f"{seconds:.2f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest:02}s"
+
+
+def _label(at: float) -> str:
+    return duration(at).removesuffix("00s") if at >= 60 else f"{at:.3g}s"
 
 
 def _named(row: int, name: str) -> str:

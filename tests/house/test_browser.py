@@ -1,0 +1,93 @@
+"""The demo's page in a real browser, where Debian's chromium is installed: it opens offline, in light and dark, and
+fits a narrow screen."""
+
+import shutil
+import subprocess
+import zlib
+from struct import unpack
+
+import pytest
+
+from fairlead.operators.outcomes import Outcome
+from fairlead.operators.stage import Mark
+from fairlead.report import page
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no chromium: apt install chromium")
+
+MARKS = [
+    *(Mark(i / 1000, "operator", "PUT", f"/apis/g/v1/things/{i}", 409 if i % 3 else 200) for i in range(3000)),
+    *(Mark(i / 10, "operator", "reconcile", f"thing-{i}", i % 2) for i in range(3000)),
+]
+OLD = Outcome({("PUT", "things", 409): 2000}, [300.0], 5000, ["a plan"], ["thing-1"], MARKS)
+NEW = Outcome({("PATCH", "things", 200): 3}, [0.5], 50, [], [], MARKS[:3:3])
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    path.write_text(page.render({"things": (3000, {"old": OLD, "new": NEW})}), encoding="utf-8")
+    assert path.stat().st_size < 100_000
+    return path.as_uri()
+
+
+def chromium(profile, *arguments):
+    # Nothing can be loaded: whatever name the page might ask for is not resolved.
+    fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    command = [CHROMIUM, *fixed, "--hide-scrollbars", f"--user-data-dir={profile}", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=110, check=True).stdout
+
+
+def pixels(path):
+    """Width, height and the rows of a PNG of 8-bit RGB or RGBA, as chromium writes it."""
+    data, at, packed = path.read_bytes(), 8, b""
+    while at < len(data):
+        (length,), kind = unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]
+        if kind == b"IHDR":
+            width, height, _, colour = unpack(">IIBB", data[at + 8 : at + 18])
+        elif kind == b"IDAT":
+            packed += data[at + 8 : at + 8 + length]
+        at += 12 + length
+    size = {2: 3, 6: 4}[colour]
+    raw, stride, rows, above = zlib.decompress(packed), width * size, [], bytes(width * size)
+    for row in range(height):
+        filter_, line = raw[row * (stride + 1)], bytearray(raw[row * (stride + 1) + 1 : (row + 1) * (stride + 1)])
+        for i in range(stride):
+            left = line[i - size] if i >= size else 0
+            up, corner = above[i], above[i - size] if i >= size else 0
+            guess = {0: 0, 1: left, 2: up, 3: (left + up) // 2}.get(filter_)
+            line[i] = (line[i] + (_paeth(left, up, corner) if guess is None else guess)) % 256
+        rows.append([tuple(line[i : i + 3]) for i in range(0, stride, size)])
+        above = bytes(line)
+    return width, height, rows
+
+
+def _paeth(left, up, corner):
+    estimate = left + up - corner
+    return min((left, up, corner), key=lambda each: abs(estimate - each))
+
+
+def test_the_page_is_drawn_and_nothing_in_it_is_an_error(address, tmp_path):
+    text = chromium(tmp_path, "--dump-dom", address)
+    assert text.count("<svg") == 2
+    assert "<title>fairlead demo</title>" in text
+    assert "0.001 s PUT" in text  # what a mark says when one points at it
+
+
+@pytest.mark.parametrize(
+    ("scheme", "paper", "failed", "width"),
+    [("light", (255, 255, 255), (197, 48, 48), 500), ("dark", (22, 24, 28), (252, 129, 129), 900)],
+)
+def test_it_is_readable_in_light_on_a_narrow_screen_and_in_dark_on_a_wide_one(
+    address, tmp_path, scheme, paper, failed, width
+):
+    shot = tmp_path / "shot.png"
+    preferred = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
+    chromium(tmp_path, *preferred, f"--window-size={width},520", f"--screenshot={shot}", address)
+    wide, _, rows = pixels(shot)
+    assert wide == width
+    assert rows[0][0] == rows[-1][-1] == paper
+    colours = {colour for row in rows for colour in row}
+    assert failed in colours  # the marks of failures can be told apart
+    # nothing runs over the right edge but what scrolls by itself: the margin there is empty in the heading
+    assert {colour for row in rows[:80] for colour in row[-10:]} == {paper}
