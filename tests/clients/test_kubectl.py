@@ -235,12 +235,18 @@ async def test_roles_are_created_and_can_i_asks_by_them(kubectl):
 
 
 async def test_objects_are_created_by_generators_and_deleted_together(kubectl):
+    """These commands send protobuf, and have no other way."""
     await kubectl("create", "configmap", "c", "--from-literal=a=1")
     await kubectl("create", "secret", "generic", "s", "--from-literal=p=x")
     await kubectl("create", "deployment", "d", "--image=x:1")
     await kubectl("expose", "deployment", "d", "--port=80")
     assert "service/d" in await kubectl("get", "svc", "-o", "name")
     assert await kubectl("get", "cm", "c", "-o", "jsonpath={.data.a}") == "1"
+    await kubectl("create", "quota", "q", "--hard=cpu=500m,pods=2")
+    await kubectl("create", "job", "j", "--image=busybox", "--", "true")
+    await kubectl("create", "service", "clusterip", "s", "--tcp=80:web")
+    assert await kubectl("get", "quota", "q", "-o", "jsonpath={.spec.hard}") == '{"cpu":"500m","pods":"2"}'
+    assert await kubectl("get", "service", "s", "-o", "jsonpath={.spec.ports[0].targetPort}") == "web"
     deleted = await kubectl("delete", "cm/c", "secret/s", "deploy/d", "svc/d")
     assert deleted.count("deleted") == 4
 

@@ -152,10 +152,24 @@ def claim(value: Object, resource: Resource, body: bytes) -> Object:
             )
         return value
     if wrong := foreign(value, resource):
-        raise _not_handled(kind or resource.kind, api_version or resource.api_version, resource, wrong)
+        why = _undecodable(value) or wrong
+        raise _not_handled(kind or resource.kind, api_version or resource.api_version, resource, why)
     if api_version and kind:
         return value
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **value}
+    return {**value, "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def _undecodable(value: Object) -> str:
+    """Why an object is not even of the built-in kind that it claims; empty where it is, or claims none."""
+    api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
+    if f"{api_version}/{kind}" not in builtin.table()["roots"]:
+        return ""
+    group, _, version = api_version.rpartition("/")
+    try:
+        codec.decode(builtin.node(group, version, kind), value)
+    except codec.DecodeError as error:
+        return error.message
+    return ""
 
 
 def untyped(value: Object) -> str:

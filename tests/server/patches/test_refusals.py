@@ -102,3 +102,14 @@ async def test_a_refused_document_is_shown_as_it_was_encoded(deployments):
         document.index(part) for part in (*parts, '"spec":{"replicas":', '"selector":', '"template":', '"strategy":')
     ]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("nothing", ["", None])
+async def test_a_body_that_says_nothing_of_its_version_is_of_the_paths(deployments, nothing):
+    status, live = await deployments("GET", "/a", "application/json", None)
+    assert status == 200
+    for _ in range(2):  # what was stored without a version broke the next write
+        status, answer = await deployments(
+            "PUT", "/a", "application/json", {**live, "apiVersion": nothing, "kind": nothing}
+        )
+        assert (status, answer["apiVersion"], answer["kind"]) == (200, "apps/v1", "Deployment")

@@ -54,7 +54,7 @@ class _WrongType(DecodeError):
         return DecodeError(f"json: cannot unmarshal {self.shown} into {place} of type {self.go_type}", self._restored())
 
     def _restored(self) -> str:
-        source = _SOURCES[type(self.value)]
+        source = _SOURCES.get(type(self.value), "invalid")
         if not self.kind:  # a type that decodes itself
             return f"json: cannot unmarshal {self.shown} into Go value of type {self.go_type}"
         if self.kind in ("slice", "map"):
