@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.api.world import World
@@ -209,6 +209,7 @@ async def test_a_client_certificate_names_its_holder(tmp_path):
     assert seen == {"username": "jane", "groups": ["dev", "ops", "system:authenticated"]}
 
 
+@settings(deadline=None)
 @given(
     st.text(max_size=60) | st.from_regex(r"[\w\-]{0,40}\.[\w\-]{0,40}\.[\w\-=.]{0,90}"),
     st.dictionaries(HEADERS, st.text(max_size=20)),

@@ -113,3 +113,8 @@ async def test_a_body_that_says_nothing_of_its_version_is_of_the_paths(deploymen
             "PUT", "/a", "application/json", {**live, "apiVersion": nothing, "kind": nothing}
         )
         assert (status, answer["apiVersion"], answer["kind"]) == (200, "apps/v1", "Deployment")
+
+
+async def test_a_merge_key_that_is_a_list_is_no_fault(deployments):
+    patch = pod(containers=[{"name": ["x"], "image": "i"}])
+    assert (await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All"))[0] == 422

@@ -54,8 +54,9 @@ class Authentication:
     def reviewed(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
         """As `by_token`, but raises Refused with the reason where the token is ours and no longer good."""
         known = self._tokens.user(token)
-        if known is not None:
-            return known, audiences
+        if known is not None:  # meant for this server alone
+            meant = [audience for audience in audiences if audience in AUDIENCES]
+            return (known, meant) if meant else None
         return self._accounts.user(token, audiences)
 
 

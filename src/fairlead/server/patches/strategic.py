@@ -139,7 +139,10 @@ def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bo
     if not any(type(item) is dict for item in [*original, *patch]):
         if deleting:
             return [item for item in original if item not in patch]
-        merged = list(dict.fromkeys([*original, *patch]))
+        found: dict[Any, Any] = {}
+        for item in [*original, *patch]:
+            found.setdefault(_identity(item, ""), item)
+        merged = list(found.values())
     else:
         if not all(type(item) is dict for item in [*original, *patch]):
             raise StrategicError(f"list element types are not identical: {go_text([original, patch])}")
@@ -163,7 +166,7 @@ def _special(original: list[Any], patch: list[Any], merge_key: str) -> tuple[lis
         elif directive == "delete":
             if merge_key not in item:
                 raise StrategicError(_no_key(item, merge_key))
-            original = [one for one in original if _identity(one, merge_key) != item[merge_key]]
+            original = [one for one in original if _identity(one, merge_key) != _identity(item, merge_key)]
         elif directive == "replace":
             replace = True
         elif directive == "merge":
@@ -206,7 +209,8 @@ def _interleaved(ours: list[Any], others: list[Any], order: list[Any], live: lis
 
 
 def _identity(item: Any, merge_key: str) -> Any:
-    return item.get(merge_key) if type(item) is dict else item
+    value = item.get(merge_key) if type(item) is dict else item
+    return go_text(value) if type(value) in (dict, list) else value  # which no key should be
 
 
 def _child(node: Node | None, key: str) -> Node | None:

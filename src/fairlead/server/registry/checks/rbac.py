@@ -58,6 +58,9 @@ def _binding(new: Object, old: Object | None, kinds: tuple[str, ...], *, namespa
         if not subject.get("name"):
             found.append(causes.required(f"{here}.name"))
         found += one_of(f"{here}.kind", subject.get("kind"), _SUBJECTS)
+        wanted = "" if subject.get("kind") == "ServiceAccount" else "rbac.authorization.k8s.io"
+        if subject.get("kind") in _SUBJECTS and (subject.get("apiGroup") or "") != wanted:
+            found.append(causes.not_supported(f"{here}.apiGroup", subject.get("apiGroup") or "", (wanted,)))
         if subject.get("kind") == "ServiceAccount" and not namespaced and not subject.get("namespace"):
             found.append(causes.required(f"{here}.namespace"))
     if old is not None and ref != (old.get("roleRef") or {}):
