@@ -166,6 +166,14 @@ class StatefulSet(Deployment):
         return {"spec": {**kept, "serviceName": "s", **self.some(podManagementPolicy="Parallel", minReadySeconds=2)}}
 
 
+class ReplicaSet(StatefulSet):
+    def body(self) -> dict[str, Any]:
+        spec = super().body()["spec"]
+        return {
+            "spec": {key: value for key, value in spec.items() if key not in ("serviceName", "podManagementPolicy")}
+        }
+
+
 class DaemonSet(Deployment):
     scaled = False
     status = ({"currentNumberScheduled": 1, "numberMisscheduled": 0, "desiredNumberScheduled": 1, "numberReady": 1},)
@@ -313,7 +321,7 @@ KINDS = (
     (Service, "v1", "services", "Service"),
     (Role, "rbac.authorization.k8s.io/v1", "roles", "Role"),
     (Deployment, "apps/v1", "deployments", "Deployment"),
-    (StatefulSet, "apps/v1", "replicasets", "ReplicaSet"),
+    (ReplicaSet, "apps/v1", "replicasets", "ReplicaSet"),
     (StatefulSet, "apps/v1", "statefulsets", "StatefulSet"),
     (DaemonSet, "apps/v1", "daemonsets", "DaemonSet"),
     (Pod, "v1", "pods", "Pod"),

@@ -10,7 +10,8 @@ from .playing import Answer, Difference, Scenario, compared, is_text, texts
 Step = dict[str, Any]
 Recognise = Callable[[Step, Answer, Answer, list[tuple[str, Any, Any]]], bool]
 _SHOWN = re.compile(r'Invalid value: (\{.*\}|"\{.*\}"|\[.*\]|"(\\.|[^"\\])*"): ', re.DOTALL)
-_ANY_FIELD = re.compile(r"\.\S+: field not declared in schema")  # of several, a real server tells one
+_UNDECLARED = re.compile(r"\.\S+: field not declared in schema")  # any one of several
+_CONVERTED = re.compile(r"failed to convert new object: .*", re.DOTALL)  # to any one of several versions
 _CUT = re.compile(r"\n@@.*", re.DOTALL)
 _UNDECODABLE = ("FieldValueInvalid", "patch")
 _DEFINITIONS = "/customresourcedefinitions"
@@ -28,7 +29,7 @@ def _texts(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, A
 
 
 def _bare(said: dict[str, Any]) -> Any:
-    strip = lambda text: _ANY_FIELD.sub("…", _SHOWN.sub("Invalid value: …: ", _CUT.sub("", text)))  # noqa: E731
+    strip = lambda text: _UNDECLARED.sub("…", _CONVERTED.sub("…", _SHOWN.sub("Invalid value: …: ", _CUT.sub("", text))))  # noqa: E731
     return {
         key: [strip(one) for one in value] if isinstance(value, list) else strip(value) for key, value in said.items()
     }

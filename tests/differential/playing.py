@@ -120,6 +120,7 @@ def texts(answer: dict[str, Any]) -> dict[str, Any]:
         causes = (body.get("details") or {}).get("causes") or []
         said["causes"] = sorted(_PASSING.sub("_", str(cause.get("message"))) for cause in causes)
         if len(causes) < 2:
-            first, *rest = _PASSING.sub("_", str(body.get("message"))).split("\n")
-            said["told"] = "\n".join([first, *sorted(rest)])  # one error a line, in no order
+            told = _PASSING.sub("_", str(body.get("message")))
+            first, listed, rest = told.partition("errors:\n")
+            said["told"] = first + listed + "\n".join(sorted(rest.split("\n")))  # one a line, in no order
     return said

@@ -190,6 +190,9 @@ def foreign(value: Object, resource: Resource) -> str:
     """Why an object that says what it is cannot be of this built-in kind; empty where it can."""
     api_version, kind = value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind
     if (api_version, kind) == _EVERYWHERE:
+        if (status := value.get("status")) is not None and not isinstance(status, str):
+            shown = {bool: "bool", list: "array", dict: "object"}.get(type(status), "number")
+            return f"json: cannot unmarshal {shown} into Go struct field Status.status of type string"
         return f"converting (v1.Status) to ({_internal(resource)}.{resource.kind}): unknown conversion"
     if api_version != resource.api_version:
         where = "pkg/api/legacyscheme/scheme.go:30"

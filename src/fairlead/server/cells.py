@@ -238,6 +238,24 @@ def _controller(obj: Object) -> str:
     return NONE
 
 
+def _targets(obj: Object) -> str:
+    """What an autoscaler aims at, of resources; of all other metrics it is not known what they are now."""
+    wanted, now = at(obj, "spec", "metrics") or (), at(obj, "status", "currentMetrics") or ()
+    if (percent := at(obj, "spec", "targetCPUUtilizationPercentage")) is not None:
+        wanted = [{"resource": {"name": "cpu", "target": {"averageUtilization": percent}}}]
+        now = [{"resource": {"current": {"averageUtilization": at(obj, "status", "currentCPUUtilizationPercentage")}}}]
+    shown = []
+    for index, metric in enumerate(wanted):
+        current = (at(now[index], "resource", "current") or {}) if index < len(now) else {}
+        target = at(metric, "resource", "target") or {}
+        value = "averageValue" if target.get("averageValue") is not None else "averageUtilization"
+        sign = "%" if value == "averageUtilization" else ""
+        ends = [f"{one[value]}{sign}" if one.get(value) is not None else UNKNOWN for one in (current, target)]
+        shown.append(f"{at(metric, 'resource', 'name') or UNKNOWN}: {'/'.join(ends)}")
+    more = f" + {len(shown) - 2} more..." if len(shown) > 2 else ""
+    return ", ".join(shown[:2]) + more if shown else NONE
+
+
 def _reference(obj: Object) -> str:
     target = at(obj, "spec", "scaleTargetRef") or {}
     return f"{target.get('kind')}/{target.get('name')}"
@@ -347,6 +365,7 @@ CELLS: dict[str, dict[str, Cell]] = {
     },
     "autoscaling/horizontalpodautoscalers": {
         "Reference": _reference,
+        "Targets": _targets,
         "MinPods": _text("spec", "minReplicas", empty=UNSET),
         "MaxPods": _count("spec", "maxReplicas"),
         "Replicas": _count("status", "currentReplicas"),

@@ -128,6 +128,7 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         if not write.options.dry_run and "status" in (read := decoding.filled(resource, obj)):
             # The defaults of a status are not stored with a new object, but read; the next write stores them.
             obj, write.respelled = read, True
+    write.respelled = write.respelled or resource.respelled
     if not resource.custom:
         obj = codec.stored(resource.schema, obj)
         if resource.kind == "Pod":
@@ -180,7 +181,8 @@ def update(
     """
     resource, server = write.resource, write.server
     live = write.live
-    if live is None and not may_create and (not resource.create_on_update or write.subresource):
+    # A status is written by the same rules: what an update may create, its status may too.
+    if live is None and not may_create and (not resource.create_on_update or write.subresource not in ("", "status")):
         raise not_found(resource, write.name)
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
         raise conflict(resource, write.name, _precondition(write, uid, live))

@@ -30,6 +30,8 @@ class KindSchemas:
         resource = self._resource
         if api_version == resource.api_version:
             return resource.schema
+        if resource.custom:
+            return versions.schema(resource, api_version)
         group, _, version = api_version.rpartition("/")
         found = self._registry.find(group, version, resource.plural) if group == resource.group else None
         return found.schema if found else None

@@ -22,6 +22,7 @@ class Entry:
 
     generation: tuple[str, ...] = ()  # what moves the generation; none: the kind has no generation
     unconditional_update: bool = True
+    respelled: bool = False  # its first update is stored whatever it changes
     create_on_update: bool = False
     delete_answers_object: bool = False
     keeps_status: bool = False  # a status given on create is kept
@@ -63,7 +64,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("", "ServiceAccount"): _ANSWERED,
     ("", "PersistentVolumeClaim"): Entry(
-        delete_answers_object=True, prepare_create=preparing.claim, validate=others.claim
+        respelled=True, delete_answers_object=True, prepare_create=preparing.claim, validate=others.claim
     ),
     ("", "PersistentVolume"): Entry(delete_answers_object=True, prepare_create=preparing.volume),
     ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True),
@@ -91,7 +92,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         warn=_TEMPLATE,
     ),
     ("batch", "Job"): Entry(generation=_SPEC, prepare_create=preparing.job, validate=workloads.job, warn=_TEMPLATE),
-    ("batch", "CronJob"): _GENERATED,
+    ("batch", "CronJob"): Entry(generation=_SPEC, warn=podwarnings.template("spec", "jobTemplate", "spec", "template")),
     ("rbac.authorization.k8s.io", "Role"): Entry(create_on_update=True, validate=rbac.role),
     ("rbac.authorization.k8s.io", "ClusterRole"): Entry(create_on_update=True, validate=rbac.cluster_role),
     ("rbac.authorization.k8s.io", "RoleBinding"): Entry(create_on_update=True, validate=rbac.role_binding),
@@ -197,6 +198,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         has_generation=bool(entry.generation),
         generation_of=entry.generation or _SPEC,
         unconditional_update=entry.unconditional_update,
+        respelled=entry.respelled,
         create_on_update=entry.create_on_update,
         delete_answers_object=entry.delete_answers_object,
         verbs=tuple(fact["verbs"]),

@@ -74,6 +74,9 @@ def pod(obj: Object) -> None:
 def pod_update(obj: Object, old: Object) -> None:
     kept = {key: old["spec"][key] for key in ("priority", "preemptionPolicy") if key in old["spec"]}
     obj["spec"] = _tolerating({**kept, **obj["spec"]})
+    status, before = obj.get("status") or {}, old.get("status") or {}
+    if not status.get("qosClass") and before.get("qosClass"):
+        obj["status"] = {**status, "qosClass": before["qosClass"]}
 
 
 def _tolerating(spec: Object) -> Object:

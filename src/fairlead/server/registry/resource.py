@@ -37,6 +37,7 @@ class Resource:
     has_generation: bool = False
     generation_of: tuple[str, ...] = ("spec",)  # what counts as a new generation, e.g. metadata.annotations too
     unconditional_update: bool = True  # PUT without resourceVersion
+    respelled: bool = False  # its first update is stored whatever it changes: new ones are spelled in another way
     create_on_update: bool = False  # PUT to a missing name creates
     delete_answers_object: bool = False  # DELETE answers the object, not a Status
     deprecation: str = ""  # what every answer warns of

@@ -68,6 +68,9 @@ _MIXED: Final = re.compile(
 )
 
 
+_SELECTED: Final = re.compile(r"expression of type ('[^']*') cannot be the operand of a select operation")
+
+
 class Failed(NamedTuple):
     """A rule that did not hold. `same` says that it is forgiven, for its value is the one that stood there before."""
 
@@ -222,12 +225,10 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
     """What is wrong by a rule, and whether it could not even be evaluated."""
     present = old is not MISSING and old is not None
     message = (rule.fact.get("message") or "").strip()
-    if node.type == "integer" and type(value) is float:
-        told = f"invalid data, expected int, got float64 evaluating rule: {message or rule.text}"
-        return _faulty(node, path, told), True
-    data = {"self": _value(node, value)}
+    fits = not (node.type == "integer" and type(value) is float)
+    data = {"self": _value(node, value)} if fits else {}
     if rule.old:
-        data["oldSelf"] = _value(node, aligned(node, old, value)) if present else data["self"]
+        data["oldSelf"] = _value(node, aligned(node, old, value) if present else value)
         data["hasOld"] = present
     for name, root, keys in rule.times:
         given = _at(value if root == "self" else old if present else None, keys)
@@ -243,6 +244,8 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
         return None, False
     if result.type().name() == "ERROR":
         told = _error(str(result.value()))
+        if not fits and told == 'No value with name "self" found in Activation':
+            told = "invalid data, expected int, got float64"
         for name, _, keys in rule.times:
             if told == f'No value with name "{name}" found in Activation':
                 told = f"no such key: {keys[-1]}"
@@ -375,6 +378,7 @@ def _program(env: Any, text: str, key: str, shown: str = "") -> Any:
             return env.compile(text, disable_check=True)
         told = told.removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         told = told.replace(f" | {text}\n", f" | {shown or text}\n").replace("null_type", "null")
+        told = _SELECTED.sub(r"type \1 does not support field selection", told)
         what = "compilation failed" if key == "rule" else f"{key} compilation failed"
         raise _Refused(key, f"{what}: {_as_member(told, text)}") from None
 

@@ -346,9 +346,13 @@ def _defaults(schema: Schema, path: str) -> Iterator[Cause]:
             yield causes.invalid(here, value, "must not have unknown fields")
         wrong = [] if node.embedded else embedded_causes(node, value, here)
         wrong = wrong or schema_causes(node, value, under=here)
-        if not wrong and cel.has_rules(node) and cel.available() and not any(cel.problems(node, here)):
-            failed = cel.failures(node, value, value, here) or cel.failures(node, value, None, here)
-            wrong = [one.cause for one in failed]
+        if not wrong and cel.has_rules(node) and cel.available():
+            if unsound := next(cel.problems(node, here), None):
+                told = unsound.message.partition("}: ")[2]
+                wrong = [Cause("FieldValueInvalid", here, f'Invalid value: "{node.type}": rule compile error: {told}')]
+            else:
+                failed = cel.failures(node, value, value, here) or cel.failures(node, value, None, here)
+                wrong = [one.cause for one in failed]
         yield from wrong
     for inner, where, _ in _children(schema, path):
         if not where.endswith(".additionalProperties"):  # nobody looks at defaults there
