@@ -17,7 +17,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,9 @@ class Report:
                 yield f"{what:26} {family:12} " + " ".join(f"{counts[family, code] or '.':>6}" for code in codes)
 
 
+Tell = Callable[[Report, histories.Scenario, list[Difference]], None]
+
+
 def asked(step: histories.Step) -> str:
     """A step's verb, patch type and subresource, or its representation."""
     below = step["path"].rpartition("/")[2]
@@ -143,44 +146,66 @@ def told(difference: Difference) -> str:
     return "\n".join([f"  step {index}: {path}", *shown])
 
 
-async def run(transport: Any, seeds: Iterator[int], arguments: argparse.Namespace) -> Report:
-    report, both, start = Report(), Both(transport), time.monotonic()
-    firsts: list[tuple[str, histories.Scenario]] = []
+async def played(both: Both, seeds: Iterable[int], family: str = "", tell: Tell = lambda *_: None) -> Report:
+    """The report on the histories of these seeds; `tell` is called after each, with differences of a new kind."""
+    report, drawn = Report(), iter(seeds)
 
     async def worker() -> None:
-        for seed in seeds:
+        for seed in drawn:
             scenario = histories.scenario(seed)
-            if arguments.family not in scenario["name"]:
+            if family not in scenario["name"]:
                 continue
             try:
-                played = await both.play(scenario)
+                answers = await both.play(scenario)
             except Exception as error:  # a failure of the run is a finding too
-                played = [(0, {"code": "an answer"}, {"code": f"{type(error).__name__}: {error}"[:300]})]
-            if unknown := report.add(scenario, played):
-                firsts.append((way := way_of(scenario, unknown[0]), scenario))
-                print(f"\n{scenario['name']}  {way}", flush=True)
-                print("\n".join(told(one) for one in unknown[:2]), flush=True)
-            if (done := report.played.total()) % (20 if sys.stderr.isatty() else 500) == 0:
-                rate = done / (time.monotonic() - start)
-                left = (arguments.n - done) / rate / 60
-                line = f"{done} of {arguments.n} histories, {rate:.1f}/s, {left:.0f} min left, "
-                line += f"{len(report.ways)} ways to differ"
-                print(f"\r{line}  ", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+                answers = [(0, {"code": "an answer"}, {"code": f"{type(error).__name__}: {error}"[:300]})]
+            tell(report, scenario, report.add(scenario, answers))
 
     await asyncio.gather(*(worker() for _ in range(JOBS)))
+    return report
+
+
+class Progress:
+    """Tells of each new kind of difference at once, and now and then how far the run has come."""
+
+    def __init__(self, histories: int) -> None:
+        self._histories, self._start = histories, time.monotonic()
+        self._live = sys.stderr.isatty()
+
+    def __call__(self, report: Report, scenario: histories.Scenario, new: list[Difference]) -> None:
+        if new:
+            print(f"\n{scenario['name']}  {way_of(scenario, new[0])}", flush=True)
+            print("\n".join(told(one) for one in new[:2]), flush=True)
+        done = report.played.total()
+        if done % (20 if self._live else 500) == 0:
+            rate = done / self.seconds
+            line = (
+                f"{done} of {self._histories} histories, {rate:.1f}/s, {(self._histories - done) / rate / 60:.0f} min "
+            )
+            line += f"left, {len(report.ways)} ways to differ"
+            print(f"\r{line}  ", end="" if self._live else "\n", file=sys.stderr, flush=True)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._start
+
+
+async def run(transport: Any, arguments: argparse.Namespace) -> Report:
+    both, progress = Both(transport), Progress(arguments.n)
+    seeds = range(arguments.seed, arguments.seed + arguments.n)
+    report = await played(both, seeds, arguments.family, progress)
     print()
-    for way, scenario in firsts if arguments.shrink else ():
-        small = await reduced(both, scenario, way)
+    for way, failed in report.ways.items() if arguments.shrink else ():
+        small = await reduced(both, failed[0], way)
         found = known.sorted_out(small, await both.play(small))[0]
         print(f"\n== {way}\n{json.dumps(small, ensure_ascii=False)}")
         print("\n".join(told(one) for one in found[:3]))
         if arguments.keep:
-            write(CASES / f"{scenario['name']}.json", await answered(both, small))
+            write(CASES / f"{failed[0]['name']}.json", await answered(both, small))
     for way, failed in sorted(report.ways.items(), key=lambda item: -len(item[1])):
         print(f"{len(failed):5}  {way}  ({', '.join(one['name'] for one in failed[:3])})")
-    print("\n".join(report.coverage() if arguments.coverage else ()))
-    print("\n".join(report.table()))
-    print(f"{report.played.total()} histories in {time.monotonic() - start:.0f} s")
+    print("\n".join([*(report.coverage() if arguments.coverage else ()), *report.table()]))
+    print(f"{report.played.total()} histories in {progress.seconds:.0f} s")
     return report
 
 
@@ -215,7 +240,7 @@ async def main() -> int:
         if arguments.case:
             write(arguments.case, await answered(Both(transport), read(arguments.case)))
             return 0
-        report = await run(transport, iter(range(arguments.seed, arguments.seed + arguments.n)), arguments)
+        report = await run(transport, arguments)
     return 1 if report.differed or report.texts else 0
 
 

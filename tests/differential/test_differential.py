@@ -9,6 +9,7 @@ from . import histories, known, run
 from .playing import Both, embedded, settled
 from .shrinking import shrink, without
 
+FRESH = 60  # histories: some twenty seconds
 CASES = sorted(path.stem for path in run.CASES.glob("*.json"))
 
 
@@ -27,6 +28,15 @@ async def test_a_history_that_once_told_them_apart_is_answered_alike(api, name):
     scenario = run.read(run.CASES / f"{name}.json")
     found = known.sorted_out(scenario, await Both(api.transport()).play(scenario))[0]
     assert not found, "\n".join(run.told(one) for one in found[:3])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.only("real", reason="the embedded server plays each history beside it")
+async def test_fresh_histories_are_answered_alike(api):
+    """The same ones every time: `make differential` draws others."""
+    report = await run.played(Both(api.transport()), range(FRESH))
+    assert not report.ways, "\n".join(f"{way}: {failed[0]['name']}" for way, failed in report.ways.items())
 
 
 def test_the_documented_differences_are_the_known_ones():
