@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from waiting import until
 
 import fairlead as fl
 from fairlead.api.errors import NotFound
@@ -54,10 +55,7 @@ class Bed:
             return None
 
     async def until(self, kind, name, holds):
-        async with asyncio.timeout(20):
-            while not holds(obj := await self.get(kind, name)):
-                await asyncio.sleep(0.02)
-        return obj
+        return await until(self.client, kind, name or self.name, self.name if kind.namespaced else None, holds)
 
     async def controller(self, name="kargo-controller"):
         return await self.client.create(fl.ServiceAccount(name, self.system, labels={COMPONENT: "controller"}))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import pytest
+from waiting import until
 
 import fairlead as fl
 from fairlead.api.errors import NotFound
@@ -158,11 +159,7 @@ class Bed:
             return None
 
     async def until(self, kind, name, holds):
-        """The object, once `holds` says so of it (None when it is not there)."""
-        async with asyncio.timeout(30):
-            while not holds(obj := await self.get(kind, name)):
-                await asyncio.sleep(0.02)
-        return obj
+        return await until(self.client, kind, name, self.namespace, holds)
 
     async def ready(self, kind, name):
         def holds(obj):

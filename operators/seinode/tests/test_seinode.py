@@ -5,6 +5,7 @@ import json
 from contextlib import AsyncExitStack
 
 import pytest
+from waiting import gone, there, until
 
 import fairlead as fl
 from fairlead.api.errors import Invalid, NotFound
@@ -45,10 +46,7 @@ class Bed:
             return None
 
     async def until(self, kind, name, holds):
-        async with asyncio.timeout(20):
-            while not holds(obj := await self.get(kind, name)):
-                await asyncio.sleep(0.02)
-        return obj
+        return await until(self.client, kind, name, self.namespace, holds)
 
     async def ready(self, kind=SeiNode, name="node", reason="Reconciled"):
         return await self.until(kind, name, lambda o: (o.condition("Ready") or {}).get("reason") == reason)
@@ -102,12 +100,12 @@ async def test_the_plan_is_persisted_before_anything_of_it_is_done(world):
             async for frame in watch:
                 if (node := fl.Object(json.loads(frame.raw))).status.get("plan"):
                     break
-    claim = await world.until(fl.PersistentVolumeClaim, "data-node", lambda o: o is not None)
+    claim = await world.until(fl.PersistentVolumeClaim, "data-node", there)
     assert int(node.resource_version) < int(claim.resource_version)
-    async with asyncio.timeout(20):
-        while not (jobs := (await world.client.list(fl.Job, world.namespace)).items):
-            await asyncio.sleep(0.02)
-    assert [job.labels["sei.io/plan"] for job in jobs] == [node.status["plan"]["id"]]
+    plan = node.status["plan"]
+    task = next(task for task in plan["tasks"] if task["type"] == "bootstrap")
+    job = await world.until(fl.Job, f"node-bootstrap-{task['id'][:8]}", there)
+    assert job.labels["sei.io/plan"] == plan["id"]
 
 
 async def test_two_replicas_make_one_plan_and_one_job(world):
@@ -165,7 +163,7 @@ async def test_a_deployment_makes_its_nodes_and_prunes_the_surplus(world):
     assert done.status["nodes"] == ["group-0", "group-1", "group-2"]
     assert done.status["plan"]["phase"] == "Complete"
     await world.change(SeiNodeDeployment, "group", replicas=1)
-    await world.until(SeiNode, "group-2", lambda o: o is None)
+    await world.until(SeiNode, "group-2", gone)
     assert await world.get(SeiNode, "group-0") is not None
 
 
@@ -177,7 +175,7 @@ async def test_nodes_go_with_their_deployment_unless_retained(world, policy):
     await world.client.create(SeiNodeDeployment("group", world.namespace, spec=spec))
     await world.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
     await world.client.delete(SeiNodeDeployment, "group", world.namespace)
-    await world.until(SeiNodeDeployment, "group", lambda o: o is None)
+    await world.until(SeiNodeDeployment, "group", gone)
     node = await world.get(SeiNode, "group-0")
     assert (node is None) if policy == "Delete" else (node is not None and not node.deleting and not owners(node))
 
@@ -188,10 +186,10 @@ async def test_the_data_goes_with_the_node_and_an_imported_volume_stays(world):
     await world.client.create(fl.PersistentVolumeClaim("mine", world.namespace, spec=claim))
     await world.create("importing", dataVolume={"import": {"pvcName": "mine"}})
     await world.create("plain")
-    await world.until(fl.PersistentVolumeClaim, "data-plain", lambda o: o is not None)
+    await world.until(fl.PersistentVolumeClaim, "data-plain", there)
     for name in ("importing", "plain"):
         await world.client.delete(SeiNode, name, world.namespace)
-        await world.until(SeiNode, name, lambda o: o is None)
+        await world.until(SeiNode, name, gone)
     left = await world.get(fl.PersistentVolumeClaim, "data-plain")
     assert left is None or left.deleting
     assert await world.get(fl.PersistentVolumeClaim, "data-importing") is None
