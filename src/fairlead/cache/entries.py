@@ -83,9 +83,19 @@ class Entries:
         elif start > 1:
             raw = b"{" + raw[start:]
         if self._transform is not None:
-            raw = msgspec.json.encode(self._transform(self._decoded(raw)))
+            raw = self._transformed(raw, self._transform, meta)
         version = meta.resource_version
         return meta.namespace, meta.name, version, Entry(raw, meta.uid, as_integer(version))
+
+    def _transformed(self, raw: bytes, transform: Transform, meta: _Meta) -> bytes:
+        try:
+            return msgspec.json.encode(transform(self._decoded(raw)))
+        except Exception as error:
+            where = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            raise ValueError(
+                f"the transform of {self._type['kind']} failed on {where}, and nothing is cached until it does not: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
     def object(self, entry: Entry) -> Object:
         """The object, decoded afresh: the caller may do with it what it likes."""

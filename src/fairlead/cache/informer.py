@@ -42,7 +42,7 @@ class _Owned(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Head(msgspec.Struct, gc=False):
-    metadata: _Owned
+    metadata: _Owned = msgspec.field(default_factory=_Owned)  # a transform may have left it out
 
 
 _decode_owners = msgspec.json.Decoder(_Head).decode
