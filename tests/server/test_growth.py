@@ -4,10 +4,12 @@ import asyncio
 import gc
 import json
 import sys
+import weakref
 
 import pytest
 
 from fairlead.server.app import Server
+from fairlead.server.exchange import Request
 from fairlead.testing import virtual
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -139,3 +141,15 @@ def test_the_count_sees_a_write_that_looks_at_every_object(monkeypatch):
     )
     with pytest.raises(AssertionError):
         assert measured(objects=30) == measured(objects=3)
+
+
+def test_what_was_overwritten_and_forgotten_is_kept_by_nobody():
+    server = Server()
+    table = server.store.table("", "configmaps")
+    server.respond(Request("POST", MAPS, {}, {}, b'{"metadata":{"name":"a"},"data":{"n":"1"}}'), trusted=True)
+    first = weakref.ref(table.get("default", "a"))
+    server.respond(Request("PUT", f"{MAPS}/a", {}, {}, b'{"metadata":{"name":"a"},"data":{"n":"2"}}'), trusted=True)
+    assert table.get("default", "a").object["data"] == {"n": "2"}
+    server.store.compact()
+    gc.collect()
+    assert first() is None

@@ -2,6 +2,7 @@
 
 from collections import deque
 from typing import Any
+from weakref import ref
 
 import msgspec
 
@@ -20,7 +21,7 @@ class Stored:
     Immutable, like its object. What rests is decoded again for whoever asks for it, to a dict of its own that is equal.
     """
 
-    __slots__ = ("_derived", "_encoded", "_object", "_recent", "respelled", "seen", "version")
+    __slots__ = ("__weakref__", "_derived", "_encoded", "_object", "_recent", "respelled", "seen", "version")
 
     def __init__(self, obj: Object, version: int, seen: Any = None) -> None:
         self.version = version
@@ -61,13 +62,13 @@ class Recent:
 
     def __init__(self, most: int = IN_USE) -> None:
         self._most = most
-        self._objects: deque[Stored] = deque()
+        self._objects: deque[ref[Stored]] = deque()  # weakly: what was overwritten and forgotten is kept by nobody
 
     def add(self, stored: Stored) -> None:
         stored._recent = self  # noqa: SLF001 - the two are one concept
-        self._objects.append(stored)
-        if len(self._objects) > self._most:
-            _rest(self._objects.popleft())
+        self._objects.append(ref(stored))
+        if len(self._objects) > self._most and (longest := self._objects.popleft()()) is not None:
+            _rest(longest)
 
 
 def _rest(stored: Stored) -> None:
