@@ -22,6 +22,11 @@ class Served:
     pids: list
     kubeconfig: Path
 
+    @classmethod
+    def of(cls, real):
+        """A real server that runs."""
+        return cls("real", real.url, real.token, real.pids, real.kubeconfig())
+
     def memory(self):
         """Megabytes held by its processes."""
         lines = "".join(Path(f"/proc/{pid}/status").read_text() for pid in self.pids).splitlines()
@@ -38,6 +43,21 @@ class Served:
         request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
         with urllib.request.urlopen(request, context=UNCHECKED) as answer:
             return answer.read()
+
+
+class Clock:
+    """What a process has used, by /proc."""
+
+    def __init__(self, *pids):
+        self.pids = pids
+
+    def cpu(self):
+        ticks = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in self.pids]
+        return sum(int(tick) for both in ticks for tick in both) / os.sysconf("SC_CLK_TCK")
+
+    def peak(self):
+        lines = Path(f"/proc/{self.pids[0]}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 UNCHECKED = ssl.create_default_context()
@@ -64,7 +84,7 @@ def pair():
             print(f"the real pair is left out: {reason}")
         else:
             real = stack.enter_context(RealServer())
-            found.append(Served("real", real.url, real.token, real.pids, real.kubeconfig()))
+            found.append(Served.of(real))
         for served in found:
             served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
         print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores before the run")

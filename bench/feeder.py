@@ -175,7 +175,7 @@ class Feeder(asyncio.Protocol):
         part = self.templates[start : start + limit] if limit else self.templates
         meta = {"resourceVersion": str(Feeder.version)}
         if limit and start + limit < len(self.templates):
-            meta["continue"] = str(start + limit)
+            meta |= {"continue": str(start + limit), "remainingItemCount": len(self.templates) - start - limit}
         items = b",".join(b"{" + before + b"1" + after for before, after in part)
         self.send(
             "200 OK", b'{"kind":"PodList","apiVersion":"v1","metadata":' + compact(meta) + b',"items":[' + items + b"]}"

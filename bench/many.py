@@ -29,8 +29,8 @@ class Connection:
         self.socket = UNCHECKED.wrap_socket(socket.create_connection((host, int(port))))
         self.head = f"Host: bench\r\nAuthorization: Bearer {served.token}\r\n"
 
-    def send(self, method, path, body=b""):
-        head = f"{method} {path} HTTP/1.1\r\n{self.head}Content-Type: application/json\r\nContent-Length: {len(body)}"
+    def send(self, method, path, body=b"", media="application/json"):
+        head = f"{method} {path} HTTP/1.1\r\n{self.head}Content-Type: {media}\r\nContent-Length: {len(body)}"
         self.socket.sendall(head.encode() + b"\r\n\r\n" + body)
 
     def answer(self):

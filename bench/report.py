@@ -125,7 +125,101 @@ def goals(rows):
     return [table(["goal", "found", "bar", ""], body)]
 
 
-SECTIONS = {"clients": clients}
+PHASES = {
+    "created": "created in a burst",
+    "nothing to do": "nothing to do",
+    "message changed": "message changed",
+    "child deleted": "child deleted",
+    "storm": "message changed twice in a storm",
+    "deleted": "deleted",
+}
+LEAST = {"created": 5, "nothing to do": 0, "message changed": 3, "child deleted": 1, "storm": 6, "deleted": 1}
+
+
+def work(found):
+    intro = (
+        f"{ran(found)} {found['pages']} objects; in the storm, 20 whose children are edited without a pause. Requests"
+        " for each object, and in brackets how many of all were refused (409, or 422 for a patch whose test failed)."
+    )
+    parts = [intro]
+    for kind, title in (("real", "On a real kube-apiserver"), ("embedded", "On the embedded server")):
+        rows = found["rows"].get(kind)
+        if not rows:
+            continue
+        body = [["least possible", *(str(LEAST[phase]) for phase in PHASES), "0", ""]]
+        for name, row in rows.items():
+            asked = [
+                f"{row[p]['requests']:.1f}" + (f" ({row[p]['refused']})" * bool(row[p]["refused"])) for p in PHASES
+            ]
+            body.append([f"**{name}**" if name == "fairlead" else name, *asked, str(row["foreign data lost"])])
+            body[-1].append(str(row["foreign refused"]))
+        head = ["requests", *PHASES.values(), "foreign data lost", "409s of the foreign writer"]
+        used = [
+            [
+                f"**{name}**" if name == "fairlead" else name,
+                f"{row['burst s']:.1f}",
+                f"{row['one at a time p50 ms']:.0f}",
+                f"{row['burst CPU ms']:.1f}",
+                f"{row['idle CPU ms']:.1f}",
+                f"{row['CPU s']:.1f}",
+                f"{row['peak MB']:.0f}",
+                f"{row['server CPU s']:.1f}",
+            ]
+            for name, row in rows.items()
+        ]
+        costs = ["", "burst, s", "one alone, p50 ms", "CPU ms, created", "CPU ms, nothing to do", "CPU s in all"]
+        bars = [(name, total(row), f"{total(row):,.0f}") for name, row in rows.items()]
+        parts += [
+            f"### {title}",
+            plot(f"requests-{kind}", "Requests for the whole piece of work", bars),
+            table(head, body),
+            table([*costs, "peak MB", "server's CPU s"], used),
+        ]
+    return "\n\n".join(parts)
+
+
+def total(row):
+    return sum(n for phase in PHASES for n in row[phase]["by verb and code"].values())
+
+
+def servers(found):
+    rows = found["rows"]
+    names = [name for name in ("embedded", "real") if name in rows]
+    lines = {
+        f"{verb}, a second": {n: rows[n]["writes"][verb]["a second"] for n in names}
+        for verb in rows["embedded"]["writes"]
+    }
+    for width in ("1 connection", "16 connections"):
+        for n in names:
+            costs = [w["server CPU ms"] for verb, w in rows[n]["writes"].items() if verb.endswith(f" {width}")]
+            lines.setdefault(f"a write, server's CPU ms, {width}", {})[n] = sum(costs) / len(costs)
+    for percentile in ("p50", "p99"):
+        lines[f"write to event, {percentile} ms"] = {n: rows[n]["write to event ms"][percentile] for n in names}
+    plain = [row for row, value in rows["embedded"].items() if isinstance(value, float | int)]
+    lines |= {row: {n: rows[n][row] for n in names} for row in plain}
+    body = []
+    for what, values in lines.items():
+        better = (
+            values.get("real", 0) / values["embedded"]
+            if "a second" not in what
+            else values["embedded"] / values["real"]
+        )
+        said = f"{better:.1f}×" + (", **behind**" if better < 1 else "")
+        body.append([what, *(number(values[name]) for name in names), said])
+    head = ["", *names, "embedded is better by"]
+    return f"{ran(found)} kube-apiserver {found['version']} with etcd (no fsync).\n\n{table(head, body)}"
+
+
+def suite(found):
+    rows = found["rows"]
+    body = [[name, number(row["wall s"]), number(row["CPU s"]), str(row["passed"])] for name, row in rows.items()]
+    if len(rows) == 2:
+        both = [rows["real"][what] / rows["embedded"][what] for what in ("wall s", "CPU s")]
+        body.append(["ratio", *(f"{one:.1f}×" for one in both), ""])
+    return f"{ran(found)} `{found['part']}`, once with each server.\n\n{table(['', 'wall s', 'CPU s', 'tests'], body)}"
+
+
+SECTIONS = {"clients": clients, "work": work, "servers": servers, "suite": suite}
 
 
 def main():

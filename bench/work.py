@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 import _record
-from _pair import Served, embedded
+from _pair import Clock, Served, embedded
 
 import fairlead as fl
 from fairlead.api.errors import ApiError, Conflict, NotFound
@@ -185,21 +185,6 @@ class Foreign:
         return lost
 
 
-class Clock:
-    """What a process has used, by /proc."""
-
-    def __init__(self, *pids):
-        self.pids = pids
-
-    def cpu(self):
-        ticks = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in self.pids]
-        return sum(int(tick) for both in ticks for tick in both) / os.sysconf("SC_CLK_TCK")
-
-    def peak(self):
-        lines = Path(f"/proc/{self.pids[0]}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-
-
 async def work(served, audit, command, namespace, count):
     world, transport = World(), HttpTransport(*access(served))
     client = Client(transport, world, user_agent="bench-harness")
@@ -327,7 +312,7 @@ def server(kind):
                 yield served, path
         else:
             with RealServer(audit=path) as real:
-                yield Served("real", real.url, real.token, real.pids, real.kubeconfig()), path
+                yield Served.of(real), path
 
 
 async def install(served):

@@ -1,0 +1,136 @@
+"""Both servers under the same clients: `python bench/servers.py [--objects N]`.
+
+Start-up; writes by verb over 1 and 16 connections, with what each costs the server in CPU; from a write to its event on
+a watch; a list of 10,000; memory. One server at a time is running. Raw connections, because a client library would be
+what is measured; more about single requests is in bench/wrk.py, about many objects in bench/many.py.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from contextlib import ExitStack
+
+import _record
+from _pair import Clock, Served, embedded
+from many import MAPS, Connection, config_map, listed
+
+from fairlead.testing.real import VERSION, RealServer, missing
+
+EACH, STARTS, EVENTS = 640, 3, 300
+VERBS = {
+    "create": ("POST", "application/json", ""),
+    "update": ("PUT", "application/json", "/{name}"),
+    "merge patch": ("PATCH", "application/merge-patch+json", "/{name}"),
+    "apply": ("PATCH", "application/apply-patch+yaml", "/{name}?fieldManager=bench&force=true"),
+    "delete": ("DELETE", "application/json", "/{name}"),
+}
+
+
+def body(verb, index, turn):
+    obj = json.loads(config_map(index))
+    obj["data"]["turn"] = f"{verb} {turn}"
+    if verb == "merge patch":
+        return {"data": {"turn": obj["data"]["turn"]}}
+    return obj | {"apiVersion": "v1", "kind": "ConfigMap"} if verb != "delete" else {}
+
+
+def write(connections, verb, indexes, turn):
+    """One such write of each, as many at once as there are connections."""
+    method, media, path = VERBS[verb]
+    sent = []
+    for index in indexes:
+        connection = connections[len(sent) % len(connections)]
+        if len(sent) >= len(connections):
+            connection.answer()
+        content = json.dumps(body(verb, index, turn)).encode()
+        connection.send(method, MAPS + path.format(name=f"c{index:06}"), content, media)
+        sent.append(connection)
+    for connection in sent[-len(connections) :]:
+        connection.answer()
+
+
+def rates(served):
+    """Of each verb: how many a second, and milliseconds of the server's CPU for one."""
+    found, clock = {}, Clock(*served.pids)
+    for width in (1, 16):
+        connections = [Connection(served) for _ in range(width)]
+        for verb in VERBS:
+            started, used = time.perf_counter(), clock.cpu()
+            write(connections, verb, range(EACH), width)
+            found[f"{verb}, {width} connection{'s' * (width > 1)}"] = {
+                "a second": EACH / (time.perf_counter() - started),
+                "server CPU ms": (clock.cpu() - used) / EACH * 1e3,
+            }
+    return found
+
+
+def latency(served):
+    """Milliseconds from sending a write to having its event."""
+    writer, watcher, took = Connection(served), Connection(served), []
+    write([writer], "create", [0], 0)
+    version = json.loads(served.send("GET", MAPS))["metadata"]["resourceVersion"]
+    watcher.send("GET", f"{MAPS}?watch=1&resourceVersion={version}")
+    while b"\r\n\r\n" not in watcher.socket.recv(65536):
+        pass
+    for turn in range(EVENTS):
+        started = time.perf_counter()
+        content = json.dumps(body("merge patch", 0, turn)).encode()
+        writer.send("PATCH", f"{MAPS}/c000000", content, VERBS["merge patch"][1])
+        while b"}\n" not in watcher.socket.recv(65536):
+            pass
+        took.append((time.perf_counter() - started) * 1e3)
+        writer.answer()
+    write([writer], "delete", [0], 0)
+    cut = statistics.quantiles(took, n=100)
+    return {"p50": cut[49], "p99": cut[98]}
+
+
+def measured(served, objects):
+    served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
+    clock, found = Clock(*served.pids), {"memory at rest MB": served.memory()}
+    found["writes"] = rates(served)
+    found["write to event ms"] = latency(served)
+    write([Connection(served) for _ in range(16)], "create", range(objects), 0)
+    used = clock.cpu()
+    seconds, seen = listed(served)
+    assert seen == objects, seen
+    return found | {
+        f"list of {objects:,} s": seconds,
+        f"list of {objects:,} CPU s": clock.cpu() - used,
+        f"memory with {objects:,} MB": served.memory(),
+    }
+
+
+def started(start):
+    """Seconds until it answers, the best of a few starts, and the last one left running."""
+    times = []
+    for turn in range(STARTS):
+        stack, begun = ExitStack(), time.perf_counter()
+        server = stack.enter_context(start())
+        times.append(time.perf_counter() - begun)
+        if turn < STARTS - 1:
+            stack.close()
+    return min(times), server, stack
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--objects", type=int, default=10_000)
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
+    options = parser.parse_args()
+    reason = missing()
+    if reason:
+        print(f"the real pair is left out: {reason}")
+    for name, start in {"embedded": embedded, **({} if reason else {"real": RealServer})}.items():
+        ready, server, stack = started(start)
+        with stack:
+            served = server if name == "embedded" else Served.of(server)
+            found = {"ready s": ready, **measured(served, options.objects)}
+        print(f"{name}\n{json.dumps(found, indent=1)}", flush=True)
+        if options.save:
+            _record.save("servers", {"objects": options.objects, "version": VERSION, "rows": {name: found}})
+
+
+if __name__ == "__main__":
+    main()

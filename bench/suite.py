@@ -1,0 +1,47 @@
+"""How long a fixed part of the tests takes on the embedded server and on a real one: `python bench/suite.py`."""
+
+import argparse
+import re
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import _record
+
+from fairlead.testing.real import missing
+
+PART = "tests/hazards"
+
+
+def run(name):
+    """Wall and CPU seconds (the server's too) of those tests that have a half for each server."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, "-m", "pytest", "-q", PART, "-k", f"[{name}"]
+    told = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert " failed" not in told, told
+    return {
+        "wall s": time.perf_counter() - started,
+        "CPU s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "passed": int(re.search(r"(\d+) passed", told)[1]),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
+    options = parser.parse_args()
+    rows = {"embedded": run("embedded")}
+    if reason := missing():
+        print(f"the real server is left out: {reason}")
+    else:
+        rows["real"] = run("real")
+    print(rows)
+    if options.save:
+        _record.save("suite", {"part": f"pytest {PART}", "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
