@@ -3,13 +3,13 @@
 from xml.sax.saxutils import escape
 
 TEXT, OURS, OTHERS = "#6e7781", "#2f81f7", "#9aa4ae"
-WIDTH, LABEL, ROW, TOP = 760, 210, 26, 40
+WIDTH, LABEL, ROW, TOP = 820, 290, 26, 40
 
 
 def chart(title, bars):
     """One bar for each (label, value, what is written at its end); ours, named fairlead…, in colour."""
     longest = max(value for _, value, _ in bars) or 1
-    room = WIDTH - LABEL - 150
+    room = WIDTH - LABEL - 90
     box = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {TOP + ROW * len(bars) + 8}" role="img"'
     lines = [
         f'<svg {box} font-family="system-ui, sans-serif" font-size="14" fill="{TEXT}">',

@@ -144,6 +144,7 @@ def main():
     parser.add_argument("--events", type=int, default=60_000)
     parser.add_argument("--only", action="append", help="a contestant; may be repeated")
     parser.add_argument("--rounds", type=int, default=1, help="measure so often; the best of each figure is kept")
+    parser.add_argument("--latency", action="store_true", help="that alone, with a thousand objects")
     parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -156,6 +157,8 @@ def main():
         )
         print(json.dumps(asyncio.run(run)), flush=True)
         os._exit(0)  # threads of a client that never end are not ours to wait for
+    if options.latency:
+        options.objects, options.events = 1_000, BATCH
     names = options.only or [*OURS, *(PEERS if PEERS_PYTHON.exists() else ())]
     feeder = subprocess.Popen(
         [sys.executable, HERE / "feeder.py", str(options.objects)], stdout=subprocess.PIPE, text=True
@@ -164,18 +167,19 @@ def main():
     try:
         port = feeder.stdout.readline().strip()
         counts = ["--port", port, "--objects", str(options.objects), "--events", str(options.events)]
-        for name in [*names * options.rounds, *(["overhead"] if "ours" in names else [])]:
+        for name in [*names * options.rounds, *(["overhead"] if "ours" in names and not options.latency else [])]:
             python = PEERS_PYTHON if name in PEERS else sys.executable
             command = [python, __file__, "--only", name, *counts]
             found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
             results[name] = best(results.get(name, found), found)
-            if name != "overhead":
+            if options.latency:
+                results[name] = {row: results[name][row] for row in ("p50 µs", "p99 µs")}
+            elif name != "overhead":
                 results[name]["import ms"] = imported(python, name)
             print(name, results[name], file=sys.stderr, flush=True)
             if options.save:
-                _record.save(
-                    "clients", {"objects": options.objects, "versions": versions(), "rows": {name: results[name]}}
-                )
+                about = {} if options.latency else {"objects": options.objects, "versions": versions()}
+                _record.save("clients", {**about, "rows": {name: results[name]}})
     finally:
         feeder.terminate()
         feeder.wait()

@@ -6,32 +6,38 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# A file, with how it is run: whole, and quickly.
-RUNS = {
-    "cache.py": (["--objects", "50000", "--save"], ["--objects", "5000", "--events", "10000"]),
-    "work.py": (["--save"], ["--pages", "10"]),
-    "runtime.py": ([], ["--objects", "200"]),
-    "server.py": ([], []),
-    "wrk.py": ([], []),
-    "many.py": ([], []),
-    "contention.py": ([], []),
-    "orphans.py": ([], []),
-    "client.py": ([], []),
-    "state.py": ([], []),
-    "workqueue.py": ([], []),
-}
+# A file, how it is run whole, and how quickly (None: not then).
+RUNS = [
+    ("cache.py", ["--objects", "50000", "--rounds", "2", "--save"], ["--objects", "2000", "--events", "4000"]),
+    ("cache.py", ["--latency", "--save"], None),
+    ("work.py", ["--save"], ["--pages", "10"]),
+    ("servers.py", ["--save"], ["--objects", "500"]),
+    ("suite.py", ["--save"], None),
+    ("runtime.py", [], ["--objects", "200"]),
+    ("server.py", [], []),
+    ("wrk.py", [], []),
+    ("many.py", [], None),
+    ("contention.py", [], []),
+    ("httpproxy.py", [], ["1"]),
+    ("orphans.py", [], None),
+    ("client.py", [], []),
+    ("state.py", [], None),
+    ("workqueue.py", [], []),
+]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller numbers, nothing kept")
-    parser.add_argument("--only", choices=RUNS, help="one of them")
+    parser.add_argument("--only", choices=sorted({name for name, *_ in RUNS}), help="one of them")
     options = parser.parse_args()
     failed = []
-    for name in [options.only] if options.only else RUNS:
-        print(f"== bench/{name}", flush=True)
-        command = [sys.executable, HERE / name, *RUNS[name][options.quick]]
-        if subprocess.run(command, check=False).returncode:
+    for name, whole, quickly in RUNS:
+        arguments = quickly if options.quick else whole
+        if arguments is None or options.only not in (None, name):
+            continue
+        print(f"== bench/{name} {' '.join(arguments)}", flush=True)
+        if subprocess.run([sys.executable, HERE / name, *arguments], check=False).returncode:
             failed.append(name)
     if not options.quick:
         subprocess.run([sys.executable, HERE / "report.py"], check=True)

@@ -161,12 +161,12 @@ class Foreign:
             self.acknowledged[kind, name] = value
             return
 
-    async def meddle(self, names, value):
-        """Once with everything, one thing after another."""
-        for name in names:
-            await self.label(name, value)
-            for kind in CHILDREN:
-                await self.annotate(kind, name, value)
+    async def meddle(self, name, value):
+        """Once with the page, as soon as it is there, and with each of its children."""
+        await self.label(name, value)
+        for kind in CHILDREN:
+            await self.annotate(kind, name, value)
+            await self.label(name, f"{value}-{kind.kind}")
 
     async def storm(self, name):
         """With this page's children, without a pause, until cancelled."""
@@ -222,9 +222,12 @@ async def work(served, audit, command, namespace, count):
         phase.before = audit.read()
         refused = audit.refused
         started, cpu = time.perf_counter(), used.cpu()
-        meddling = None
-        await asyncio.gather(*(client.create(Page(name, namespace, spec={"message": "one"})) for name in names))
-        meddling = asyncio.create_task(foreign.meddle(names, "burst"))
+
+        async def create(name):
+            await client.create(Page(name, namespace, spec={"message": "one"}))
+            await foreign.meddle(name, "burst")
+
+        meddling = asyncio.gather(*map(create, names))
         await pages.all_ready(names, "one")
         result["burst s"] = max(pages.ready[name, "one"] for name in names) - started
         await meddling
