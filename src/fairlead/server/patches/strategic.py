@@ -84,7 +84,7 @@ def _retain(made: dict[str, Any], rest: dict[str, Any]) -> None:
 
 def _ordered(node: Node | None, made: dict[str, Any], rest: dict[str, Any], key: str) -> None:
     """Merge the list beside an order directive and put its items in that order."""
-    order = rest.pop(key)
+    order = rest.pop(key) or []
     key = key.removeprefix(_ORDER)
     child = _child(node, key)
     merge_key = child.go.merge_key if child is not None else ""
