@@ -1,4 +1,4 @@
-"""Waiting for an object, by its events: no test looks at intervals and hopes that they are short enough."""
+"""Waiting for an object, by its events, and for what has none."""
 
 import asyncio
 import json
@@ -44,3 +44,10 @@ async def until_condition(client, kind, name, namespace, type_, status, reason):
         return (said.get("status"), said.get("reason")) == (status, reason)
 
     return (await until(client, kind, name, namespace, holds)).condition(type_)
+
+
+async def eventually(holds):
+    """Once `holds()` is true: for what no object tells of."""
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110 (nothing signals it)
+            await asyncio.sleep(0.02)
