@@ -57,7 +57,8 @@ def validate(
         found = schema_causes(node.rules.properties["status"], obj["status"], (old or {}).get("status"), under="status")
     else:
         found = []
-    found += embedded_causes(node, obj)
+    if not status_only:
+        found += embedded_causes(node, obj)
     if old is None or not duplicate_causes(node, old):
         found += duplicate_causes(node, obj)
     if cel.has_rules(node):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.times import parse, rfc3339
-from fairlead.server import bodies, causes, encoding, lists, representations
+from fairlead.server import bodies, causes, encoding, lists, representations, versions
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.definitions import GROUP, PLURAL
 from fairlead.server.exchange import Request, Response
@@ -136,7 +136,9 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
     if finalizers and not graceful:
         _mark(server, metadata)
     if finalizers or graceful:
-        changed = {**stored.object, "metadata": metadata}
+        # Through another version than the storage's, what that one does not know is lost, as by any write.
+        shown = versions.view(resource, stored).object if resource.custom else stored.object
+        changed = versions.stored_form(resource, {**shown, "metadata": metadata})
         if encoding.exactly_equal(changed, stored.object):
             marked = stored
         elif options.dry_run:
