@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ class Both:
         self._real = transport
         self._defined: dict[str, asyncio.Task[Any]] = {}
         self._runs = 0
+        self._thread = ThreadPoolExecutor(max_workers=1)
         self._salt = secrets.token_hex(2)  # another run on the same server must not meet our namespaces
 
     async def play(self, scenario: Scenario) -> Played:
@@ -45,9 +47,13 @@ class Both:
         self._runs += 1
         ident = f"d{self._salt}{self._runs:05x}"
         wanted, given = await asyncio.gather(
-            traces.run(self._real, scenario, ident), asyncio.to_thread(embedded, scenario, definition, ident)
+            traces.run(self._real, scenario, ident), self._beside(scenario, definition, ident)
         )
         return list(zip(range(len(wanted)), wanted, given, strict=True))
+
+    async def _beside(self, *scenario: Any) -> list[Answer]:
+        """The embedded server's answers, one scenario at a time: servers share what they compile, but no threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, embedded, *scenario)
 
     async def _define(self, definition: dict[str, Any]) -> Any:
         """Both servers' answers to a definition, once the real one serves it."""
@@ -57,7 +63,7 @@ class Both:
         for path in paths if code in (201, 409) else ():
             await traces.settled(caller, path, None, {"until": {"code": 200}})
         step = {"do": "POST", "path": DEFINITIONS, "body": definition}
-        ours = (await asyncio.to_thread(embedded, {"steps": [step]}))[0]
+        ours = (await self._beside({"steps": [step]}))[0]
         if code == 409:  # it is named after what it says: the server knows it from a run before
             return ours, ours
         names = traces.Names("conf-none", "none")
