@@ -34,6 +34,7 @@ from fairlead.testing.real import RealServer, missing
 HERE = Path(__file__).parent
 PEERS, BUILT = HERE / "peers", HERE.parent / ".venv/bench"
 PEERS_BIN = HERE.parent / ".venv/peers/bin"
+KOPF = PEERS / "kopf_pages.py"
 Page = fl.kind("bench.fairlead.dev/v1", "Page")
 CHILDREN = (fl.ConfigMap, fl.Service, fl.Deployment)
 MARK = "bench.fairlead.dev/foreign"
@@ -60,23 +61,31 @@ CRD = {
 }
 
 
-def programs():
-    """How each contestant is started, given its namespace; built first where that is needed."""
-    found = {"fairlead": lambda ns: [sys.executable, "-m", "fairlead", "run", PEERS / "ours.py", "-n", ns]}
-    BUILT.mkdir(exist_ok=True)
-    if shutil.which("go"):
-        subprocess.run(["go", "build", "-trimpath", "-o", BUILT / "pages-go", "."], cwd=PEERS / "go", check=True)
-        found["controller-runtime, CreateOrUpdate"] = lambda ns: [BUILT / "pages-go", "-namespace", ns]
-        found["controller-runtime, apply"] = lambda ns: [BUILT / "pages-go", "-apply", "-namespace", ns]
-    if shutil.which("cargo"):
-        command = ["cargo", "build", "--release", "--locked", "--quiet", "--target-dir", BUILT / "rust"]
-        subprocess.run(command, cwd=PEERS / "rust", check=True)
-        found["kube-rs, apply"] = lambda ns: [BUILT / "rust/release/pages", ns]
-    if (PEERS_BIN / "kopf").exists():
-        found["kopf, lightkube's apply"] = lambda ns: [
-            PEERS_BIN / "kopf", "run", PEERS / "kopf_pages.py", "-n", ns, "--standalone", "-q",
-        ]  # fmt: skip
-    return found
+def programs(wanted):
+    """How each wanted contestant is started, given its namespace; built first where that is needed."""
+    pages_go, pages_rust = BUILT / "pages-go", BUILT / "rust/release/pages"
+    found = {
+        "fairlead": lambda ns: [sys.executable, "-m", "fairlead", "run", PEERS / "ours.py", "-n", ns],
+        "controller-runtime, CreateOrUpdate": lambda ns: [pages_go, "-namespace", ns],
+        "controller-runtime, apply": lambda ns: [pages_go, "-apply", "-namespace", ns],
+        "kube-rs, apply": lambda ns: [pages_rust, ns],
+        "kopf, lightkube's apply": lambda ns: [PEERS_BIN / "kopf", "run", "-q", "--standalone", "-n", ns, KOPF],
+    }
+    chosen = {name: command for name, command in found.items() if name.startswith(wanted)}
+    for tool, folder, build in (
+        ("go", "go", ["go", "build", "-trimpath", "-o", pages_go, "."]),
+        ("cargo", "rust", ["cargo", "build", "--release", "--locked", "--quiet", "--target-dir", BUILT / "rust"]),
+    ):
+        theirs = [name for name in chosen if name.startswith({"go": "controller-", "cargo": "kube-rs"}[tool])]
+        if theirs and shutil.which(tool):
+            BUILT.mkdir(exist_ok=True)
+            subprocess.run(build, cwd=PEERS / folder, check=True)
+        elif theirs:
+            print(f"{' and '.join(theirs)} left out: no {tool} here")
+            chosen = {name: command for name, command in chosen.items() if name not in theirs}
+    if not (PEERS_BIN / "kopf").exists() and chosen.pop("kopf, lightkube's apply", None):
+        print("kopf left out: run `make bench-peers`")
+    return chosen
 
 
 class Audit:
@@ -333,16 +342,12 @@ async def install(served):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pages", type=int, default=100)
+    parser.add_argument("--pages", type=int, default=50)
     parser.add_argument("--only", action="append", help="a contestant whose name begins so; may be repeated")
     parser.add_argument("--server", choices=["embedded", "real"], help="one of them")
     parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
     options = parser.parse_args()
-    chosen = {
-        name: command
-        for name, command in programs().items()
-        if not options.only or name.startswith(tuple(options.only))
-    }
+    chosen = programs(tuple(options.only or [""]))
     kinds = [options.server] if options.server else ["embedded", "real"]
     if "real" in kinds and (reason := missing()):
         print(f"the real server is left out: {reason}")
