@@ -68,6 +68,20 @@ _MIXED: Final = re.compile(
 )
 
 
+_SCALARS: Final = {
+    "integer": ("int", (int,)),
+    "number": ("float", (int, float)),
+    "string": ("string", (str,)),
+    "boolean": ("bool", (bool,)),
+}
+_GO: Final = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
 _SELECTED: Final = re.compile(r"expression of type ('[^']*') cannot be the operand of a select operation")
 
 
@@ -225,7 +239,8 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
     """What is wrong by a rule, and whether it could not even be evaluated."""
     present = old is not MISSING and old is not None
     message = (rule.fact.get("message") or "").strip()
-    fits = not (node.type == "integer" and type(value) is float)
+    wanted, types = _SCALARS.get(node.type, ("", None))
+    fits = types is None or type(value) in types
     data = {"self": _value(node, value)} if fits else {}
     if rule.old:
         data["oldSelf"] = _value(node, aligned(node, old, value) if present else value)
@@ -245,7 +260,7 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
     if result.type().name() == "ERROR":
         told = _error(str(result.value()))
         if not fits and told == 'No value with name "self" found in Activation':
-            told = "invalid data, expected int, got float64"
+            told = f"invalid data, expected {wanted}, got {_GO[type(value)]}"
         for name, _, keys in rule.times:
             if told == f'No value with name "{name}" found in Activation':
                 told = f"no such key: {keys[-1]}"
