@@ -1,6 +1,5 @@
 """The operator's cases, each on both servers."""
 
-import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -229,8 +228,8 @@ async def test_a_project_at_rest_costs_no_request(world):
     await running.quiet()
     counted.counts.clear()
     for number in range(20):
-        await world.merge(Project, world.name, {"metadata": {"labels": {"wake": str(number)}}})
-    await asyncio.sleep(0.2)
+        woken = await world.merge(Project, world.name, {"metadata": {"labels": {"wake": str(number)}}})
+        await running.seen(woken)
     await running.quiet()
     assert {key: n for key, n in counted.counts.items() if key[0] != "GET"} == {}
 

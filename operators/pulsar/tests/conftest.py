@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import pytest
-from waiting import until
+from waiting import PATIENCE, until
 
 import fairlead as fl
 from fairlead.api.errors import NotFound
@@ -37,7 +37,7 @@ class Pulsar:
 
     async def until(self, path, holds):
         """What is at the path, once `holds` says so of it."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not holds(found := await self.admin.get(path)):
                 await asyncio.sleep(0.02)
         return found
@@ -78,7 +78,7 @@ class Gate:
 
     async def release(self, holds):
         """Let the first held event through of which `holds(type, object)` says so; the others stay held."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 for stream, line in self.held:
                     event = json.loads(line)
@@ -137,6 +137,12 @@ class Bed:
         transport = transport or self.api.transport()
         running = op.running(transport, World(), namespaces=[self.namespace], **options)
         return await self.stack.enter_async_context(running)
+
+    @staticmethod
+    def passes(running, controller="pulsartenant"):
+        """How many passes of a controller have ended."""
+        name, labels = "controller_runtime_reconcile_time_seconds_count", {"controller": controller}
+        return running.metrics.registry.get_sample_value(name, labels) or 0
 
     async def connect(self, name="pulsar", /, **spec):
         spec = {"adminServiceURL": self.pulsar.url, "clusterName": CLUSTER, **spec}

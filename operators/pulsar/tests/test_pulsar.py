@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from waiting import PATIENCE
 
 from fairlead.client.client import PatchType
 from fairlead.operators.pulsar.resources import (
@@ -116,8 +117,7 @@ async def test_in_the_steady_state_no_call_is_made_and_nothing_written(idle):
     calls, before = len(idle.pulsar.standin.calls), dict(counted.counts)
     for kind, name in ((Connection, "pulsar"), (Tenant, "tenant"), (Topic, "topic")):
         patch = {"metadata": {"labels": {"touched": "yes"}}}
-        await idle.client.patch(kind, name, idle.namespace, patch, type=PatchType.MERGE)
-    await asyncio.sleep(0.3)  # nothing is to happen, so there is nothing to wait for
+        await running.seen(await idle.client.patch(kind, name, idle.namespace, patch, type=PatchType.MERGE))
     await running.quiet()
     assert len(idle.pulsar.standin.calls) == calls
     assert {key: n for key, n in counted.counts.items() if key[0] != "GET"} == {
@@ -132,7 +132,7 @@ FOREIGN = "example.com/mine"
 async def add_foreign(world, kind, name):
     mine = kind(name, world.namespace)
     mine["metadata"]["finalizers"] = [FOREIGN]
-    await world.client.apply(mine, field_manager="example")
+    return await world.client.apply(mine, field_manager="example")
 
 
 async def drop_foreign(world, kind, name):
@@ -168,10 +168,9 @@ async def test_a_foreign_finalizer_survives_whenever_it_comes(idle, moment):
     await idle.pulsar.until(f"/v2/tenants/{idle.tenant}", gone)
 
 
-async def deleting_behind_a_cache_that_lags(idle, gate):
+async def deleting_behind_a_cache_that_lags(idle, running, gate):
     """A tenant on its way out whose newest versions the cache behind the gate will never see."""
-    await idle.ready(Tenant, "tenant")
-    await asyncio.sleep(0.1)
+    await running.quiet()
     gate.closed = True
     await idle.delete(Tenant, "tenant")
     for n in range(3):
@@ -189,7 +188,7 @@ async def test_removal_succeeds_on_the_first_pass_with_a_cache_that_lags_for_eve
     await idle.create(Tenant, "tenant", name=idle.tenant)
     await idle.ready(Tenant, "tenant")
     counted.counts.clear()
-    await deleting_behind_a_cache_that_lags(idle, gate)
+    await deleting_behind_a_cache_that_lags(idle, running, gate)
     await idle.gone(Tenant, "tenant")
     assert not [key for key in counted.counts if key[1] == 409]
     assert running.metrics.errors.labels("pulsartenant")._value.get() == 0
@@ -197,12 +196,12 @@ async def test_removal_succeeds_on_the_first_pass_with_a_cache_that_lags_for_eve
 
 async def test_an_object_made_anew_under_the_name_is_left_alone(idle):
     gate = idle.gate()
-    await idle.operator(gate)
+    running = await idle.operator(gate)
     await idle.connect()
     old = await idle.create(Tenant, "tenant", name=idle.tenant, lifecyclePolicy="KeepAfterDeletion")
     await idle.ready(Tenant, "tenant")
-    await add_foreign(idle, Tenant, "tenant")
-    await asyncio.sleep(0.1)
+    await running.seen(await add_foreign(idle, Tenant, "tenant"))
+    await running.quiet()
     gate.closed = True
     await idle.delete(Tenant, "tenant")
     await idle.client.patch(Tenant, "tenant", idle.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
@@ -210,8 +209,11 @@ async def test_an_object_made_anew_under_the_name_is_left_alone(idle):
     new = Tenant("tenant", idle.namespace, spec=old.spec)
     new["metadata"]["finalizers"] = [FINALIZER]
     new = await idle.client.create(new)
+    before = idle.passes(running)
     await gate.release(lambda _, obj: obj.uid == old.uid and obj.deleting)
-    await asyncio.sleep(0.3)  # nothing is to happen, so there is nothing to wait for
+    async with asyncio.timeout(PATIENCE):
+        while idle.passes(running) == before:
+            await asyncio.sleep(0.02)
     live = await idle.get(Tenant, "tenant")
     assert (live.uid, live.resource_version) == (new.uid, new.resource_version)
     gate.closed = False
