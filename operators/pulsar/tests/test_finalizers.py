@@ -1,83 +1,173 @@
-"""The three forms in which the finalizer was once written, each failing at what it fails at, beside ours."""
+"""Letting go: each object when it is out of Pulsar, and nobody else's finalizer with ours."""
 
 import asyncio
 
 import pytest
 from waiting import PATIENCE
 
-from fairlead.api.errors import Conflict
-from fairlead.api.world import World
-from fairlead.client.client import Client, PatchType
-from fairlead.operators.old_way import View
-from fairlead.operators.pulsar import legacy
-from fairlead.operators.pulsar.resources import FINALIZER, Connection, Tenant
-from fairlead.operators.pulsar.tests.conftest import Gate
+from fairlead.client.client import PatchType
+from fairlead.operators.pulsar.resources import FINALIZER, RESOURCES, Connection, Permission, Tenant
+from fairlead.operators.pulsar.tests.scene import (
+    FOREIGN,
+    POLICY,
+    acme,
+    add_foreign,
+    drop_foreign,
+    every_kind,
+    gone,
+    name_of,
+)
 from fairlead.testing.network import CountingTransport
 
-FOREIGN = "example.com/mine"
 
-
-async def stale_copies(idle, *, deleting):
-    """A view whose cache never moves on, the copy in it, and an object that has moved on."""
-    transport = Gate(idle.api.transport())
-    view = View(Client(transport, World()), World(), [Tenant], idle.namespace)
-    made = Tenant("tenant", idle.namespace, spec={"name": "acme", "connectionRef": {"name": "pulsar"}})
-    made["metadata"]["finalizers"] = [FINALIZER] if deleting else []
-    made = await idle.client.create(made)
-    await idle.stack.enter_async_context(view.cache)
-    await view.views[Tenant].synced()
-    transport.closed = True
-    patch = {"metadata": {"finalizers": [*made.finalizers, FOREIGN]}}
-    await idle.client.patch(Tenant, "tenant", idle.namespace, patch, type=PatchType.MERGE)
-    if deleting:
-        await idle.delete(Tenant, "tenant")
-    return view, made
-
-
-@pytest.mark.parametrize("deleting", [False, True], ids=["adding", "removing"])
-@pytest.mark.parametrize("form", ["put", "retry"])
-async def test_a_put_from_a_stale_copy_is_refused_however_often_the_same_cache_is_read(idle, form, deleting):
-    view, stale = await stale_copies(idle, deleting=deleting)
-    change = legacy.removed if deleting else legacy.added
-    with pytest.raises(Conflict):
-        await legacy.FORMS[form](view, Tenant, stale, change)
-    left = (await idle.get(Tenant, "tenant")).finalizers
-    assert (FINALIZER in left) is deleting
-
-
-async def test_a_merge_patch_drops_the_foreign_finalizer_and_the_object_vanishes(idle):
-    view, stale = await stale_copies(idle, deleting=True)
-    await legacy.merge(view, Tenant, stale, legacy.removed)
-    assert await idle.get(Tenant, "tenant") is None
-
-
-async def test_a_merge_patch_drops_it_when_it_adds_its_own_too(idle):
-    view, stale = await stale_copies(idle, deleting=False)
-    await legacy.merge(view, Tenant, stale, legacy.added)
-    assert (await idle.get(Tenant, "tenant")).finalizers == [FINALIZER]
-
-
-@pytest.mark.parametrize("form", ["put", "retry"])
-async def test_the_old_operator_stays_stuck_behind_a_cache_that_lags(idle, form):
-    if idle.pulsar.real:
-        pytest.skip("the old way needs no second Pulsar to fail")
-    gate = Gate(counted := CountingTransport(idle.api.transport()))
-    client = Client(gate, World(), user_agent="legacy")
-    running = legacy.running(client, World(), idle.pulsar.standin, form=legacy.FORMS[form], namespace=idle.namespace)
-    view = await idle.stack.enter_async_context(running)
+@pytest.mark.parametrize("moment", ["before ours", "after ours", "while the deletion is on its way"])
+async def test_a_foreign_finalizer_survives_whenever_it_comes(idle, moment):
+    gate = idle.gate()
+    await idle.operator(gate)
     await idle.connect()
+    await idle.ready(Connection, "pulsar")
+    gate.closed = moment == "before ours"
     await idle.create(Tenant, "tenant", name=idle.tenant)
-    for kind, name in ((Tenant, "tenant"), (Connection, "pulsar")):
-        ready = await idle.ready(kind, name)
-        await view.views[kind].wait_until(ready.resource_version)
+    if moment == "before ours":
+        await add_foreign(idle, Tenant, "tenant")
+        await gate.release(lambda _, obj: obj.kind == "PulsarTenant" and not obj.finalizers)
+        await idle.until(Tenant, "tenant", lambda obj: FINALIZER in obj.finalizers)
+        gate.closed = False
+        await gate.release(lambda _, obj: obj.finalizers == [FOREIGN])
+        await idle.ready(Tenant, "tenant")
+    else:
+        await idle.ready(Tenant, "tenant")
+        gate.closed = moment == "while the deletion is on its way"
+        await add_foreign(idle, Tenant, "tenant")
+    assert {*(await idle.get(Tenant, "tenant")).finalizers} == {FINALIZER, FOREIGN}
+    await idle.delete(Tenant, "tenant")
+    if gate.closed:
+        await gate.release(lambda _, obj: obj.deleting)
+    await drop_foreign(idle, Tenant, "tenant")
+    await idle.gone(Tenant, "tenant")
+    await idle.pulsar.until(f"/v2/tenants/{idle.tenant}", gone)
+
+
+async def deleting_behind_a_cache_that_lags(idle, running, gate):
+    """A tenant on its way out whose newest versions the cache behind the gate will never see."""
+    await running.quiet()
     gate.closed = True
     await idle.delete(Tenant, "tenant")
-    patch = {"metadata": {"annotations": {"example.com/n": "1"}}}
-    await idle.client.patch(Tenant, "tenant", idle.namespace, patch, type=PatchType.MERGE)
+    for n in range(3):
+        patch = {"metadata": {"annotations": {"example.com/n": str(n)}}}
+        await idle.client.patch(Tenant, "tenant", idle.namespace, patch, type=PatchType.MERGE)
     await gate.release(lambda _, obj: obj.deleting and not obj.annotations)
-    await idle.pulsar.until(f"/v2/tenants/{idle.tenant}", lambda found: found is None)
+
+
+async def test_removal_succeeds_on_the_first_pass_with_a_cache_that_lags_for_ever(idle):
+    counted = CountingTransport(idle.api.transport())
+    gate = idle.gate()
+    gate.inner = counted
+    running = await idle.operator(gate)
+    await idle.connect()
+    await idle.create(Tenant, "tenant", name=idle.tenant)
+    await idle.ready(Tenant, "tenant")
     counted.counts.clear()
+    await deleting_behind_a_cache_that_lags(idle, running, gate)
+    await idle.gone(Tenant, "tenant")
+    assert not [key for key in counted.counts if key[1] == 409]
+    assert running.metrics.errors.labels("pulsartenant")._value.get() == 0
+
+
+async def test_an_object_made_anew_under_the_name_is_left_alone(idle):
+    gate = idle.gate()
+    running = await idle.operator(gate)
+    await idle.connect()
+    old = await idle.create(Tenant, "tenant", name=idle.tenant, lifecyclePolicy="KeepAfterDeletion")
+    await idle.ready(Tenant, "tenant")
+    await running.seen(await add_foreign(idle, Tenant, "tenant"))
+    await running.quiet()
+    gate.closed = True
+    await idle.delete(Tenant, "tenant")
+    await idle.client.patch(Tenant, "tenant", idle.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
+    await idle.gone(Tenant, "tenant")
+    new = Tenant("tenant", idle.namespace, spec=old.spec)
+    new["metadata"]["finalizers"] = [FINALIZER]
+    new = await idle.client.create(new)
+    before = idle.passes(running)
+    await gate.release(lambda _, obj: obj.uid == old.uid and obj.deleting)
     async with asyncio.timeout(PATIENCE):
-        while counted.counts["PUT", 409] < 5:
+        while idle.passes(running) == before:
             await asyncio.sleep(0.02)
-    assert FINALIZER in (await idle.get(Tenant, "tenant")).finalizers  # gone from Pulsar, and still Terminating
+    live = await idle.get(Tenant, "tenant")
+    assert (live.uid, live.resource_version) == (new.uid, new.resource_version)
+    gate.closed = False
+    await idle.client.patch(Tenant, "tenant", idle.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
+
+
+async def test_what_is_gone_from_pulsar_already_holds_nothing_up(world):
+    made = await every_kind(world)
+    for kind in made:
+        await world.ready(kind, name_of(kind))
+    await world.ready(Permission, "permission")
+    t = world.tenant
+    for resource in reversed(RESOURCES):
+        obj = await world.get(resource.kind, name_of(resource.kind))
+        if obj is not None:
+            applied = obj.status["applied"]
+            await resource.remove(world.pulsar.admin, applied["path"], applied["settings"])
+    assert await world.pulsar.admin.get(f"/v2/tenants/{t}") is None
+    for kind in [*made, Permission]:
+        await world.delete(kind, name_of(kind))
+    for kind in [*made, Permission]:
+        await world.gone(kind, name_of(kind))
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind.kind)
+async def test_the_connection_outlives_a_child_of_any_kind(world, resource):
+    spec = {
+        "name": world.tenant,
+        "tenant": world.tenant,
+        "namespace": "n",
+        "packageURL": "function://no/such/package@1",
+        "fileURL": "http://127.0.0.1:1/",
+        "resourceName": "no/such",
+        "resourceType": "namespace",
+        "roles": [],
+        "destinationConnectionRef": {"name": "pulsar"},
+        **POLICY,
+    }
+    await world.create(resource.kind, "child", **spec)
+    await add_foreign(world, resource.kind, "child")
+    await world.until(resource.kind, "child", lambda obj: FINALIZER in obj.finalizers)
+    await world.delete(Connection, "pulsar")
+    assert f"1 {resource.kind.kind}" in await world.not_ready(Connection, "pulsar", "InUse")
+    await world.delete(resource.kind, "child")
+    await drop_foreign(world, resource.kind, "child")
+    await world.gone(Connection, "pulsar")
+
+
+@pytest.mark.parametrize("kind", [Tenant, Permission], ids=lambda kind: kind.kind)
+async def test_keep_after_deletion_leaves_it_in_pulsar(world, kind):
+    await acme(world)
+    t = world.tenant
+    grants = {"resourceName": f"{t}/orders", "resourceType": "namespace", "roles": ["clerk"], "actions": ["consume"]}
+    spec = grants if kind is Permission else {"name": f"{t}-kept"}
+    await world.create(kind, "kept", lifecyclePolicy="KeepAfterDeletion", **spec)
+    await world.ready(kind, "kept")
+    await world.delete(kind, "kept")
+    await world.gone(kind, "kept")
+    if kind is Permission:
+        assert await world.pulsar.admin.get(f"/v2/namespaces/{t}/orders/permissions") == {"clerk": ["consume"]}
+    else:
+        assert await world.pulsar.admin.get(f"/v2/tenants/{t}-kept") is not None
+        await world.pulsar.admin.delete(f"/v2/tenants/{t}-kept")
+
+
+async def test_without_its_connection_a_deletion_waits_and_says_for_what(world):
+    await world.create(Tenant, "tenant", name=world.tenant)
+    await world.ready(Tenant, "tenant")
+    await world.delete(Connection, "pulsar")
+    patch = {"metadata": {"finalizers": None}}
+    await world.client.patch(Connection, "pulsar", world.namespace, patch, type=PatchType.MERGE)  # by force
+    await world.gone(Connection, "pulsar")
+    await world.delete(Tenant, "tenant")
+    await world.until(Tenant, "tenant", lambda obj: "KeepAfterDeletion" in obj.condition("Ready")["message"])
+    await world.connect()
+    await world.gone(Tenant, "tenant")
+    await world.pulsar.until(f"/v2/tenants/{world.tenant}", gone)
