@@ -256,8 +256,20 @@ def servers(found):
         )
         said = f"{better:.1f}×" + (", **behind**" if better < 1 else "")
         body.append([what, *(number(values[name]) for name in names), said])
-    head = ["", *names, "embedded is better by"]
-    return f"{ran(found)} kube-apiserver {found['version']} with etcd (no fsync).\n\n{table(head, body)}"
+    called = {"embedded": "fairlead serve", "real": "kube-apiserver"}
+    bars = [
+        (f"{called[name]}, {verb}", rate["a second"], number(rate["a second"]))
+        for verb in rows["embedded"]["writes"]
+        for name in names
+        for rate in [rows[name]["writes"][verb]]
+    ]
+    return "\n\n".join(
+        [
+            f"{ran(found)} kube-apiserver {found['version']} with etcd (no fsync).",
+            plot("servers", "Writes a second", bars),
+            table(["", *names, "embedded is better by"], body),
+        ]
+    )
 
 
 def suite(found):

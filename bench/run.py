@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 # A file, how it is run whole, and how quickly (None: not then).
 RUNS = [
-    ("cache.py", ["--objects", "50000", "--rounds", "2", "--save"], ["--objects", "2000", "--events", "4000"]),
+    ("cache.py", ["--objects", "50000", "--rounds", "2", "--save"], ["--objects", "500", "--events", "2000"]),
     ("cache.py", ["--latency", "--save"], None),
     ("work.py", ["--save"], ["--pages", "10"]),
     ("servers.py", ["--save"], ["--objects", "500"]),
