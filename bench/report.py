@@ -77,7 +77,7 @@ def clients(found):
     head = ["", "first list, CPU s", "steady MB", "peak MB", "events per CPU s", "p50 µs", "p99 µs", "import ms"]
     held = rows["overhead"]
     intro = (
-        f"{ran(found)} {found['objects']:,} Pods of 6 KiB, {held['JSON held MB']:,.0f} MB of JSON."
+        f"{ran(found)} {found['objects']:,} Pods of 6 KiB, {held['JSON held MB']:,.0f} MB of JSON as fairlead keeps it."
         " In brackets: how many times as much as fairlead's cache needs (kopf, an operator, as fairlead's operator)."
     )
     shown = [name for name in names if name != "ours_pages"]
