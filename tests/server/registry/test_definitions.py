@@ -106,9 +106,10 @@ def test_an_unknown_format_is_warned_of():
     assert CRD.warn(obj, None) == ['unrecognized format "made-up"']
 
 
-def test_exactly_one_version_is_stored_and_stored_ones_stay():
-    assert told(definition(versions=[])) == [
-        "spec.versions: Invalid value: null: must have exactly one version marked as storage version",
+@pytest.mark.parametrize(("versions", "shown"), [(None, "null"), ([], "[]")])
+def test_exactly_one_version_is_stored_and_stored_ones_stay(versions, shown):
+    assert told(definition(versions=versions)) == [
+        f"spec.versions: Invalid value: {shown}: must have exactly one version marked as storage version",
         "status.storedVersions: Invalid value: null: must have at least one stored version",
     ]
 

@@ -43,7 +43,7 @@ def definition(new: Object, old: Object | None) -> list[Cause]:
         found.append(causes.required("spec.scope"))
     elif scope not in ("Cluster", "Namespaced"):
         found.append(causes.not_supported("spec.scope", scope, ("Cluster", "Namespaced")))
-    found += _versions(versions)
+    found += _versions(spec.get("versions"))
     found += _names(called)
     found += _schemas(versions)
     found += _conversion(spec.get("conversion") or {})
@@ -118,7 +118,8 @@ def _names(given: Object) -> list[Cause]:
     return found
 
 
-def _versions(versions: list[Object]) -> list[Cause]:
+def _versions(given: list[Object] | None) -> list[Cause]:
+    versions = given or []
     found: list[Cause] = []
     for index, version in enumerate(versions):
         here, name = f"spec.versions[{index}]", version.get("name") or ""
@@ -134,7 +135,7 @@ def _versions(versions: list[Object]) -> list[Cause]:
             found.append(causes.invalid(f"{here}.deprecationWarning", version["deprecationWarning"], told))
     if versions and (told := _label(versions[0].get("name") or "")) and versions[0].get("name"):
         found.append(causes.invalid("spec.version", versions[0]["name"], told))
-    shown = _internal(versions)
+    shown = "null" if given is None else _internal(versions)
     listed = [version.get("name") for version in versions]
     if len(set(listed)) != len(listed):
         found.append(_of_versions(shown, "must contain unique version names"))
