@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 import fairlead as fl
+from fairlead.api.errors import Invalid
 from fairlead.operators.projects import rbac
 from fairlead.operators.projects.kinds import (
     COMPONENT,
@@ -69,7 +70,7 @@ def its_project(obj: fl.Object) -> Iterable[tuple[None, str]]:
 async def project(project: fl.Object, ctx: fl.Context) -> None:
     """Make the namespace and what belongs in it, then say how its warehouses and stages fare."""
     system = ctx.resources["system"]
-    with said("EnsuringNamespaceFailed", ctx):
+    with said("EnsuringNamespaceFailed", ctx, "delete it, and create the project under another name"):
         await ensure_namespace(project, ctx)
     with said("EnsuringSystemPermissionsFailed", ctx):
         for binding in rbac.system_bindings(project, system):
@@ -81,7 +82,7 @@ async def project(project: fl.Object, ctx: fl.Context) -> None:
     with said("EnsuringDefaultUserRoles", ctx):
         for made in rbac.user_objects(project):
             await ctx.create(made)
-    with said("EnsuringExtendedPermissionsFailed", ctx):
+    with said("EnsuringExtendedPermissionsFailed", ctx, f"mend the file that {EXTENDED} names, and start again"):
         for template in ctx.resources["extended"]:
             await ctx.create({**template, "metadata": {**template["metadata"], "namespace": project.name}})
     report(project, ctx)
@@ -114,10 +115,12 @@ def report(project: fl.Object, ctx: fl.Context) -> None:
 
 
 @contextmanager
-def said(reason: str, ctx: fl.Context) -> Iterator[None]:
-    """What fails in here is told under this reason."""
+def said(reason: str, ctx: fl.Context, remedy: str = "") -> Iterator[None]:
+    """What fails in here is told under this reason. What the server takes for invalid is told with a remedy, once."""
     try:
         yield
+    except Invalid as error:
+        raise fl.Terminal(reason, f"{error}; {remedy}" if remedy else str(error)) from error
     except (fl.WriteError, fl.ApiError) as error:
         ctx.condition("Ready", False, reason, str(error))
         raise

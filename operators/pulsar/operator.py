@@ -4,6 +4,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -21,9 +22,10 @@ from fairlead.operators.pulsar.resources import (
 
 op = fl.Operator("pulsar")
 
-# An outage is over within minutes as a rule, and one look in half a minute is nothing to a broker.
+# An outage is over within minutes as a rule. As long as it lasts we look ever less often, from the first to the second:
+# many objects may be waiting, and a broker that comes up again has enough to do.
 SOON = 30.0
-# What somebody has to put right first; what they do to our own objects wakes us at once.
+# Also for what somebody has to put right first; what they do to our own objects wakes us at once.
 LATER = 300.0
 
 
@@ -64,7 +66,7 @@ async def connection(obj: fl.Object, ctx: fl.Context) -> None:
         obj = await ctx.default(spec={"adminServiceURL": secure})
     if is_current(obj):
         return
-    with explained(obj):
+    with explained(obj, obj, ctx):
         await (await admin_of(obj, ctx)).get("/v2/clusters")
 
 
@@ -165,7 +167,7 @@ async def reconcile(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None
     if connection is None or connection.deleting or not is_current(connection):
         name = obj.spec["connectionRef"]["name"]
         raise fl.Wait("NoConnection", f"PulsarConnection {name} is not ready: create it, or see its condition Ready")
-    with explained(connection):
+    with explained(obj, connection, ctx):
         order = order_of(obj, ctx)
         path, digest = resource.path(order), resource.digest(address_of(connection), order)
         if is_current(obj) and obj.status.get("digest") == digest:
@@ -181,12 +183,12 @@ async def reconcile(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None
                     f"it is {applied['path']} behind PulsarConnection {applied['connection']} and cannot move: "
                     "change it back, or delete this object and create another"
                 )
-            await take_away(resource, applied, ctx)
+            await take_away(resource, obj, applied, ctx)
             applied = place
         dropped = sorted({*(applied.get("settings") or ())} - {*settings})
     # Before the first effect: whatever may be in Pulsar is known to whoever cleans up.
     await ctx.decide(partial(remember, {**place, "settings": sorted({*settings, *dropped})}))
-    with explained(connection):
+    with explained(obj, connection, ctx):
         await resource.apply(admin, order, dropped)
     ctx.status(applied={**place, "settings": settings}, digest=digest)
 
@@ -213,10 +215,10 @@ async def leave(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
         if live is None or live.uid != obj.uid or not live.status.get("applied"):
             return
         obj = live
-    await take_away(resource, obj.status["applied"], ctx)
+    await take_away(resource, obj, obj.status["applied"], ctx)
 
 
-async def take_away(resource: Resource, applied: dict[str, Any], ctx: fl.Context) -> None:
+async def take_away(resource: Resource, obj: fl.Object, applied: dict[str, Any], ctx: fl.Context) -> None:
     """Out of Pulsar with what is remembered."""
     name, path = applied["connection"], applied["path"]
     connection = ctx.get(Connection, name)
@@ -226,7 +228,7 @@ async def take_away(resource: Resource, applied: dict[str, Any], ctx: fl.Context
             f"{path} is to be taken out of Pulsar, and PulsarConnection {name} is gone: create it again, or set "
             "lifecyclePolicy to KeepAfterDeletion to leave it there",
         )
-    with explained(connection):
+    with explained(obj, connection, ctx):
         await resource.remove(await admin_of(connection, ctx), path, applied.get("settings") or ())
 
 
@@ -258,22 +260,32 @@ async def with_cluster(order: Order, connection: fl.Object, admin: Admin) -> Ord
 
 
 @contextmanager
-def explained(connection: fl.Object) -> Iterator[None]:
+def explained(obj: fl.Object, connection: fl.Object, ctx: fl.Context) -> Iterator[None]:
     """What goes wrong with Pulsar, as a condition that says what to do, and a look later: never a hot retry."""
     try:
         yield
     except Invalid as error:
         raise fl.Terminal("Invalid", str(error)) from error
     except Refused as error:
-        reason, remedy, after = _remedy(error.status)
-        raise fl.Wait(reason, f"Pulsar says: {error}. {remedy.format(name=connection.name)}", after=after) from error
+        reason, remedy, least = _remedy(error.status)
+        said = f"Pulsar says: {error}. {remedy.format(name=connection.name)}"
+        raise fl.Wait(reason, said, after=backed_off(obj, ctx, least)) from error
     except OSError as error:
         raise fl.Wait(
             "Unreachable",
             f"cannot reach Pulsar ({error}): check the address in PulsarConnection {connection.name}, and that"
             " Pulsar is up",
-            after=SOON,
+            after=backed_off(obj, ctx, SOON),
         ) from error
+
+
+def backed_off(obj: fl.Object, ctx: fl.Context, least: float) -> float:
+    """As long again as the object has not been Ready already, within bounds: the time doubles, also over a restart."""
+    ready = obj.condition("Ready") or {}
+    if ready.get("status") != "False":
+        return least
+    since = datetime.fromisoformat(ready["lastTransitionTime"]).timestamp()
+    return min(LATER, max(least, ctx.world.clock.now() - since))
 
 
 def _remedy(status: int) -> tuple[str, str, float]:

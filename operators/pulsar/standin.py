@@ -34,7 +34,7 @@ class StandIn(Contents):
         self.down = False
         """Refuse every connection."""
         self.calls: list[tuple[str, str, int]] = []
-        """What was asked, with the answer's status."""
+        """What was asked, with the answer's status; 0 where it was refused."""
         self.files: dict[str, bytes] = {}
         """What `fetch` finds, by address."""
 
@@ -44,6 +44,8 @@ class StandIn(Contents):
         return self
 
     async def fetch(self, url: str) -> bytes:
+        if url not in self.files:
+            raise NotSent("cannot connect: nobody serves that here")
         return self.files[url]
 
     async def request(
@@ -57,6 +59,7 @@ class StandIn(Contents):
         timeout: float | None = None,
     ) -> Answer:
         if self.down:
+            self.calls.append((method, path, 0))
             raise NotSent("cannot connect: connection refused")
         answer = self._answer(method, path, query or {}, headers or {}, body)
         self.calls.append((method, path, answer.status))

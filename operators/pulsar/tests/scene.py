@@ -24,6 +24,29 @@ POLICY = {
     "autoFailoverPolicyParams": {"min_limit": "1", "usage_threshold": "80"},
 }
 
+IMPOSSIBLE = [
+    (Tenant, {"name": "a/b"}, "Invalid", "1 part"),
+    (Tenant, {"name": "fine", "allowedClusters": ["nowhere"]}, "Refused", "Change the spec"),
+    (Namespace, {"name": "no-slash"}, "Invalid", "such as acme/orders"),
+    (Namespace, {"name": "no-such-tenant/n"}, "Missing", "Create what this is in"),
+    (Namespace, {"name": "public/n", "messageTTL": "soon"}, "Invalid", "no duration"),
+    (Topic, {"name": "kafka://a/b/c"}, "Invalid", "persistent://"),
+    (Topic, {"name": "a/b/c", "retentionSize": "big"}, "Invalid", "no size"),
+    (Package, {"packageURL": "nonsense", "fileURL": "http://127.0.0.1:1/"}, "Invalid", "name@version"),
+    (Package, {"packageURL": "sink://public/default/x@1", "fileURL": "file:///etc/passwd"}, "Invalid", "http"),
+    (
+        Package,
+        {"packageURL": "sink://public/default/x@1", "fileURL": "http://127.0.0.1:1/x"},
+        "Unreachable",
+        "check",
+    ),
+    (Function, {"tenant": "public", "namespace": "default", "name": "f"}, "Invalid", "jar"),
+    (NSIsolationPolicy, {**POLICY, "name": "p", "cluster": "nowhere"}, "Refused", "Change the spec"),
+    (GeoReplication, {"destinationConnectionRef": {"name": "nowhere"}}, "NoConnection", "create it"),
+    (Tenant, {"name": "fine", "connectionRef": {"name": "nowhere"}}, "NoConnection", "create it"),
+]
+"""Specs that cannot be, the reason that the condition gives, and of its words those that say what to do."""
+
 
 def there(found):
     return found is not None
