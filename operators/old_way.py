@@ -37,6 +37,11 @@ class View:
     def get(self, kind: fl.Kind, key: Key) -> fl.Object | None:
         return self.views[kind].get(key[1], key[0])
 
+    def indexed(self, kind: fl.Kind, values: Callable[[fl.Object], Iterable[str]], value: str) -> list[fl.Object]:
+        """Those in which `values` finds `value`, by an index of that function's name."""
+        self.views[kind].index(values.__name__, values)
+        return self.views[kind].indexed(values.__name__, value)
+
     def list(self, kind: fl.Kind, namespace: str | None = None) -> list[fl.Object]:
         return self.views[kind].list(namespace)
 

@@ -4,7 +4,7 @@ In two modes: "update", by PUT of what it read, as it was; "apply", under a fiel
 the data plane, too: a Gateway that it has seen is programmed at once.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
@@ -51,7 +51,7 @@ def running(
             await _release(gateway, view)
             return
         gateway = await write(gateway, view)
-        routes = [r for r in view.list(HTTPRoute, gateway.namespace) if not r.deleting and gateway.name in _parents(r)]
+        routes = [route for route in beside(gateway, HTTPRoute, _parents, view) if not route.deleting]
         taken = {name for name in served & allowed if claims.setdefault(name, key) != key}
         await _report(gateway, len(routes), view, allowed, taken)
         for route in routes:
@@ -61,20 +61,24 @@ def running(
                 endpoints = view.get(EndpointSlice, (route.namespace, name))
                 if endpoints is not None and not endpoints.deleting:
                     await _adopt(endpoints, view, mode)
-        for policy in view.list(EnvoyPatchPolicy, gateway.namespace):
-            if policy.spec["targetRef"]["name"] == gateway.name:
-                await _report_policy(policy, gateway, view)
+        for policy in beside(gateway, EnvoyPatchPolicy, _target, view):
+            await _report_policy(policy, gateway, view)
 
     def gateways_of(route: fl.Object, view: View) -> Iterable[Key]:
         return [(route.namespace, name) for name in _parents(route)]
 
     def gateways_behind(endpoints: fl.Object, view: View) -> Iterable[Key]:
-        for route in view.list(HTTPRoute, endpoints.namespace):
-            if endpoints.name in _backends(route):
-                yield from gateways_of(route, view)
+        for route in beside(endpoints, HTTPRoute, _backends, view):
+            yield from gateways_of(route, view)
 
     def gateways_patched(policy: fl.Object, view: View) -> Iterable[Key]:
-        return [(policy.namespace, policy.spec["targetRef"]["name"])]
+        return [(policy.namespace, name) for name in _target(policy)]
+
+    def beside(
+        obj: fl.Object, kind: fl.Kind, names: Callable[[fl.Object], list[str]], view: View
+    ) -> Iterable[fl.Object]:
+        """Those in the object's namespace that name it."""
+        return [other for other in view.indexed(kind, names, obj.name) if other.namespace == obj.namespace]
 
     return old_way.running(
         client,
@@ -217,6 +221,10 @@ def _untimed(value: Any) -> Any:
 
 def _parents(route: fl.Object) -> list[str]:
     return [ref["name"] for ref in route.spec.get("parentRefs") or ()]
+
+
+def _target(policy: fl.Object) -> list[str]:
+    return [policy.spec["targetRef"]["name"]]
 
 
 def _backends(route: fl.Object) -> list[str]:

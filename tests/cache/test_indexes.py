@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from fairlead.cache.entries import Entry
 from fairlead.cache.indexes import Index
+from fairlead.cache.overlay import Overlay
 
 KEYS = [("n", "a"), ("n", "b"), ("m", "a")]
 value = st.sampled_from(["x", "y", "z"])
@@ -27,3 +28,48 @@ def test_any_history_of_puts_and_removes(steps):
         index.remove(key)
     assert not index._keys
     assert not index._values
+
+
+def letters(entry):
+    return tuple(entry.uid)
+
+
+write = st.tuples(st.sampled_from(KEYS), st.text("xyz", min_size=1, max_size=3), st.booleans())
+
+
+@given(st.lists(st.one_of(write, st.integers(0, 9), st.none()), max_size=30))
+def test_any_history_of_own_writes(steps):
+    """A write, how far behind the newest the stream then is, or a server whose versions went backwards."""
+    overlay, truth, version, position = Overlay(), {}, 0, 0
+    for step in steps:
+        if step is None:
+            overlay.clear()
+            truth.clear()
+        elif isinstance(step, int):
+            position = max(position, version - step)
+            overlay.passed(position)
+            truth = {key: told for key, told in truth.items() if told[0] > position}
+        else:
+            key, values, selected = step
+            version += 1
+            flight = overlay.depart()
+            overlay.wrote(flight, key, Entry(b"", values, version), position, selected=selected)
+            overlay.land(flight)
+            truth[key] = (version, values if selected else "")
+        for each in "xyz":
+            assert overlay.indexed(letters, each) == sorted(key for key, (_, told) in truth.items() if each in told)
+
+
+def test_each_own_write_is_looked_into_once_however_many_wait_for_the_stream():
+    looked = []
+
+    def of(entry):
+        looked.append(entry.uid)
+        return (entry.uid,)
+
+    overlay = Overlay()
+    for version in range(1, 101):
+        name = f"object-{version}"
+        overlay.wrote(overlay.depart(), ("n", name), Entry(b"", name, version), 0)
+        assert overlay.indexed(of, name) == [("n", name)]
+    assert len(looked) == 100

@@ -142,7 +142,7 @@ class Informer:
     def _indexed(self, index: indexes.Index, value: str, but: Container[Key] = ()) -> Iterator[Snapshot]:
         keys = (key for key in index.keys(value) if key not in but)
         found = ((key, entry) for key in keys if (entry := self.store.get(key)) is not None)
-        own = (key for key, entry in self.overlay.present() if key not in but and value in index.of(entry))
+        own = (key for key in self.overlay.indexed(index.of, value) if key not in but)
         return self._snapshots(found, own)
 
     def _snapshots(self, told: Iterable[tuple[Key, Entry]], own: Iterable[Key]) -> Iterator[Snapshot]:

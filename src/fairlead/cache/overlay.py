@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairlead.cache.entries import Entry
-from fairlead.cache.indexes import Key
+from fairlead.cache.indexes import Index, Key, Values
 from fairlead.cache.store import Objects
 
 
@@ -32,6 +32,7 @@ class Overlay:
         self.off = False
         self._entries: dict[Key, tuple[int, Entry | None]] = {}
         self._versions: list[tuple[int, Key]] = []  # a heap
+        self._indexes: dict[Values, Index] = {}
         self._tombstones: dict[str, int] = {}  # uid -> newest version known of it
         self._flights: set[Flight] = set()
         self._epoch = 0
@@ -47,9 +48,13 @@ class Overlay:
     def __contains__(self, key: Key) -> bool:
         return key in self._entries
 
-    def present(self) -> list[tuple[Key, Entry]]:
-        """The objects that it has."""
-        return [(key, entry) for key, (_, entry) in self._entries.items() if entry is not None]
+    def indexed(self, of: Values, value: str) -> list[Key]:
+        """Where it has an object in which `of` finds `value`. The first call makes the index."""
+        index = self._indexes.get(of)
+        if index is None:
+            index = self._indexes[of] = Index(of)
+            index.fill((key, entry) for key, (_, entry) in self._entries.items() if entry is not None)
+        return index.keys(value)
 
     def keys(self, namespace: str | None = None) -> Iterator[Key]:
         """Where it has something to say of its own."""
@@ -73,6 +78,8 @@ class Overlay:
         known = self._entries.get(key)
         if known is None or known[0] < entry.version:
             self._entries[key] = (entry.version, entry if selected else None)
+            for index in self._indexes.values():
+                index.put(key, entry) if selected else index.remove(key)
             heapq.heappush(self._versions, (entry.version, key))
             if len(self._versions) > 2 * len(self._entries) + 64:  # many writes of few objects while nothing streams
                 self._versions = sorted((version, key) for key, (version, _) in self._entries.items())
@@ -93,6 +100,8 @@ class Overlay:
             version, key = heapq.heappop(self._versions)
             if key in self._entries and self._entries[key][0] == version:
                 del self._entries[key]
+                for index in self._indexes.values():
+                    index.remove(key)
 
     def deleted(self, uid: str) -> None:
         """The stream said that this uid is gone."""
@@ -114,6 +123,7 @@ class Overlay:
         """Versions went backwards: nothing known before says anything now, nor does an answer still on its way."""
         self._entries.clear()
         self._versions.clear()
+        self._indexes.clear()
         self._tombstones.clear()
         self._epoch += 1
 

@@ -18,9 +18,11 @@ async def add(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Object
     Guard: uid, the list as seen, and that nobody is deleting the object. Raises Deleting, Gone, Replaced.
     """
 
+    what = told(kind, obj.name, obj.namespace)  # `put_on` must not hold the object: what it holds is compared
+
     def put_on(draft: Draft) -> None:
         if draft.deleting:
-            raise Deleting(told(kind, obj.name, obj.namespace))
+            raise Deleting(what)
         finalizers = draft.metadata.get("finalizers")
         if finalizers is None:
             draft.metadata["finalizers"] = [finalizer]
