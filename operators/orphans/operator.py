@@ -21,8 +21,16 @@ def collector(view: fl.View) -> Collector:
     """What is collected, with what was seen so far in a ConfigMap and each deletion in a journal."""
     told, client = view.resources, view.unguarded
     store = InConfigMap(client, told["namespace"])
-    where = fleet(view, told["retired"])
-    return Collector(where, told["rules"], view.world, store, told["journal"], grace=told["grace"], cap=told["cap"])
+    return Collector(
+        fleet(view, told["retired"]),
+        told["rules"],
+        view.world,
+        store,
+        told["journal"],
+        grace=told["grace"],
+        cap=told["cap"],
+        dry_run=view.dry_run,
+    )
 
 
 op = operator(collector, "orphans")

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+import fairlead as fl
 from fairlead.api.world import World
 from fairlead.cli.load import load
 from fairlead.client.client import Client
@@ -64,6 +65,30 @@ def test_the_demo_counts_both_servers():
     assert counts["LIST", "gateways"] > 5  # these are upstream only
     assert counts["DELETE", "httproutes"] == 4
     assert json.dumps(told)
+
+
+def test_a_dry_run_says_what_would_go_and_leaves_it(caplog):
+    async def main():
+        world = virtual.world(1)
+        down, up = Server(world).transport, Server(world).transport
+        scene = bed.Scene(Client(up(), world), Client(down(), world), "default")
+        await scene.set()
+        await scene.delete_gateways(world, gateway.by_status)
+        journal = bed.Lines()
+        told = {"retired": [scene.retired], "grace": None, "journal": journal, "cap": None}
+        there = await names(scene.down, "default")
+        async with op.running(down(), world, clusters={scene.cluster: up()}, resources=told, dry_run=True):
+            await asyncio.sleep(1000)
+        assert await names(scene.down, "default") == there
+        assert journal == []
+        assert not [obj.name for obj in (await scene.down.list(fl.ConfigMap, "default")).items]
+        assert not [obj for obj in (await scene.down.list(fl.Event)).items if obj["reason"] == "OrphanDeleted"]
+
+    virtual.run(main())
+    said = [record.getMessage() for record in caplog.records]
+    would = {line.split()[1].rpartition("/")[2] for line in said if "would be deleted" in line}
+    assert would == {"stale-status-0", "old-label-0", "of-a-deleted-project-0"}
+    assert not [line for line in said if "nothing was judged" in line]
 
 
 @pytest.mark.parametrize("way", ["old", "new"])

@@ -28,7 +28,10 @@ _TICK = 1.0
 
 
 class Collector:
-    """One pass at a time over a fleet. Nothing is carried from one to the next but the evidence."""
+    """One pass at a time over a fleet. Nothing is carried from one to the next but the evidence.
+
+    In a dry run nothing is deleted, recorded or written in the journal: what would go is logged.
+    """
 
     def __init__(
         self,
@@ -40,10 +43,11 @@ class Collector:
         *,
         grace: float | None = None,
         cap: Cap | None = None,
+        dry_run: bool = False,
     ) -> None:
         self._fleet, self._rules, self._world = fleet, rules, world
         self._store, self._journal = store, journal
-        self._grace, self._cap = grace, cap
+        self._grace, self._cap, self._dry_run = grace, cap, dry_run
         self._evidence: Evidence | None = None
         self._due = float("-inf")
         self._told: set[str] = set()
@@ -63,13 +67,14 @@ class Collector:
         """One pass; answers in how many seconds the next one is due."""
         evidence = await self._known()
         plan = await scan(self._fleet, self._rules, evidence, grace=self._grace)
-        await self._store.save(evidence)
+        if not self._dry_run:
+            await self._store.save(evidence)
         self._tell(plan)
         orphans = plan.of(State.ORPHAN)
         too_many = over_cap(plan, orphans, self._cap, evidence)
         for problem in too_many:
             log.error("nothing was deleted: %s", printable(problem))
-        if orphans and not too_many:
+        if orphans and not too_many and not self._dry_run:
             actor = Actor(self._fleet, evidence, self._world, self._journal, grace=self._grace)
             await actor.delete(orphans, plan.barred, _log)
             await self._store.save(evidence)
@@ -85,9 +90,11 @@ class Collector:
         return self._evidence
 
     def _tell(self, plan: Plan) -> None:
-        """Log what is not known, each once until it changes."""
+        """Log what is not known, and in a dry run what would go, each once until it changes."""
         said = {f"{item.candidate} is left alone: {item.verdict.why}" for item in plan.of(State.REFUSED)}
         said |= {f"left alone: {problem}" for problem in plan.problems}
+        if self._dry_run:
+            said |= {f"{item.candidate} would be deleted: {item.verdict.why}" for item in plan.of(State.ORPHAN)}
         for line in sorted(said - self._told):
             log.warning("%s", printable(line))
         self._told = said

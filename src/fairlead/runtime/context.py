@@ -39,6 +39,11 @@ class View:
         return tuple(self._parts.clusters)
 
     @property
+    def dry_run(self) -> bool:
+        """Whether the server checks each write and stores none, so that one which succeeds still changed nothing."""
+        return self._parts.dry_run
+
+    @property
     def world(self) -> World:
         """The clock and the random source, to use instead of `time` and `random`."""
         return self._parts.world

@@ -39,6 +39,7 @@ class Parts:
     log: logging.Logger
     resources: dict[str, Any]
     threads: Executor
+    dry_run: bool = False  # what `client` writes is checked and not stored
     tries: int | None = None  # give a key up after so many failures in a row; None is never
     clusters: "dict[str, Parts]" = field(default_factory=dict)
     """The same for each other cluster: its client, view and writer, all else shared."""

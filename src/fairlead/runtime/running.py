@@ -118,6 +118,7 @@ class Running:
             logging.getLogger(f"fairlead.{operator.name}"),
             dict(resources or {}),
             self._threads,
+            dry_run,
             tries,
         )
         for name, elsewhere in (clusters or {}).items():

@@ -1,8 +1,10 @@
 """What each request of an operator passes on its way out: the lease, and dry run."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from fairlead.api import gojson
 from fairlead.client.transport import NotSent, Response, Stream, Transport
 
 _READS = frozenset({"GET", "HEAD"})
@@ -57,7 +59,17 @@ class Fenced(_Around):
 class DryRun(_Around):
     """Asks the server to check each write and store none."""
 
-    async def request(self, method: str, path: str, *, query: Mapping[str, str] | None = None, **rest: Any) -> Response:
-        if method not in _READS:
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        **rest: Any,
+    ) -> Response:
+        if method == "DELETE" and body:  # its options are read from the body, and then from nowhere else
+            body = gojson.dumps({**json.loads(body), "dryRun": ["All"]})
+        elif method not in _READS:
             query = {**(query or {}), "dryRun": "All"}
-        return await self._inner.request(method, path, query=query, **rest)
+        return await self._inner.request(method, path, query=query, body=body, **rest)
