@@ -1,8 +1,9 @@
 """Fixtures for every test: one API, twice, embedded and real.
 
 A test that takes `api` runs on both servers and is the same test. What can only run on one says why:
-`@pytest.mark.only("embedded", reason="…")`. Without the binaries of a real server that half is left out, and the
-summary says so in one line; FAIRLEAD_REQUIRE_REAL=1 makes it a failure.
+`@pytest.mark.only("embedded", reason="…")`. The real one runs with RBAC; marked `rbac`, a test has it on both. Without
+the binaries of a real server that half is left out, and the summary says so in one line; FAIRLEAD_REQUIRE_REAL=1 makes
+it a failure.
 """
 
 import asyncio
@@ -54,8 +55,8 @@ def real_server():
 
 
 @asynccontextmanager
-async def _embedded(namespace):
-    server = Server(World(), tokens=["embedded"])
+async def _embedded(namespace, authorization):
+    server = Server(World(), tokens=["embedded"], authorization=authorization)
     listening = await server.listen()
     yield Api("embedded", listening.url, "embedded", listening.ca, namespace, server.transport, server)
     await listening.close()
@@ -79,7 +80,7 @@ async def api(request):
         pytest.skip(f"on the {only.args[0]} server only: {only.kwargs['reason']}")
     namespace = f"test-{next(_numbers)}"
     if request.param == "embedded":
-        server = _embedded(namespace)
+        server = _embedded(namespace, "RBAC" if request.node.get_closest_marker("rbac") else "AlwaysAllow")
     else:
         server = _real(request.getfixturevalue("real_server"), namespace)
     async with server as api:

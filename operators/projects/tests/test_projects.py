@@ -263,7 +263,7 @@ async def as_itself(world, *, but=()):
     return transport
 
 
-@pytest.mark.only("real", reason="the embedded server of these tests runs without RBAC")
+@pytest.mark.rbac
 async def test_it_runs_under_its_own_account(world):
     await world.operator(await as_itself(world))
     await world.controller()
@@ -273,7 +273,7 @@ async def test_it_runs_under_its_own_account(world):
     await world.until(Project, None, lambda o: o is None)
 
 
-@pytest.mark.only("real", reason="the embedded server of these tests runs without RBAC")
+@pytest.mark.rbac
 @pytest.mark.parametrize(
     ("verb", "reason"), [("bind", "EnsuringSystemPermissionsFailed"), ("escalate", "EnsuringDefaultUserRoles")]
 )
