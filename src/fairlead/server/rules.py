@@ -154,5 +154,5 @@ class Rules:
         return 1 if grace < 0 else int(grace)
 
     def orphans_by_default(self, resource: Resource) -> bool:
-        """Jobs leave their Pods behind unless told otherwise."""
-        return resource.kind == "Job" and resource.group == "batch"
+        """Jobs and ReplicationControllers leave their Pods behind unless told otherwise."""
+        return (resource.group, resource.kind) in (("batch", "Job"), ("", "ReplicationController"))

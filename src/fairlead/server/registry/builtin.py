@@ -7,7 +7,21 @@ from typing import Any, Final
 
 from fairlead.server.causes import Cause
 from fairlead.server.registry import autoscaling, defaults, events, preparing
-from fairlead.server.registry.checks import config, definitions, networking, others, pods, podwarnings, rbac, workloads
+from fairlead.server.registry.checks import (
+    batch,
+    classes,
+    config,
+    definitions,
+    limits,
+    networking,
+    others,
+    pods,
+    podwarnings,
+    rbac,
+    scaling,
+    storage,
+    workloads,
+)
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
@@ -64,16 +78,20 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("", "ServiceAccount"): _ANSWERED,
     ("", "PersistentVolumeClaim"): Entry(
-        respelled=True, delete_answers_object=True, prepare_create=preparing.claim, validate=others.claim
+        respelled=True, delete_answers_object=True, prepare_create=preparing.claim, validate=storage.claim
     ),
-    ("", "PersistentVolume"): Entry(delete_answers_object=True, prepare_create=preparing.volume),
-    ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True),
-    ("", "ResourceQuota"): Entry(delete_answers_object=True, validate=others.resource_quota),
-    ("", "LimitRange"): Entry(create_on_update=True),
+    ("", "PersistentVolume"): Entry(
+        delete_answers_object=True, prepare_create=preparing.volume, validate=storage.volume
+    ),
+    ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True, validate=others.pod_template),
+    ("", "ResourceQuota"): Entry(delete_answers_object=True, validate=limits.resource_quota),
+    ("", "LimitRange"): Entry(create_on_update=True, validate=limits.limit_range),
     ("", "Event"): Entry(create_on_update=True),
     ("", "Endpoints"): Entry(create_on_update=True),
     ("", "Node"): Entry(keeps_status=True),
-    ("", "ReplicationController"): _GENERATED,
+    ("", "ReplicationController"): Entry(
+        generation=_SPEC, delete_answers_object=True, validate=workloads.replication_controller
+    ),
     ("events.k8s.io", "Event"): Entry(create_on_update=True),
     ("apps", "Deployment"): Entry(
         generation=("spec", "metadata.annotations"),
@@ -91,8 +109,13 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate=workloads.daemon_set,
         warn=_TEMPLATE,
     ),
-    ("batch", "Job"): Entry(generation=_SPEC, prepare_create=preparing.job, validate=workloads.job, warn=_TEMPLATE),
-    ("batch", "CronJob"): Entry(generation=_SPEC, warn=podwarnings.template("spec", "jobTemplate", "spec", "template")),
+    ("batch", "Job"): Entry(generation=_SPEC, prepare_create=preparing.job, validate=batch.job, warn=_TEMPLATE),
+    ("batch", "CronJob"): Entry(
+        generation=_SPEC,
+        validate=batch.cron_job,
+        warn=podwarnings.template("spec", "jobTemplate", "spec", "template"),
+    ),
+    ("autoscaling", "HorizontalPodAutoscaler"): Entry(validate=scaling.autoscaler),
     ("rbac.authorization.k8s.io", "Role"): Entry(create_on_update=True, validate=rbac.role),
     ("rbac.authorization.k8s.io", "ClusterRole"): Entry(create_on_update=True, validate=rbac.cluster_role),
     ("rbac.authorization.k8s.io", "RoleBinding"): Entry(create_on_update=True, validate=rbac.role_binding),
@@ -105,18 +128,22 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("networking.k8s.io", "Ingress"): Entry(generation=_SPEC, validate=networking.ingress),
     ("networking.k8s.io", "NetworkPolicy"): Entry(generation=_SPEC, validate=networking.network_policy),
-    ("networking.k8s.io", "IngressClass"): _GENERATED,
+    ("networking.k8s.io", "IngressClass"): Entry(generation=_SPEC, validate=classes.ingress_class),
     ("policy", "PodDisruptionBudget"): Entry(
         generation=_SPEC, unconditional_update=False, validate=workloads.disruption_budget
     ),
-    ("scheduling.k8s.io", "PriorityClass"): Entry(generation=("value",), validate=others.priority_class),
-    ("storage.k8s.io", "StorageClass"): Entry(delete_answers_object=True, validate=others.storage_class),
-    ("storage.k8s.io", "CSIDriver"): Entry(unconditional_update=False, delete_answers_object=True),
+    ("scheduling.k8s.io", "PriorityClass"): Entry(generation=("value",), validate=classes.priority_class),
+    ("storage.k8s.io", "StorageClass"): Entry(delete_answers_object=True, validate=storage.storage_class),
+    ("storage.k8s.io", "CSIDriver"): Entry(
+        unconditional_update=False, delete_answers_object=True, validate=storage.driver
+    ),
     ("storage.k8s.io", "CSINode"): Entry(unconditional_update=False, delete_answers_object=True),
     ("storage.k8s.io", "CSIStorageCapacity"): Entry(unconditional_update=False),
     ("storage.k8s.io", "VolumeAttachment"): Entry(unconditional_update=False, delete_answers_object=True),
     ("storage.k8s.io", "VolumeAttributesClass"): _ANSWERED,
-    ("node.k8s.io", "RuntimeClass"): Entry(unconditional_update=False, create_on_update=True),
+    ("node.k8s.io", "RuntimeClass"): Entry(
+        unconditional_update=False, create_on_update=True, validate=classes.runtime_class
+    ),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _POLICY,

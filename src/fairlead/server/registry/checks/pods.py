@@ -17,7 +17,7 @@ _PULLS: Final = ("Always", "IfNotPresent", "Never")
 _SOURCES: Final = {  # what a volume's source must name
     "hostPath": "path", "configMap": "name", "secret": "secretName", "persistentVolumeClaim": "claimName",
 }  # fmt: skip
-_DNS: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_DNS: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 
 
 def pod(new: Object, old: Object | None) -> list[Cause]:
@@ -68,8 +68,8 @@ def _comparable(spec: Object, old: Object) -> Object:
     return kept
 
 
-def pod_spec(spec: Object, path: str, *, restarts: tuple[str, ...] = ()) -> list[Cause]:
-    """What is wrong with a pod's spec. `restarts` are the policies that a workload allows."""
+def pod_spec(spec: Object, path: str) -> list[Cause]:
+    """What is wrong with a pod's spec."""
     found: list[Cause] = []
     volumes: set[str] = set()
     for index, volume in enumerate(spec.get("volumes") or ()):
@@ -94,8 +94,6 @@ def pod_spec(spec: Object, path: str, *, restarts: tuple[str, ...] = ()) -> list
     if spec.get("restartPolicy") not in _RESTARTS:
         found.append(causes.not_supported(f"{path}.restartPolicy", spec.get("restartPolicy") or "", _RESTARTS))
     found += one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS)
-    if restarts and spec.get("restartPolicy") in _RESTARTS:
-        found += one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), restarts)
     return found
 
 

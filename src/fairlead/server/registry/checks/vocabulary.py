@@ -82,6 +82,16 @@ def subdomain(field: str, value: str) -> list[Cause]:
     return [causes.invalid(field, value, told) for told in names.subdomain(value)]
 
 
+def domain_path(field: str, value: str) -> list[Cause]:
+    """A domain and a path behind it."""
+    if not value:
+        return [causes.required(field)]
+    host, _, path = value.partition("/")
+    if not host or not path:
+        return [causes.invalid(field, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    return [causes.invalid(field, host, told) for told in names.subdomain(host)]
+
+
 def plain_key(key: str) -> bool:
     """Whether nothing can be wrong with a key: the common case, told fast."""
     return _PLAIN.fullmatch(key) is not None
@@ -129,6 +139,11 @@ def selector(field: str, value: Object | None) -> list[Cause]:
             found.append(causes.invalid(f"{here}.operator", operator or "", "not a valid selector operator"))
         found += [causes.invalid(f"{here}.key", expression["key"], told) for told in names.qualified(expression["key"])]
     return found
+
+
+def go_shape(fields: Object) -> str:
+    """A value as a field error shows it whose fields have Go's names and order."""
+    return "{" + ",".join(f'"{key}":{causes.shown(value)}' for key, value in fields.items()) + "}"
 
 
 def selects(value: Object | None, labels: Object) -> bool:

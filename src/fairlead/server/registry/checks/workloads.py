@@ -1,18 +1,29 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and disruption budgets."""
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers and disruption budgets."""
 
 from typing import Final
 
-from fairlead.server import causes
+from fairlead.server import causes, names
 from fairlead.server.causes import Cause
 from fairlead.server.registry.checks.pods import pod_spec
+from fairlead.server.registry.checks.rules import (
+    Rule,
+    at_least,
+    checks,
+    choice,
+    fixed,
+    inside,
+    needed,
+    on_update,
+    words,
+)
 from fairlead.server.registry.checks.vocabulary import (
     Object,
+    go_shape,
     not_negative,
     number_or_percent,
     one_of,
     selector,
     selects,
-    unchanged,
 )
 
 _ALWAYS: Final = ("Always",)
@@ -31,47 +42,217 @@ _STATEFUL_FREE: Final = frozenset(
 def deployment(new: Object, old: Object | None) -> list[Cause]:
     if old is not None and new["spec"] == old["spec"] and new.get("status") != old.get("status"):
         return _status(new.get("status") or {})
-    found = _selecting(new["spec"]) + _rolling(new["spec"].get("strategy") or {}, "spec.strategy")
-    if old is not None:
-        found += unchanged(new, old, "spec.selector")
-    return found
+    return _DEPLOYMENT(new, old)
 
 
-def replica_set(new: Object, old: Object | None) -> list[Cause]:
-    return _selecting(new["spec"]) + (unchanged(new, old, "spec.selector") if old is not None else [])
+def _selecting(kind: str, unreadable: str, owner: str) -> Rule:
+    """A selector that matches the template, and the template, which restarts its containers always."""
+
+    def rule(spec: Object, old: Object | None, path: str) -> list[Cause]:
+        template, chosen = spec.get("template") or {}, spec.get("selector")
+        labels = (template.get("metadata") or {}).get("labels")
+        wrong = selector(f"{path}.selector", chosen)
+        found = list(wrong)
+        if chosen is None and kind != "daemonset":
+            found.append(causes.required(f"{path}.selector"))
+        if chosen is not None and not chosen.get("matchLabels") and not chosen.get("matchExpressions"):
+            found.append(causes.invalid(f"{path}.selector", chosen, f"empty selector is invalid for {kind}"))
+        elif not wrong and not selects(chosen, labels or {}):
+            told = "`selector` does not match template `labels`"
+            found.append(causes.invalid(f"{path}.template.metadata.labels", labels, told))
+        if wrong and kind != "daemonset":
+            shown = f"Invalid value: {causes.shown(chosen)}"
+            found.append(
+                Cause("FieldValueInvalid", f"{path}.selector", f"{shown}: {unreadable}" if unreadable else shown)
+            )
+            return found
+        return found + _template(owner)(template, None, f"{path}.template")
+
+    return rule
 
 
-def daemon_set(new: Object, old: Object | None) -> list[Cause]:
-    found = _selecting(new["spec"], "daemonset")
-    return found + (unchanged(new, old, "spec.selector") if old is not None else [])
+def _template(owner: str) -> Rule:
+    def rule(template: Object, old: Object | None, path: str) -> list[Cause]:
+        spec = template.get("spec") or {}
+        found = pod_spec(spec, f"{path}.spec") + one_of(
+            f"{path}.spec.restartPolicy", spec.get("restartPolicy"), _ALWAYS
+        )
+        if spec.get("activeDeadlineSeconds") is not None:
+            told = f"activeDeadlineSeconds in {owner} is not Supported"
+            found.append(causes.forbidden(f"{path}.spec.activeDeadlineSeconds", told))
+        return found
+
+    return rule
 
 
-def stateful_set(new: Object, old: Object | None) -> list[Cause]:
-    found = _selecting(new["spec"])
-    if old is not None:
-        kept, was = ({k: v for k, v in one["spec"].items() if k not in _STATEFUL_FREE} for one in (new, old))
-        if kept != was:
-            found.append(causes.forbidden("spec", _STATEFUL))
-    return found
-
-
-def job(new: Object, old: Object | None) -> list[Cause]:
-    spec = new["spec"]
+def _bounds(rolling: Object, path: str, keys: tuple[str, ...]) -> list[Cause]:
+    """Counts or shares; a share above all is told apart."""
     found: list[Cause] = []
-    for key in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
-        found += not_negative(f"spec.{key}", spec.get(key))
-    found += pod_spec((spec.get("template") or {}).get("spec") or {}, "spec.template.spec")
-    policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy")
-    if policy == "Always":
-        told = 'valid values: "OnFailure", "Never"'
-        found.append(causes.required("spec.template.spec.restartPolicy", told))
-    if old is not None:
-        found += unchanged(new, old, "spec.selector", "spec.completionMode", "spec.podFailurePolicy")
-        if spec.get("completionMode") != "Indexed":
-            found += unchanged(new, old, "spec.completions")
-        if not (old["spec"].get("suspend") and not (old.get("status") or {}).get("startTime")):
-            found += unchanged(new, old, "spec.template")
+    for key in keys:
+        given = rolling.get(key)
+        over = isinstance(given, str) and given[:-1].isdigit()
+        found += [] if over else number_or_percent(f"{path}.{key}", given)
     return found
+
+
+def _deployed(strategy: Object, old: Object | None, path: str) -> list[Cause]:
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    if kind == "Recreate":
+        told = "may not be specified when strategy `type` is 'Recreate'"
+        return [causes.forbidden(f"{path}.rollingUpdate", told)] if rolling is not None else []
+    if kind != "RollingUpdate":
+        return [_unknown(path, kind, rolling, ("Recreate", "RollingUpdate"))]
+    rolling = rolling or {}
+    found = _bounds(rolling, f"{path}.rollingUpdate", ("maxUnavailable", "maxSurge"))
+    if _number(rolling.get("maxUnavailable")) == 0 and _number(rolling.get("maxSurge")) == 0:
+        told = "may not be 0 when `maxSurge` is 0"
+        found.append(causes.invalid(f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], told))
+    return found + _whole(rolling, f"{path}.rollingUpdate", ("maxUnavailable",))
+
+
+def _unknown(path: str, kind: str | None, rolling: Object | None, allowed: tuple[str, ...]) -> Cause:
+    listed = ", ".join(causes.quoted(one) for one in allowed)
+    shown = go_shape({"Type": kind, "RollingUpdate": rolling})
+    return Cause("FieldValueNotSupported", path, f"Unsupported value: {shown}: supported values: {listed}")
+
+
+def _whole(rolling: Object, path: str, keys: tuple[str, ...]) -> list[Cause]:
+    given = [(key, rolling.get(key)) for key in keys]
+    shares = [(key, share) for key, share in given if isinstance(share, str) and share[:-1].isdigit()]
+    return [cause for key, share in shares for cause in number_or_percent(f"{path}.{key}", share)]
+
+
+def _number(value: object) -> int:
+    """A count, or a share's number; what is neither counts as none."""
+    if isinstance(value, str):
+        return int(value[:-1]) if value[:-1].isdigit() and value.endswith("%") else 0
+    return value if isinstance(value, int) else 0
+
+
+def _daemon(strategy: Object, old: Object | None, path: str) -> list[Cause]:
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    if kind == "OnDelete":
+        return []
+    if kind != "RollingUpdate":
+        return [_unknown(path, kind, rolling, ("RollingUpdate", "OnDelete"))]
+    rolling, path, keys = rolling or {}, f"{path}.rollingUpdate", ("maxUnavailable", "maxSurge")
+    found = _bounds(rolling, path, keys) + _whole(rolling, path, keys)
+    gone, more = (_number(rolling.get(key)) for key in keys)
+    if gone and more:
+        told = "may not be set when maxUnavailable is non-zero"
+        found.append(causes.invalid(f"{path}.maxSurge", rolling["maxSurge"], told))
+    elif not gone and not more:
+        found.append(causes.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    return found
+
+
+def _stateful(strategy: Object, old: Object | None, path: str) -> list[Cause]:
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    shape = None if rolling is None else {"Partition": rolling.get("partition"), "MaxUnavailable": None}
+    if kind == "RollingUpdate":
+        return at_least(0, "partition")(rolling or {}, None, f"{path}.rollingUpdate")
+    if kind == "OnDelete":
+        told = "only allowed for updateStrategy 'RollingUpdate'"
+        field = f"{path}.rollingUpdate"
+        shown = go_shape(shape) if shape else ""
+        return [Cause("FieldValueInvalid", field, f"Invalid value: {shown}: {told}")] if shape else []
+    shown = go_shape({"Type": kind, "RollingUpdate": shape})
+    return [Cause("FieldValueInvalid", path, f"Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'")]
+
+
+def _pod_management(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    given = spec.get("podManagementPolicy")
+    told = "must be 'OrderedReady' or 'Parallel'"
+    known = given in ("OrderedReady", "Parallel")
+    return [] if known else [causes.invalid(f"{path}.podManagementPolicy", given, told)]
+
+
+def _stateful_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+    kept, was = ({k: v for k, v in (one or {}).items() if k not in _STATEFUL_FREE} for one in (new, old))
+    return [causes.forbidden(path, _STATEFUL)] if kept != was else []
+
+
+def _in_time(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is None or deadline > (spec.get("minReadySeconds") or 0):
+        return []
+    return [causes.invalid(f"{path}.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")]
+
+
+def _controlled(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    """A ReplicationController's selector is a plain map of labels."""
+    chosen, template = spec.get("selector") or {}, spec.get("template")
+    if template is None:
+        return [causes.required(f"{path}.template")]
+    labels = (template.get("metadata") or {}).get("labels")
+    found: list[Cause] = []
+    if any((labels or {}).get(key) != text for key, text in chosen.items()):
+        told = "`selector` does not match template `labels`"
+        found.append(causes.invalid(f"{path}.template.metadata.labels", labels, told))
+    return found + _template("ReplicationController")(template, None, f"{path}.template")
+
+
+_UNREADABLE: Final = "invalid label selector"
+_RETAINED: Final = ("Retain", "Delete")
+_DEPLOYMENT: Final = checks(
+    inside(
+        "spec",
+        at_least(0, "replicas"),
+        _selecting("deployment", _UNREADABLE, "ReplicaSet"),
+        inside("strategy", _deployed),
+        at_least(0, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"),
+        _in_time,
+        always=True,
+    ),
+    fixed("spec.selector"),
+)
+replica_set: Final = checks(
+    inside(
+        "spec",
+        at_least(0, "replicas", "minReadySeconds"),
+        _selecting("deployment", _UNREADABLE, "ReplicaSet"),
+        always=True,
+    ),
+    fixed("spec.selector"),
+)
+daemon_set: Final = checks(
+    fixed("spec.selector"),
+    inside(
+        "spec",
+        _selecting("daemonset", _UNREADABLE, "DaemonSet"),
+        at_least(0, "minReadySeconds"),
+        inside("updateStrategy", _daemon),
+        at_least(0, "revisionHistoryLimit"),
+        always=True,
+    ),
+)
+stateful_set: Final = checks(
+    inside(
+        "spec",
+        _pod_management,
+        inside("updateStrategy", _stateful),
+        inside(
+            "persistentVolumeClaimRetentionPolicy",
+            choice("whenDeleted", _RETAINED),
+            choice("whenScaled", _RETAINED),
+        ),
+        at_least(0, "replicas", "minReadySeconds", "ordinals.start"),
+        words("serviceName", names.label),
+        _selecting("statefulset", "", "StatefulSet"),
+        on_update(_stateful_kept),
+        always=True,
+    ),
+)
+replication_controller: Final = checks(
+    inside(
+        "spec",
+        at_least(0, "minReadySeconds"),
+        needed("selector"),
+        at_least(0, "replicas"),
+        _controlled,
+        always=True,
+    ),
+)
 
 
 def disruption_budget(new: Object, old: Object | None) -> list[Cause]:
@@ -86,54 +267,12 @@ def disruption_budget(new: Object, old: Object | None) -> list[Cause]:
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
         told = "minAvailable and maxUnavailable cannot be both set"
-        found.append(Cause("FieldValueInvalid", "spec", f"Invalid value: {_in_order(internal)}: {told}"))
+        found.append(Cause("FieldValueInvalid", "spec", f"Invalid value: {go_shape(internal)}: {told}"))
     for key in ("minAvailable", "maxUnavailable"):
         if spec.get(key) is not None:
             found += number_or_percent(f"spec.{key}", spec[key])
-    return found + selector("spec.selector", spec.get("selector"))
-
-
-def _in_order(fields: Object) -> str:
-    return "{" + ",".join(f'"{key}":{causes.shown(value)}' for key, value in fields.items()) + "}"
-
-
-def _selecting(spec: Object, kind: str = "deployment") -> list[Cause]:
-    """Replicas, a selector that matches the template, and the template."""
-    found = not_negative("spec.replicas", spec.get("replicas"))
-    template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels")
-    chosen = spec.get("selector")
-    empty = chosen is not None and not chosen.get("matchLabels") and not chosen.get("matchExpressions")
-    found += selector("spec.selector", chosen)
-    if chosen is None and kind != "daemonset":
-        found.append(causes.required("spec.selector"))
-    if empty:
-        found.append(causes.invalid("spec.selector", chosen, f"empty selector is invalid for {kind}"))
-    elif not selects(chosen, labels or {}):
-        told = "`selector` does not match template `labels`"
-        found.append(causes.invalid("spec.template.metadata.labels", labels, told))
-    found += pod_spec(template.get("spec") or {}, "spec.template.spec", restarts=_ALWAYS)
-    return found
-
-
-def _rolling(strategy: Object, path: str) -> list[Cause]:
-    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
-    if kind == "Recreate":
-        told = "may not be specified when strategy `type` is 'Recreate'"
-        return [causes.forbidden(f"{path}.rollingUpdate", told)] if rolling is not None else []
-    if kind != "RollingUpdate":
-        return one_of(f"{path}.type", kind, ("Recreate", "RollingUpdate"))
-    rolling = rolling or {}
-    found: list[Cause] = []
-    for key in ("maxUnavailable", "maxSurge"):
-        if isinstance(rolling.get(key), str):
-            found += number_or_percent(f"{path}.rollingUpdate.{key}", rolling[key]) if key == "maxUnavailable" else []
-        else:
-            found += not_negative(f"{path}.rollingUpdate.{key}", rolling.get(key))
-    if rolling.get("maxUnavailable") in (0, "0%") and rolling.get("maxSurge") in (0, "0%"):
-        told = "may not be 0 when `maxSurge` is 0"
-        found.append(causes.invalid(f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], told))
-    return found
+    found += selector("spec.selector", spec.get("selector"))
+    return found + choice("spec.unhealthyPodEvictionPolicy", ("AlwaysAllow", "IfHealthyBudget"))(new, old, "")
 
 
 def _status(status: Object) -> list[Cause]:

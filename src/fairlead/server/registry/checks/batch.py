@@ -1,0 +1,240 @@
+"""Jobs and CronJobs."""
+
+from typing import Any, Final
+
+from fairlead.server import causes
+from fairlead.server.causes import Cause
+from fairlead.server.registry.checks import schedules
+from fairlead.server.registry.checks.pods import pod_spec
+from fairlead.server.registry.checks.rules import at_least, checks, choice, fixed, inside, joined, needed, value
+from fairlead.server.registry.checks.vocabulary import Object, at, domain_path, go_shape, selector, selects
+
+_MODES: Final = ("NonIndexed", "Indexed")
+_REPLACEMENTS: Final = ("Failed", "TerminatingOrFailed")
+_ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
+_INDEXED: Final = "requires indexed completion mode"
+_SCHEDULING: Final = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
+_MOST_INDEXED: Final = 100_000
+_LONGEST_CRON: Final = 52  # a Job's name is the CronJob's and eleven letters
+
+
+def job(new: Object, old: Object | None) -> list[Cause]:
+    """On update the spec is told of twice, as a real server does."""
+    found = _generated(new) + _whole(new, old, "spec")
+    if old is not None:
+        found += _whole(new, old, "spec") + _kept(new, old)
+    return found
+
+
+def _generated(new: Object) -> list[Cause]:
+    """The selector and labels that a Job is given by its uid stay."""
+    spec, metadata = new["spec"], new["metadata"]
+    if spec.get("manualSelector") or spec.get("selector") is None:
+        return []
+    uid, name = metadata.get("uid") or "", metadata.get("name") or ""
+    wanted = {
+        "controller-uid": uid,
+        "job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+    }
+    labels = at(spec, "template.metadata.labels") or {}
+    found = []
+    for key, text in wanted.items():
+        field = "spec.template.metadata.labels"
+        if key not in labels:
+            found.append(causes.required(f"{field}[{key}]", f"must be '{text}'"))
+        elif labels[key] != text:
+            found.append(causes.invalid(f"{field}[{key}]", labels, f"must be '{text}'"))
+    if not selector("spec.selector", spec["selector"]) and not selects(spec["selector"], wanted):
+        found.append(causes.invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
+    return found
+
+
+def _whole(new: Object, old: Object | None, path: str) -> list[Cause]:
+    spec = at(new, path) or {}
+    found = _spec(spec, old, path)
+    chosen, labels = spec.get("selector"), at(spec, "template.metadata.labels")
+    wrong = selector(f"{path}.selector", chosen)
+    found += wrong if chosen is not None else [causes.required(f"{path}.selector")]
+    if not wrong and not selects(chosen, labels or {}):
+        told = "`selector` does not match template `labels`"
+        found.append(causes.invalid(f"{path}.template.metadata.labels", labels, told))
+    return found
+
+
+def _completion(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    mode, most = spec.get("completionMode"), spec.get("maxFailedIndexes")
+    if mode != "Indexed":
+        keys = ("backoffLimitPerIndex", "maxFailedIndexes") if mode in (None, "NonIndexed") else ()
+        return [causes.invalid(joined(path, key), spec[key], _INDEXED) for key in keys if spec.get(key) is not None]
+    found = []
+    if spec.get("completions") is None:
+        found.append(causes.required(f"{path}.completions", "when completion mode is Indexed"))
+    if (spec.get("parallelism") or 0) > _MOST_INDEXED:
+        told = f"must be less than or equal to {_MOST_INDEXED} when completion mode is Indexed"
+        found.append(causes.invalid(f"{path}.parallelism", spec["parallelism"], told))
+    if most is not None and spec.get("completions") is not None and most > spec["completions"]:
+        found.append(causes.invalid(f"{path}.maxFailedIndexes", most, "must be less than or equal to completions"))
+    return found
+
+
+def _failure_policy(policy: Object, old: Object | None, path: str) -> list[Cause]:
+    found: list[Cause] = []
+    for index, one in enumerate(policy.get("rules") or ()):
+        here, action = f"{path}.rules[{index}]", one.get("action")
+        if not action:
+            found.append(causes.required(f"{here}.action", f"valid values: {causes.shown(list(_ACTIONS))}"))
+        elif action not in _ACTIONS:
+            found.append(causes.not_supported(f"{here}.action", action, _ACTIONS))
+        codes, conditions = one.get("onExitCodes"), one.get("onPodConditions")
+        if (codes is None) == (not conditions):
+            which = "specifying one of OnExitCodes and OnPodConditions is required"
+            both = "specifying both OnExitCodes and OnPodConditions is not supported"
+            told = which if codes is None else both
+            found.append(Cause("FieldValueInvalid", here, f"Invalid value: {told}"))
+    return found
+
+
+def _replacement(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    allowed = _REPLACEMENTS[:1] if spec.get("podFailurePolicy") is not None else _REPLACEMENTS
+    return choice("podReplacementPolicy", allowed)(spec, old, path)
+
+
+def _succeeding(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    policy = spec.get("successPolicy")
+    if policy is None:
+        return []
+    if spec.get("completionMode") != "Indexed":
+        shown = ",".join(
+            go_shape({"SucceededIndexes": one.get("succeededIndexes"), "SucceededCount": one.get("succeededCount")})
+            for one in policy.get("rules") or ()
+        )
+        told = f'Invalid value: {{"Rules":[{shown}]}}: {_INDEXED}'
+        return [Cause("FieldValueInvalid", f"{path}.successPolicy", told)]
+    if not policy.get("rules"):
+        told = "at least one rules must be specified when the successPolicy is specified"
+        return [causes.required(f"{path}.successPolicy.rules", told)]
+    return []
+
+
+def _template(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    template = at(spec, "template.spec") or {}
+    found = pod_spec(template, f"{path}.template.spec")
+    policy, field = template.get("restartPolicy"), f"{path}.template.spec.restartPolicy"
+    if policy in (None, "", "Always"):
+        found.append(causes.required(field, 'valid values: "OnFailure", "Never"'))
+    elif policy not in ("OnFailure", "Never"):
+        found.append(causes.not_supported(field, policy, ("OnFailure", "Never")))
+    elif policy != "Never" and spec.get("podFailurePolicy") is not None:
+        told = 'only "Never" is supported when podFailurePolicy is specified'
+        found.append(causes.invalid(field, policy, told))
+    return found
+
+
+def _limit_without_backoff(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    if spec.get("maxFailedIndexes") is None or spec.get("backoffLimitPerIndex") is not None:
+        return []
+    return [causes.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")]
+
+
+_NUMBERS: Final = (
+    "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex", "maxFailedIndexes",
+)  # fmt: skip
+_RULES: Final = (
+    at_least(0, *_NUMBERS),
+    _limit_without_backoff,
+    value("managedBy", domain_path),
+    choice("completionMode", _MODES),
+    _completion,
+    inside("podFailurePolicy", _failure_policy),
+    _succeeding,
+    _replacement,
+    _template,
+)
+
+
+def _spec(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    return [cause for rule in _RULES for cause in rule(spec, None, path)]
+
+
+def _kept(new: Object, old: Object) -> list[Cause]:
+    """What of a Job's spec no update changes: scheduling is free while it is suspended and has never started."""
+    spec, was = new["spec"], old["spec"]
+    found: list[Cause] = []
+    if spec.get("completionMode") != "Indexed":
+        found += fixed("spec.completions")(new, old, "")
+    elif spec.get("completions") not in (None, was.get("completions"), spec.get("parallelism")):
+        told = "can only be modified in tandem with spec.parallelism"
+        found.append(causes.invalid("spec.completions", spec["completions"], told))
+    found += fixed("spec.selector")(new, old, "")
+    waiting = was.get("suspend") and not (old.get("status") or {}).get("startTime")
+    templates = [one["spec"].get("template") or {} for one in (new, old)]
+    if waiting:
+        templates = [_unscheduled(one) for one in templates]
+    if templates[0] != templates[1]:
+        found.append(causes.invalid("spec.template", spec.get("template"), "field is immutable"))
+    rest = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+    return found + fixed(*(f"spec.{key}" for key in rest))(new, old, "")
+
+
+def _unscheduled(template: Object) -> Object:
+    spec = {key: given for key, given in (template.get("spec") or {}).items() if key not in _SCHEDULING}
+    affinity = {key: given for key, given in (spec.get("affinity") or {}).items() if key != "nodeAffinity"}
+    metadata = {k: v for k, v in (template.get("metadata") or {}).items() if k not in ("labels", "annotations")}
+    return {"metadata": metadata, "spec": {**spec, "affinity": affinity}}
+
+
+def _schedule(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    text, field = spec.get("schedule") or "", f"{path}.schedule"
+    if not text:
+        return []
+    found = [causes.invalid(field, text, wrong)] if (wrong := schedules.wrong(text)) else []
+    zoned = "TZ" in ((old or {}).get("schedule") or "")
+    if "TZ" in text and not zoned:
+        told = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        found.append(causes.invalid(field, text, told))
+    elif "TZ" in text and spec.get("timeZone") is not None:
+        told = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        found.append(causes.invalid(field, text, told))
+    return found
+
+
+def _zone(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    zone: Any = spec.get("timeZone")
+    if zone is None or (old is not None and old.get("timeZone") == zone):
+        return []
+    return [causes.invalid(f"{path}.timeZone", zone, wrong)] if (wrong := schedules.wrong_zone(zone)) else []
+
+
+def _generated_selector(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    found = []
+    if spec.get("selector") is not None:
+        found.append(causes.invalid(f"{path}.selector", spec["selector"], "`selector` will be auto-generated"))
+    if spec.get("manualSelector"):
+        found.append(causes.not_supported(f"{path}.manualSelector", True, ("nil", "false")))
+    return found
+
+
+def _short_name(new: Object, old: Object | None, path: str) -> list[Cause]:
+    name = new["metadata"].get("name") or ""
+    if old is not None or len(name) <= _LONGEST_CRON:
+        return []
+    return [causes.invalid("metadata.name", name, f"must be no more than {_LONGEST_CRON} characters")]
+
+
+cron_job: Final = checks(
+    inside(
+        "spec",
+        needed("schedule"),
+        _schedule,
+        at_least(0, "startingDeadlineSeconds"),
+        _zone,
+        choice("concurrencyPolicy", ("Allow", "Forbid", "Replace"), always=True),
+        inside("jobTemplate.spec", _spec, _generated_selector, always=True),
+        at_least(0, "successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
+        always=True,
+    ),
+    _short_name,
+)

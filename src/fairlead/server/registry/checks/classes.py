@@ -1,0 +1,77 @@
+"""Priority, runtime and ingress classes."""
+
+from typing import Final
+
+from fairlead.server import causes, names
+from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.rules import checks, choice, fixed, inside, needed, on_update, value, words
+from fairlead.server.registry.checks.vocabulary import Object, domain_path
+from fairlead.server.schema import quantity
+
+_HIGHEST: Final = 1_000_000_000
+
+
+def _value_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+    same = old is None or (new.get("value") or 0) == (old.get("value") or 0)
+    return [] if same else [causes.forbidden("value", "may not be changed in an update.")]
+
+
+def _reserved(new: Object, old: Object | None, path: str) -> list[Cause]:
+    """Names and values that the system keeps for itself."""
+    name, priority = new["metadata"].get("name") or "", new.get("value") or 0
+    if old is not None:
+        return []
+    if name.startswith("system-"):
+        told = "priority class names with 'system-' prefix are reserved for system use only. error: "
+        told += f"{name} is not a known system priority class"
+        return [causes.forbidden("metadata.name", told)]
+    if priority > _HIGHEST:
+        told = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+        return [causes.forbidden("value", told)]
+    return choice("preemptionPolicy", ("PreemptLowerPriority", "Never"))(new, old, path)
+
+
+priority_class: Final = checks(_reserved, on_update(_value_kept, fixed("preemptionPolicy")))
+
+
+def _overhead(field: str, amounts: Object) -> list[Cause]:
+    told = "must be greater than or equal to 0"
+    below = [(name, amount) for name, amount in amounts.items() if quantity.parse(amount)[0] < 0]
+    return [causes.invalid(f"overhead.limits[{name}]", amount, told) for name, amount in below]
+
+
+runtime_class: Final = checks(
+    needed("handler"),
+    words("handler", names.label),
+    value("overhead.podFixed", _overhead),
+    fixed("handler", empty=""),
+)
+
+
+def _scoped(parameters: Object, old: Object | None, path: str) -> list[Cause]:
+    scope, namespace, field = parameters.get("scope"), parameters.get("namespace"), f"{path}.namespace"
+    if scope == "Namespace" and not namespace:
+        return [causes.required(field, "`parameters.scope` is set to 'Namespace'")]
+    if scope == "Cluster" and namespace is not None:
+        return [causes.forbidden(field, "`parameters.scope` is set to 'Cluster'")]
+    return []
+
+
+ingress_class: Final = checks(
+    fixed("spec.controller", empty=""),
+    inside(
+        "spec",
+        needed("controller"),
+        value("controller", lambda field, text: domain_path(field, text) if text else []),
+        inside(
+            "parameters",
+            needed("kind"),
+            words("kind", names.path_segment),
+            needed("name"),
+            words("name", names.path_segment),
+            choice("scope", ("Cluster", "Namespace")),
+            _scoped,
+        ),
+        always=True,
+    ),
+)

@@ -1,0 +1,111 @@
+"""Cron schedules and time zones: what is wrong with one, as a real server's parser words it."""
+
+import re
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_MONTHS: Final = {
+    "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
+    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12,
+}  # fmt: skip
+_DAYS: Final = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
+_FIELDS: Final[tuple[tuple[int, int, dict[str, int]], ...]] = (
+    (0, 59, {}),
+    (0, 23, {}),
+    (1, 31, {}),
+    (1, 12, _MONTHS),
+    (0, 6, _DAYS),
+)
+_NAMED: Final = frozenset(["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"])
+_DURATION: Final = re.compile(r"[-+]?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+")
+_PART: Final = re.compile(r"[A-Za-z0-9._+-]*")
+
+
+def wrong(schedule: str) -> str:
+    """Why a schedule cannot be read; empty when it can."""
+    if schedule.startswith(("TZ=", "CRON_TZ=")):
+        zone, _, schedule = schedule.partition(" ")
+        name = zone.partition("=")[2]
+        if not _known(name):
+            return f"provided bad location {name}: unknown time zone {name}"
+        schedule = schedule.strip()
+    if schedule.startswith("@"):
+        return _descriptor(schedule)
+    fields = schedule.split()
+    if len(fields) != len(_FIELDS):
+        return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+    for text, (low, high, named) in zip(fields, _FIELDS, strict=True):
+        for part in filter(None, text.split(",")):
+            if told := _range(part, low, high, named):
+                return told
+    return ""
+
+
+def _descriptor(text: str) -> str:
+    if text in _NAMED:
+        return ""
+    if not text.startswith("@every "):
+        return f"unrecognized descriptor: {text}"
+    given = text.removeprefix("@every ")
+    if _DURATION.fullmatch(given):
+        return ""
+    return f'failed to parse duration {text}: time: invalid duration "{given}"'
+
+
+def _range(text: str, low: int, high: int, named: dict[str, int]) -> str:
+    span, *steps = text.split("/")
+    ends = span.split("-")
+    if ends[0] in ("*", "?"):
+        start, end = low, high
+    else:
+        numbers: list[int] = []
+        for end_text in ends[:2]:
+            number = named.get(end_text.lower(), _number(end_text))
+            if isinstance(number, str):
+                return number
+            numbers.append(number)
+        if len(ends) > 2:
+            return f"too many hyphens: {text}"
+        start, end = numbers[0], numbers[-1]
+    if len(steps) > 1:
+        return f"too many slashes: {text}"
+    step: int | str = 1
+    if steps:
+        step = _number(steps[0])
+        if isinstance(step, str):
+            return step
+        if len(ends) == 1 and ends[0] not in ("*", "?"):
+            end = high
+    if start < low:
+        return f"beginning of range ({start}) below minimum ({low}): {text}"
+    if end > high:
+        return f"end of range ({end}) above maximum ({high}): {text}"
+    if start > end:
+        return f"beginning of range ({start}) beyond end of range ({end}): {text}"
+    return f"step of range should be a positive number: {text}" if step == 0 else ""
+
+
+def _number(text: str) -> int | str:
+    """The number, or why it is none."""
+    if re.fullmatch(r"[-+]?\d+", text):
+        return int(text) if int(text) >= 0 else f"negative number ({int(text)}) not allowed: {text}"
+    return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
+
+
+def wrong_zone(zone: str) -> str:
+    """Why a time zone is none; empty when it is one."""
+    if not zone:
+        return "timeZone must be nil or non-empty string"
+    parts = zone.split("/")
+    if any(part in (".", "..") or part.startswith("-") or not _PART.fullmatch(part) for part in parts):
+        return f"unknown time zone {zone}"
+    if zone.lower() == "local":
+        return "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+    return "" if _known(zone) else f"unknown time zone {zone}"
+
+
+def _known(zone: str) -> bool:
+    try:
+        return zone in ("", "UTC") or ZoneInfo(zone) is not None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False

@@ -1,0 +1,200 @@
+"""Claims, volumes, storage classes and drivers."""
+
+from typing import Any, Final
+
+from fairlead.server import causes, names
+from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.rules import (
+    checks,
+    choice,
+    each,
+    fixed,
+    inside,
+    joined,
+    needed,
+    on_update,
+    value,
+    words,
+)
+from fairlead.server.registry.checks.vocabulary import Object, at, selector
+from fairlead.server.schema import quantity
+
+_CLAIM: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+_ACCESS: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_MODES: Final = ("Block", "Filesystem")
+_POSITIVE: Final = "must be greater than zero"
+_TEN_MINUTES: Final = 600
+_ELSEWHERE: Final = frozenset(  # what of a volume's spec is not its source
+    {
+        "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",
+        "volumeMode", "nodeAffinity", "volumeAttributesClassName",
+    }
+)  # fmt: skip
+
+
+def _accessed(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    modes, field = spec.get("accessModes") or [], f"{path}.accessModes"
+    found = [causes.not_supported(field, mode, _ACCESS) for mode in modes if mode not in _ACCESS]
+    if "ReadWriteOncePod" in modes and any(mode in _ACCESS[:3] for mode in modes):
+        found.append(causes.forbidden(field, "may not use ReadWriteOncePod with other access modes"))
+    return found
+
+
+def _requested(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    amount, field = at(spec, "resources.requests.storage"), f"{path}.resources[storage]"
+    if amount is None:
+        return [causes.required(field)]
+    return [] if quantity.parse(amount)[0] > 0 else [causes.invalid(field, amount, _POSITIVE)]
+
+
+def _claim_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+    assert old is not None
+    spec, was = new.get("spec") or {}, old.get("spec") or {}
+    bound = at(new, "status.phase") == "Bound"
+    free = {"volumeAttributesClassName"} if bound else set()
+    free |= {key for key in ("volumeName", "storageClassName") if not was.get(key)}
+    kept, before = ({k: v for k, v in one.items() if k not in free} for one in (spec, was))
+    if bound and at(kept, "resources.requests") is not None:
+        kept, before = ({**one, "resources": _unsized(one["resources"])} for one in (kept, before))
+    found = [] if kept == before else [causes.forbidden("spec", _CLAIM)]
+    size, past, full = (
+        quantity.parse(at(one, where) or "0")[0]
+        for one, where in (
+            (spec, "resources.requests.storage"),
+            (was, "resources.requests.storage"),
+            (old, "status.capacity.storage"),
+        )
+    )
+    if size < past and size <= full:
+        told = "field can not be less than status.capacity"
+        found.append(causes.forbidden("spec.resources.requests.storage", told))
+    return found + fixed("spec.volumeMode", named="volumeMode")(new, old, "")
+
+
+def _unsized(resources: Object) -> Object:
+    return {**resources, "requests": {k: v for k, v in (resources.get("requests") or {}).items() if k != "storage"}}
+
+
+claim: Final = checks(
+    inside(
+        "spec",
+        needed("accessModes", told="at least 1 access mode is required"),
+        value("selector", selector),
+        _accessed,
+        _requested,
+        words("storageClassName", names.subdomain),
+        choice("volumeMode", _MODES),
+        always=True,
+    ),
+    on_update(_claim_kept),
+)
+
+
+def _source(spec: Object) -> Object:
+    return {key: given for key, given in spec.items() if key not in _ELSEWHERE and given is not None}
+
+
+def _sources(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    sources = list(_source(spec))
+    if not sources:
+        return [causes.required(path, "must specify a volume type")]
+    told = "may not specify more than 1 volume type"
+    found = [causes.forbidden(joined(path, key), told) for key in sources[1:]]
+    if spec.get("local") is not None and not spec.get("nodeAffinity"):
+        found.append(causes.required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
+    return found
+
+
+def _capacity(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    given, field = spec.get("capacity"), f"{path}.capacity"
+    found = [] if given else [causes.required(field)]
+    if list(given or ()) != ["storage"]:
+        found.append(causes.not_supported(field, given, ("storage",)))
+    return found + [
+        causes.invalid(f"{field}[{name}]", amount, _POSITIVE)
+        for name, amount in (given or {}).items()
+        if quantity.parse(amount)[0] <= 0
+    ]
+
+
+def _upward(field: str, path: str) -> list[Cause]:
+    return [causes.invalid(field, path, "must not contain '..'")] if ".." in path.split("/") else []
+
+
+def _source_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+    assert old is not None
+    told = "spec.persistentvolumesource is immutable after creation"
+    same = _source(new.get("spec") or {}) == _source(old.get("spec") or {})
+    return [] if same else [causes.forbidden("spec.persistentvolumesource", told)]
+
+
+volume: Final = checks(
+    inside(
+        "spec",
+        needed("accessModes"),
+        _accessed,
+        _capacity,
+        choice("persistentVolumeReclaimPolicy", ("Delete", "Recycle", "Retain")),
+        inside("hostPath", needed("path"), value("path", _upward)),
+        _sources,
+        words("storageClassName", names.subdomain),
+        choice("volumeMode", _MODES),
+        always=True,
+    ),
+    on_update(_source_kept, fixed("spec.volumeMode", named="volumeMode")),
+)
+
+
+def _keys(field: str, parameters: Object) -> list[Cause]:
+    return [causes.invalid(field, "", "field can not be empty.") for key in parameters if not key]
+
+
+def _provisioner(field: str, text: str) -> list[Cause]:
+    return [causes.invalid(field, text.lower(), told) for told in names.qualified(text.lower())] if text else []
+
+
+def _topology(field: str, terms: list[Any]) -> list[Cause]:
+    rules = (needed("values"), value("key", _qualified))
+    each_term = each("matchLabelExpressions", *rules)
+    return [cause for i, term in enumerate(terms) for cause in each_term(term, None, f"{field}[{i}]")]
+
+
+def _qualified(field: str, text: str) -> list[Cause]:
+    return [causes.invalid(field, text, told) for told in names.qualified(text)]
+
+
+storage_class: Final = checks(
+    needed("provisioner"),
+    value("provisioner", _provisioner),
+    value("parameters", _keys),
+    choice("reclaimPolicy", ("Delete", "Retain")),
+    choice("volumeBindingMode", ("Immediate", "WaitForFirstConsumer")),
+    value("allowedTopologies", _topology),
+    fixed("parameters"),
+    fixed("provisioner", empty=""),
+    fixed("reclaimPolicy", "volumeBindingMode"),
+)
+
+
+def _lifecycles(field: str, modes: list[str]) -> list[Cause]:
+    allowed = ("Persistent", "Ephemeral")
+    return [causes.not_supported(field, mode, allowed) for mode in modes if mode not in allowed]
+
+
+def _lasting(field: str, seconds: int) -> list[Cause]:
+    told = "may not specify a duration less than 10 minutes"
+    return [causes.invalid(field, seconds, told)] if seconds < _TEN_MINUTES else []
+
+
+driver: Final = checks(
+    inside(
+        "spec",
+        choice("fsGroupPolicy", ("File", "None", "ReadWriteOnceWithFSType")),
+        each("tokenRequests", value("expirationSeconds", _lasting)),
+        value("volumeLifecycleModes", _lifecycles),
+        fixed("attachRequired", named="attachedRequired"),
+        fixed("volumeLifecycleModes"),
+    ),
+)
