@@ -1,0 +1,199 @@
+"""What is unknown is never absent, with a real kube-apiserver upstream: its processes killed and stopped, its store
+replaced, its RBAC against us. Nothing is deleted; when it is back, what was known before counts again."""
+
+import contextlib
+import os
+import shutil
+import signal
+
+import fleets
+import pytest
+from fleets import Gateway
+
+import fairlead as fl
+from fairlead.client.access import Cluster
+from fairlead.client.client import Client
+from fairlead.client.credentials import Static
+from fairlead.client.http import HttpTransport
+from fairlead.orphans import looks
+from fairlead.orphans.act import Actor, Outcome
+from fairlead.orphans.judging import State
+from fairlead.server.app import Server
+from fairlead.testing.real import RealServer
+
+pytestmark = pytest.mark.real
+
+GRACE = 300.0
+ClusterRole = fl.kind("rbac.authorization.k8s.io/v1", "ClusterRole")
+ClusterRoleBinding = fl.kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding")
+
+
+@pytest.fixture(scope="module")
+def machine():
+    """A server of these tests alone."""
+    with RealServer() as server:
+        yield server
+
+
+class Way(fleets.Door):
+    """The way to a real server, as `user` if one is named, and with little patience once told so."""
+
+    user, patience = "", None
+
+    async def request(self, method, path, *, headers=None, timeout=None, **rest):
+        headers = {**(headers or {}), **({"Impersonate-User": self.user} if self.user else {})}
+        return await super().request(method, path, headers=headers, timeout=self.patience or timeout, **rest)
+
+
+@pytest.fixture
+async def bed(machine):
+    """An orphan, `web`, and a copy with a live parent, `kept`, both seen at a look that is a grace ago."""
+    inner = HttpTransport(Cluster(machine.url, machine.ca_data), Static.token(machine.token))
+    bed = fleets.Bed(Server(None).transport(), "default", fleets.hand_world())
+    bed.doors["project-a"] = Way(inner)
+    await bed.start()
+    await bed.upstream("project-a", inner)
+    with contextlib.suppress(fl.ApiError):
+        await bed.gateway("alive")
+    await bed.route()
+    await bed.route("kept", parents=["alive"])
+    await bed.collect()
+    bed.clock.forward(GRACE)
+    yield bed
+    await inner.close()
+
+
+@pytest.fixture
+def door(bed):
+    return bed.doors["project-a"]
+
+
+async def delete(bed, plan):
+    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
+    return [done.outcome for done in await actor.delete(plan.of(State.ORPHAN), plan.barred)]
+
+
+async def unknown(bed, before):
+    """What was an orphan in the plan before is left, none is one in a plan of now; answers why."""
+    assert [item.candidate.name for item in before.of(State.ORPHAN)] == ["web"]
+    assert await delete(bed, before) == [Outcome.LEFT]
+    now = await bed.plan()
+    assert [item.verdict.state for item in now.items] == [State.REFUSED, State.REFUSED]
+    assert await delete(bed, now) == []
+    assert await bed.there("web")
+    assert await bed.there("kept")
+    assert not bed.journal
+    return now.items[0].verdict.why
+
+
+async def known_again(bed):
+    assert [(one.item.candidate.name, one.outcome) for one in await bed.collect()] == [("web", Outcome.DELETED)]
+    assert await bed.there("kept")
+
+
+async def test_a_killed_one_is_not_an_empty_one(bed, machine):
+    before = await bed.plan()
+    machine.crash()
+    try:
+        why = await unknown(bed, before)
+    finally:
+        machine.recover()
+    assert "does not say which cluster it is" in why
+    await known_again(bed)
+
+
+async def test_one_that_dies_between_two_pages_is_not_an_empty_one(bed, door, machine, monkeypatch):
+    await bed.gateway("another")
+    monkeypatch.setattr(looks, "PAGE", 1)
+    asked = []
+
+    def kill(method, path, query):
+        if "gateways" in path and "continue" in query and not asked:
+            asked.append(path)
+            machine.crash()
+
+    door.fault = kill
+    try:
+        plan = await bed.plan()
+    finally:
+        machine.recover()
+    assert asked
+    assert [item.verdict.state for item in plan.items] == [State.REFUSED, State.REFUSED]
+    await known_again(bed)
+    await bed.no_gateway("another")
+
+
+async def test_one_that_does_not_answer_in_time_is_not_an_empty_one(bed, door, machine):
+    before = await bed.plan()
+    door.patience = 0.5
+    for pid in machine.pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        await unknown(bed, before)
+    finally:
+        for pid in machine.pids:
+            os.kill(pid, signal.SIGCONT)
+    door.patience = None
+    await known_again(bed)
+
+
+@pytest.mark.parametrize("may", [[], ["namespaces"]])
+async def test_one_that_forbids_is_not_an_empty_one(bed, door, may):
+    """Its RBAC does: first everything but discovery, then the Gateways alone."""
+    name = f"nobody-{len(may)}"
+    rules = [{"apiGroups": [""], "resources": may, "verbs": ["get"]}] if may else []
+    subject = {"kind": "User", "name": name, "apiGroup": ClusterRole.group}
+    role = {"kind": "ClusterRole", "name": name, "apiGroup": ClusterRole.group}
+    await bed.up["project-a"].create(fl.Object({**ClusterRole(name), "rules": rules}))
+    await bed.up["project-a"].create(fl.Object({**ClusterRoleBinding(name), "roleRef": role, "subjects": [subject]}))
+    before = await bed.plan()
+    door.user = name
+    why = await unknown(bed, before)
+    assert "is forbidden" in why
+    assert ("gateways cannot be read" in why) is bool(may)
+    door.user = ""
+    await known_again(bed)
+
+
+@contextlib.contextmanager
+def another_store(machine):
+    """The server of the same address on a store that is empty, as after a restart that lost its disk."""
+    kept = machine.data.with_name("kept")
+    machine.crash()
+    machine.data.rename(kept)
+    try:
+        machine.recover()
+        yield
+    finally:
+        machine.crash()
+        shutil.rmtree(machine.data)
+        kept.rename(machine.data)
+        machine.recover()
+
+
+async def test_one_that_is_empty_after_a_restart_is_another_cluster(bed, machine):
+    before = await bed.plan()
+    with another_store(machine):
+        assert "another cluster than before" in await unknown(bed, before)
+        await fleets.install(bed.up["project-a"])  # nor when it serves Gateways, and has none
+        assert (await bed.up["project-a"].list(Gateway)).items == []
+        bed.clock.forward(GRACE)
+        assert "another cluster than before" in await unknown(bed, before)
+    await known_again(bed)
+
+
+async def test_one_that_is_replaced_in_the_middle_of_a_scan_is_unknown(bed, door):
+    real, other = door.inner, Server(None).transport()
+    await fleets.install(Client(other, bed.world))
+
+    def replace(method, path, query):
+        if "gateways" in path:
+            door.inner = other
+
+    door.fault = replace
+    plan = await bed.plan()
+    assert [item.verdict.state for item in plan.items] == [State.REFUSED, State.REFUSED]
+    assert "another cluster than before" in plan.items[0].verdict.why
+    door.open()
+    door.inner = real
+    await known_again(bed)
