@@ -95,6 +95,8 @@ def test_a_schema_that_is_not_structural_is_refused(schema, problem):
         {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
         {"type": "string", "minLength": -1},
         {"type": "string", "format": "made-up"},
+        {"type": "array", "items": {"x-kubernetes-int-or-string": True}, "default": [None, True]},
+        {"type": "object", "properties": {"x": {"x-kubernetes-int-or-string": True}}, "default": {"x": None}},
     ],
 )
 def test_odd_schemas_are_accepted(schema):

@@ -345,7 +345,7 @@ def _defaults(schema: Schema, path: str) -> Iterator[Cause]:
         if isinstance(value, dict | list) and pruning.unknown(node, value):
             yield causes.invalid(here, value, "must not have unknown fields")
         wrong = [] if node.embedded else embedded_causes(node, value, here)
-        wrong = wrong or schema_causes(node, value, under=here)
+        wrong = wrong or schema_causes(structural.part(_untyped(schema)), value, under=here)
         if not wrong and cel.has_rules(node) and cel.available():
             if unsound := next(cel.problems(node, here), None):
                 told = unsound.message.partition("}: ")[2]
@@ -357,3 +357,14 @@ def _defaults(schema: Schema, path: str) -> Iterator[Cause]:
     for inner, where, _ in _children(schema, path):
         if not where.endswith(".additionalProperties"):  # nobody looks at defaults there
             yield from _defaults(inner, where)
+
+
+def _untyped(schema: Schema) -> Schema:
+    """The schema as a real server holds defaults to it: of integers or strings, any type passes."""
+    made = {key: value for key, value in schema.items() if key != "x-kubernetes-int-or-string"}
+    for key in ("items", "additionalProperties"):
+        if isinstance(made.get(key), dict):
+            made[key] = _untyped(made[key])
+    if made.get("properties"):
+        made["properties"] = {key: _untyped(value) for key, value in made["properties"].items()}
+    return made
