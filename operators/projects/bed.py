@@ -16,8 +16,6 @@ from fairlead.operators.stage import Stage, Way
 
 SCALE = 25
 PASSES = 20
-PAUSE = 10.0
-"""Seconds between two changes of a warehouse's health."""
 
 
 async def install(client: Client, system: str) -> None:
@@ -52,7 +50,7 @@ async def play(stage: Stage, way: Way, scale: int, passes: int = PASSES) -> None
     """Make so many projects, then wake each so many times; done is Ready, lost is what the GitOps tool wrote."""
     admin, world, system = stage.admin, stage.world, f"{stage.namespace}-kargo"
     await install(admin, system)
-    losses = Losses(stage)
+    losses, pause = Losses(stage), stage.grace / 30  # between two changes of a warehouse's health: ten seconds
     names = [f"{stage.namespace}-project-{i}" for i in range(scale)]
     async with AsyncExitStack() as stack:
         if way == "new":
@@ -74,11 +72,11 @@ async def play(stage: Stage, way: Way, scale: int, passes: int = PASSES) -> None
         made = [name for name in names if name not in stage.stuck]
         await asyncio.gather(*(admin.create(Warehouse("images", name, spec={})) for name in made))
         for number in range(passes - 1):  # the first pass was the one that made them
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(pause)
             health = {"status": {"health": {"status": ("Healthy", "Unhealthy")[number % 2]}}}
             for name in made:
                 await admin.patch(Warehouse, "images", name, health, type=PatchType.MERGE, subresource="status")
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(pause)
 
 
 def _ready(change: Change, stage: Stage) -> None:

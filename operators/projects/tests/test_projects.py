@@ -234,6 +234,34 @@ async def test_a_project_at_rest_costs_no_request(world):
     assert {key: n for key, n in counted.counts.items() if key[0] != "GET"} == {}
 
 
+async def test_a_new_account_costs_one_request_a_project_and_an_unimportant_change_none(world):
+    names = [world.name, f"{world.name}-2", f"{world.name}-3"]
+    running = await world.operator(counted := CountingTransport(world.api.transport()))
+    for name in names:
+        await world.client.create(Project(name))
+    for name in names:
+        await until(world.client, Project, name, None, lambda o: o.is_true("Ready"))
+    await running.quiet()
+    projects = [each for each in (await world.client.list(Project)).items if each.is_true("Ready")]
+    assert len(projects) >= len(names)  # on a server that others use, theirs too
+    costs = []
+    for change in (
+        world.controller(),
+        world.client.patch(
+            fl.ServiceAccount,
+            "kargo-controller",
+            world.system,
+            {"metadata": {"annotations": {"a": "b"}}},
+            type=PatchType.MERGE,
+        ),
+    ):
+        counted.counts.clear()
+        await running.seen(await change)
+        await running.quiet()
+        costs.append({key: n for key, n in counted.counts.items() if key[0] != "GET"})
+    assert costs == [{("PATCH", 201): len(projects)}, {}]
+
+
 def granted(system, *, but=()):
     """The operator's own account, role and binding, in this system namespace, without some verbs."""
     path = Path(bed.__file__).parent / "deploy" / "rbac.yaml"

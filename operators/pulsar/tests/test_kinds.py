@@ -34,10 +34,12 @@ async def test_in_the_steady_state_no_call_is_made_and_nothing_written(idle):
     counted = CountingTransport(idle.api.transport())
     running = await idle.operator(counted)
     await idle.connect()
-    await acme(idle)
+    made = [*await every_kind(idle), Permission]
+    for kind in made:
+        await idle.ready(kind, name_of(kind))
     await running.quiet()
     calls, before = len(idle.pulsar.standin.calls), dict(counted.counts)
-    for kind, name in ((Connection, "pulsar"), (Tenant, "tenant"), (Topic, "topic")):
+    for kind, name in ((Connection, "pulsar"), *((kind, name_of(kind)) for kind in made)):
         patch = {"metadata": {"labels": {"touched": "yes"}}}
         await running.seen(await idle.client.patch(kind, name, idle.namespace, patch, type=PatchType.MERGE))
     await running.quiet()

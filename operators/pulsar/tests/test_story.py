@@ -2,8 +2,10 @@
 
 import pytest
 
+from fairlead.api.world import World
+from fairlead.operators.outcomes import tell
 from fairlead.operators.pulsar import bed
-from fairlead.operators.stage import Stage
+from fairlead.operators.stage import WAYS, Stage
 from fairlead.server.app import Server
 from fairlead.testing import virtual
 
@@ -19,6 +21,15 @@ def played(way, form="put", scale=10):
         return stage, conflicts
 
     return virtual.run(main())
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_on_either_server_ours_meets_no_conflict_where_the_old_way_does(api, way):
+    told = await tell(bed, way, 5, api.transport, World(), namespace=api.namespace, network=False)
+    if way == "old":
+        assert told.conflicts > 0
+    else:
+        assert (told.conflicts, told.losses, told.stuck) == (0, [], [])
 
 
 def test_ours_meets_no_conflict_loses_no_hook_and_leaves_nothing_behind():
