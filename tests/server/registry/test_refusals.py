@@ -12,6 +12,15 @@ CRON = {"schedule": "@daily", "jobTemplate": {"spec": ONCE}}
 SCALED = {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 VOLUME = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
+BACKEND = {"service": {"name": "s", "port": {"number": 80}}}
+NO_RULE = {"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "resources": ["nones"], "operations": ["CREATE"]}
+HOOK = {
+    "name": "w.example.com",
+    "sideEffects": "None",
+    "admissionReviewVersions": ["v1"],
+    "clientConfig": {"service": {"name": "s", "namespace": "x"}},
+    "rules": [NO_RULE],
+}
 KINDS = {
     "deployments": ("apps/v1", {"spec": SELECTED}),
     "replicasets": ("apps/v1", {"spec": SELECTED}),
@@ -22,6 +31,12 @@ KINDS = {
     "cronjobs": ("batch/v1", {"spec": CRON}),
     "horizontalpodautoscalers": ("autoscaling/v2", {"spec": SCALED}),
     "replicationcontrollers": ("v1", {"spec": {"selector": {"app": "a"}, "template": TEMPLATE}}),
+    "pods": ("v1", {"spec": POD}),
+    "services": ("v1", {"spec": {"clusterIP": "None", "selector": {"a": "b"}, "ports": [{"port": 80}]}}),
+    "endpointslices": ("discovery.k8s.io/v1", {"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}]}),
+    "ingresses": ("networking.k8s.io/v1", {"spec": {"defaultBackend": BACKEND}}),
+    "networkpolicies": ("networking.k8s.io/v1", {"spec": {"podSelector": {}}}),
+    "validatingwebhookconfigurations": ("admissionregistration.k8s.io/v1", {"webhooks": [HOOK]}),
     "podtemplates": ("v1", {"template": TEMPLATE}),
     "persistentvolumeclaims": ("v1", {"spec": CLAIM}),
     "persistentvolumes": ("v1", {"spec": VOLUME}),
@@ -32,7 +47,10 @@ KINDS = {
     "runtimeclasses": ("node.k8s.io/v1", {"handler": "h"}),
     "ingressclasses": ("networking.k8s.io/v1", {"spec": {"controller": "example.com/c"}}),
 }
-GLOBAL = ("persistentvolumes", "storageclasses", "csidrivers", "runtimeclasses", "ingressclasses")
+GLOBAL = (
+    "persistentvolumes", "storageclasses", "csidrivers", "runtimeclasses", "ingressclasses",
+    "validatingwebhookconfigurations",
+)  # fmt: skip
 REQUIRED, INVALID, UNKNOWN, FORBIDDEN = (
     f"FieldValue{word}" for word in ("Required", "Invalid", "NotSupported", "Forbidden")
 )
@@ -46,6 +64,18 @@ def policies(**scaling):
     return spec(behavior={"scaleUp": scaling})
 
 
+def running(**fields):
+    return spec(containers=[{**POD["containers"][0], **fields}])
+
+
+def hooked(**fields):
+    return {"webhooks": [{**HOOK, **fields}]}
+
+
+C = "spec.containers[0]"
+GENERATION = "deprecated.daemonset.template.generation"
+STRATEGY = ("spec", "updateStrategy", "rollingUpdate")
+SOURCE = {"kind": "PersistentVolumeClaim", "name": "x"}
 CREATED = [  # what is merged into a good object, and the causes
     ("deployments", spec(minReadySeconds=-1), [(INVALID, "spec.minReadySeconds")]),
     ("deployments", spec(minReadySeconds=600), [(INVALID, "spec.progressDeadlineSeconds")]),
@@ -97,6 +127,43 @@ CREATED = [  # what is merged into a good object, and the causes
         ],
     ),
     ("replicationcontrollers", spec(selector={"app": "b"}), [(INVALID, "spec.template.metadata.labels")]),
+    ("pods", running(env=[{"name": "A", "valueFrom": {}}]), [(INVALID, f"{C}.env[0].valueFrom")]),
+    ("pods", running(livenessProbe={}), [(REQUIRED, f"{C}.livenessProbe")]),
+    (
+        "pods",
+        running(livenessProbe={"httpGet": {"port": 80}, "successThreshold": 2}),
+        [(INVALID, f"{C}.livenessProbe.successThreshold")],
+    ),
+    ("pods", running(resources={"requests": {"x": "2"}}), [(INVALID, f"{C}.resources.requests[x]")] * 2),
+    ("pods", spec(tolerations=[{"key": "a", "operator": "X"}]), [(UNKNOWN, "spec.tolerations[0].operator")]),
+    ("pods", spec(activeDeadlineSeconds=0), [(INVALID, "spec.activeDeadlineSeconds")]),
+    ("pods", spec(nodeSelector={"a b": "c"}), [(INVALID, "spec.nodeSelector")]),
+    (
+        "pods",
+        spec(volumes=[{"name": "v", "configMap": {"name": "x", "items": [{"key": "", "path": "../x"}]}}]),
+        [(REQUIRED, "spec.volumes[0].configMap.items[0].key"), (INVALID, "spec.volumes[0].configMap.items[0].path")],
+    ),
+    ("pods", spec(dnsPolicy="None"), [(REQUIRED, "spec.dnsConfig")]),
+    ("services", spec(type="X"), [(UNKNOWN, "spec.type")]),
+    ("services", spec(externalTrafficPolicy="Local"), [(INVALID, "spec.externalTrafficPolicy")]),
+    ("services", spec(ports=[{"port": 80, "nodePort": 30000}]), [(FORBIDDEN, "spec.ports[0].nodePort")]),
+    ("services", spec(ipFamilies=["IPv6"]), [(INVALID, "spec.ipFamilies[0]")]),
+    ("endpointslices", {"endpoints": [{"addresses": ["127.0.0.1"]}]}, [(INVALID, "endpoints[0].addresses[0]")]),
+    ("endpointslices", {"ports": [{"name": "a"}, {"name": "a"}]}, [("FieldValueDuplicate", "ports[1].name")]),
+    ("ingresses", spec(defaultBackend={"service": None}), [(INVALID, "spec.defaultBackend")]),
+    ("ingresses", spec(rules=[{"host": "1.2.3.4"}]), [(INVALID, "spec.rules[0].host")]),
+    (
+        "networkpolicies",
+        spec(ingress=[{"ports": [{"port": 80, "endPort": 70}], "from": [{"ipBlock": {"cidr": "10.0.0.1/8"}}]}]),
+        [(INVALID, "spec.ingress[0].ports[0].endPort"), (INVALID, "spec.ingress[0].from[0].ipBlock.cidr")],
+    ),
+    ("validatingwebhookconfigurations", hooked(name="w"), [(INVALID, "webhooks[0].name")]),
+    ("validatingwebhookconfigurations", hooked(timeoutSeconds=31), [(INVALID, "webhooks[0].timeoutSeconds")]),
+    (
+        "validatingwebhookconfigurations",
+        hooked(rules=[{**NO_RULE, "operations": ["X"]}]),
+        [(UNKNOWN, "webhooks[0].rules[0].operations[0]")],
+    ),
     ("podtemplates", {"template": None}, [(REQUIRED, "template.spec.containers")]),
     ("persistentvolumeclaims", spec(accessModes=["X"]), [(UNKNOWN, "spec.accessModes")]),
     ("persistentvolumeclaims", spec(resources={"requests": {"storage": "0"}}), [(INVALID, "spec.resources[storage]")]),
@@ -124,6 +191,8 @@ CREATED = [  # what is merged into a good object, and the causes
 ]
 NOTHING = {"spec": None}
 UPDATED = [
+    ("pods", running(image=""), [(REQUIRED, f"{C}.image")] * 2),
+    ("endpointslices", {"addressType": None}, [(REQUIRED, "addressType"), (INVALID, "addressType")]),
     (
         "daemonsets",
         spec(selector={"matchLabels": {"app": "b"}}),
@@ -222,3 +291,24 @@ async def test_what_may_not_change_is_refused_on_update(api, plural):
             assert (change, causes(body)) == (change, wanted)
     finally:
         await ask(api, "DELETE", f"{path}/{name}", {})
+
+
+GIVEN = [  # what is given, where to look, and what stands there
+    ("daemonsets", {"metadata": {"annotations": {GENERATION: "5"}}}, ("metadata", "annotations", GENERATION), "5"),
+    ("statefulsets", spec(updateStrategy={"rollingUpdate": {"maxUnavailable": 1}}), STRATEGY, {"partition": 0}),
+    ("services", spec(externalIPs=["1.2.3.4"]), ("spec", "externalTrafficPolicy"), "Cluster"),
+    ("pods", spec(resources={"limits": {"cpu": "1"}}), ("spec", "resources", "requests"), {"cpu": "1"}),
+    ("pods", spec(schedulingGates=[{"name": "a.b/c"}]), ("status", "conditions", 0, "reason"), "SchedulingGated"),
+    ("persistentvolumeclaims", spec(dataSourceRef=SOURCE), ("spec", "dataSource"), {"apiGroup": None, **SOURCE}),
+    ("persistentvolumeclaims", spec(dataSource={"kind": "X", "name": "y"}), ("spec", "dataSource"), None),
+]
+
+
+async def test_what_is_given_is_completed(api):
+    for plural, change, path, wanted in GIVEN:
+        obj = merged({"metadata": {"name": "x"}, **KINDS[plural][1]}, change)
+        code, found = await ask(api, "POST", collection(api, plural), obj, dryRun="All")
+        assert code == 201, found
+        for key in path:
+            found = found[key] if isinstance(found, list) else found.get(key)
+        assert (plural, change, found) == (plural, change, wanted)

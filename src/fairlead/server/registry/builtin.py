@@ -19,7 +19,9 @@ from fairlead.server.registry.checks import (
     podwarnings,
     rbac,
     scaling,
+    services,
     storage,
+    webhooks,
     workloads,
 )
 from fairlead.server.registry.resource import Object, Resource
@@ -48,7 +50,7 @@ class Entry:
 
 
 _SPEC: Final = ("spec",)
-_WEBHOOKS: Final = Entry(generation=("webhooks",), unconditional_update=False)
+_WEBHOOKS: Final = Entry(generation=("webhooks",), unconditional_update=False, validate=webhooks.configuration)
 _POLICY: Final = Entry(generation=_SPEC, unconditional_update=False)
 _GENERATED: Final = Entry(generation=_SPEC)
 _ANSWERED: Final = Entry(delete_answers_object=True)
@@ -73,8 +75,8 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         delete_answers_object=True,
         prepare_create=preparing.service,
         prepare_update=preparing.kept_addresses,
-        validate=networking.service,
-        warn=networking.service_warnings,
+        validate=services.service,
+        warn=services.service_warnings,
     ),
     ("", "ServiceAccount"): _ANSWERED,
     ("", "PersistentVolumeClaim"): Entry(
@@ -88,7 +90,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "LimitRange"): Entry(create_on_update=True, validate=limits.limit_range),
     ("", "Event"): Entry(create_on_update=True),
     ("", "Endpoints"): Entry(create_on_update=True),
-    ("", "Node"): Entry(keeps_status=True),
+    ("", "Node"): Entry(keeps_status=True, prepare_create=preparing.node),
     ("", "ReplicationController"): Entry(
         generation=_SPEC, delete_answers_object=True, validate=workloads.replication_controller
     ),
@@ -101,7 +103,13 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("apps", "ControllerRevision"): Entry(validate=others.controller_revision),
     ("apps", "ReplicaSet"): Entry(generation=_SPEC, validate=workloads.replica_set, warn=_TEMPLATE),
-    ("apps", "StatefulSet"): Entry(generation=_SPEC, validate=workloads.stateful_set, warn=_TEMPLATE),
+    ("apps", "StatefulSet"): Entry(
+        generation=_SPEC,
+        prepare_create=preparing.stateful_set,
+        prepare_update=preparing.stateful_set,
+        validate=workloads.stateful_set,
+        warn=workloads.stateful_set_warnings,
+    ),
     ("apps", "DaemonSet"): Entry(
         generation=_SPEC,
         prepare_create=preparing.daemon_set,
@@ -122,11 +130,22 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): Entry(
         create_on_update=True, validate=rbac.cluster_role_binding
     ),
-    ("coordination.k8s.io", "Lease"): Entry(unconditional_update=False, create_on_update=True, validate=others.lease),
-    ("discovery.k8s.io", "EndpointSlice"): Entry(
-        generation=("addressType", "endpoints", "ports", "metadata.labels"), validate=networking.endpoint_slice
+    ("coordination.k8s.io", "Lease"): Entry(
+        unconditional_update=False,
+        create_on_update=True,
+        prepare_create=preparing.lease,
+        prepare_update=preparing.lease,
+        validate=others.lease,
     ),
-    ("networking.k8s.io", "Ingress"): Entry(generation=_SPEC, validate=networking.ingress),
+    ("discovery.k8s.io", "EndpointSlice"): Entry(
+        generation=("addressType", "endpoints", "ports", "metadata.labels"),
+        validate=networking.endpoint_slice,
+        prepare_create=preparing.endpoint_slice,
+        warn=networking.slice_warnings,
+    ),
+    ("networking.k8s.io", "Ingress"): Entry(
+        generation=_SPEC, validate=networking.ingress, warn=networking.ingress_warnings
+    ),
     ("networking.k8s.io", "NetworkPolicy"): Entry(generation=_SPEC, validate=networking.network_policy),
     ("networking.k8s.io", "IngressClass"): Entry(generation=_SPEC, validate=classes.ingress_class),
     ("policy", "PodDisruptionBudget"): Entry(

@@ -110,6 +110,7 @@ def _requests_from_limits(pod: Value) -> Value:
     for key in ("containers", "initContainers"):
         if spec.get(key):
             made[key] = [_requested(container) for container in spec[key]]
+    made = _requested(made)
     return {**pod, "spec": made} if made != spec else pod
 
 
@@ -160,11 +161,18 @@ def _affinity(spec: Value) -> Value:
     made = {**spec, "sessionAffinity": affinity}
     if affinity == "None":
         made.pop("sessionAffinityConfig", None)
-    elif affinity == "ClientIP" and not ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get(
-        "timeoutSeconds"
+    elif (
+        affinity == "ClientIP"
+        and ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds") is None
     ):
         made["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _DAY}}
     return made
+
+
+def _outer_policy(spec: Value) -> Any:
+    """Services that are reached from outside."""
+    outer = spec.get("type") in ("NodePort", "LoadBalancer") or spec.get("externalIPs")
+    return "Cluster" if outer else MISSING
 
 
 def _no_source(volume: Value) -> Value:
@@ -240,6 +248,12 @@ def _template_generation(daemon_set: Value) -> Value:
     metadata = daemon_set.get("metadata") or {}
     annotations = {TEMPLATE_GENERATION: "0", **(metadata.get("annotations") or {})}
     return {**daemon_set, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _pod_ranges(spec: Value) -> Value:
+    """The first of a node's ranges and the list of them agree."""
+    first = spec.get("podCIDR")
+    return {**spec, "podCIDRs": [first]} if first and not spec.get("podCIDRs") else spec
 
 
 def _pod_ips(status: Value) -> Value:
@@ -357,7 +371,7 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "core.v1.ServiceSpec": {
         "type": "ClusterIP",
         "internalTrafficPolicy": _when("type", "Cluster", "ClusterIP", "NodePort", "LoadBalancer"),
-        "externalTrafficPolicy": _when("type", "Cluster", "NodePort", "LoadBalancer"),
+        "externalTrafficPolicy": _outer_policy,
         "allocateLoadBalancerNodePorts": _when("type", True, "LoadBalancer"),
     },
     "core.v1.ServicePort": {"protocol": "TCP"},
@@ -425,6 +439,7 @@ WHOLES: Final[dict[str, tuple[Callable[[Value], Value], ...]]] = {
     "core.v1.Volume": (_no_source,),
     "core.v1.ServiceSpec": (_service_ports, _affinity),
     "core.v1.Namespace": (_name_label,),
+    "core.v1.NodeSpec": (_pod_ranges,),
     "core.v1.NodeStatus": (_capacity,),
     "core.v1.LimitRangeItem": (_limit_range,),
     "core.v1.Secret": (_string_data,),

@@ -16,6 +16,7 @@ _NOT_READY: Final = tuple(
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for what in ("not-ready", "unreachable")
 )
+_SOURCES: Final = ((None, "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 _CLUSTER: Final = frozenset(  # of a Service: what it loses when it becomes a mere name
     {
         "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "externalTrafficPolicy",
@@ -23,6 +24,13 @@ _CLUSTER: Final = frozenset(  # of a Service: what it loses when it becomes a me
     }
 )  # fmt: skip
 _COMPUTE: Final = ("cpu", "memory")
+_GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+    "lastProbeTime": None,
+}
 
 
 def cleared_status(schema: Node) -> Callable[[Object], None]:
@@ -47,16 +55,40 @@ def namespace(obj: Object) -> None:
 
 
 def claim(obj: Object) -> None:
+    obj["status"] = {}
+    obj["spec"] = _sourced(obj["spec"])
     _protected(obj, "kubernetes.io/pvc-protection")
 
 
+def _sourced(spec: Object) -> Object:
+    """The old and the new name of a claim's source agree; the old one holds claims and snapshots alone."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and (source.get("apiGroup"), source.get("kind")) not in _SOURCES:
+        return {key: value for key, value in spec.items() if key != "dataSource"}
+    if source is not None and reference is None:
+        return {**spec, "dataSourceRef": source}
+    kind = None if reference is None else (reference.get("apiGroup"), reference.get("kind"))
+    if source is None and kind in _SOURCES and not (reference or {}).get("namespace"):
+        return {**spec, "dataSource": reference}
+    return spec
+
+
+def node(obj: Object) -> None:
+    """A node is not ready for Pods until somebody says so."""
+    spec = dict(obj.get("spec") or {})
+    taints, unready = spec.get("taints") or [], {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    known = any((one.get("key"), one.get("effect")) == (unready["key"], unready["effect"]) for one in taints)
+    obj["spec"] = spec if known else {**spec, "taints": [*taints, unready]}
+
+
 def volume(obj: Object) -> None:
+    obj["status"] = {"lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]}
     _protected(obj, "kubernetes.io/pv-protection")
 
 
 def _protected(obj: Object, finalizer: str) -> None:
     """Pending, and kept while it is in use."""
-    obj["status"] = {"phase": "Pending"}
+    obj["status"] = {**(obj.get("status") or {}), "phase": "Pending"}
     finalizers = obj["metadata"].get("finalizers") or []
     if finalizer not in finalizers:
         obj["metadata"]["finalizers"] = [*finalizers, finalizer]
@@ -69,6 +101,8 @@ def pod(obj: Object) -> None:
         spec["terminationGracePeriodSeconds"] = 1
     obj["spec"] = spec
     obj["status"] = {"phase": "Pending", "qosClass": quality(spec)}
+    if spec.get("schedulingGates"):
+        obj["status"]["conditions"] = [{**_GATED, "lastTransitionTime": obj["metadata"]["creationTimestamp"]}]
 
 
 def pod_update(obj: Object, old: Object) -> None:
@@ -185,8 +219,29 @@ def job(obj: Object) -> None:
 
 
 def daemon_set(obj: Object) -> None:
-    annotations = {**(obj["metadata"].get("annotations") or {}), TEMPLATE_GENERATION: "1"}
-    obj["metadata"]["annotations"] = annotations
+    given = obj["metadata"].get("annotations") or {}
+    if int(given.get(TEMPLATE_GENERATION) or 0) < 1:
+        obj["metadata"]["annotations"] = {**given, TEMPLATE_GENERATION: "1"}
+
+
+def stateful_set(obj: Object, old: Object | None = None) -> None:
+    """How many may be away at once is behind a gate that is shut."""
+    rolling = (obj["spec"].get("updateStrategy") or {}).get("rollingUpdate")
+    if rolling and "maxUnavailable" in rolling:
+        kept = {key: value for key, value in rolling.items() if key != "maxUnavailable"}
+        obj["spec"] = {**obj["spec"], "updateStrategy": {**obj["spec"]["updateStrategy"], "rollingUpdate": kept}}
+
+
+def lease(obj: Object, old: Object | None = None) -> None:
+    """Coordinated elections are behind a gate that is shut."""
+    shut = ("strategy", "preferredHolder")
+    obj["spec"] = {key: value for key, value in (obj.get("spec") or {}).items() if key not in shut}
+
+
+def endpoint_slice(obj: Object, old: Object | None = None) -> None:
+    """The old topology of endpoints is gone."""
+    ends = [{k: v for k, v in end.items() if k != "deprecatedTopology"} for end in obj.get("endpoints") or ()]
+    obj["endpoints"] = ends or obj.get("endpoints")
 
 
 def daemon_set_update(obj: Object, old: Object) -> None:

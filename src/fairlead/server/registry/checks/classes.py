@@ -4,7 +4,8 @@ from typing import Final
 
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.rules import checks, choice, fixed, inside, needed, on_update, value, words
+from fairlead.server.registry.checks.pods import toleration
+from fairlead.server.registry.checks.rules import checks, choice, each, fixed, inside, needed, on_update, value, words
 from fairlead.server.registry.checks.vocabulary import Object, domain_path
 from fairlead.server.schema import quantity
 
@@ -44,6 +45,7 @@ runtime_class: Final = checks(
     needed("handler"),
     words("handler", names.label),
     value("overhead.podFixed", _overhead),
+    each("scheduling.tolerations", toleration),
     fixed("handler", empty=""),
 )
 

@@ -1,150 +1,165 @@
-"""Services, EndpointSlices, Ingresses and NetworkPolicies."""
+"""EndpointSlices, Ingresses and NetworkPolicies."""
 
 import ipaddress
-from typing import Any, Final
+from typing import Final
 
-from fairlead.server import causes
+from fairlead.server import causes, names
 from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.rules import checks, choice, each, fixed, inside, needed, value, words
 from fairlead.server.registry.checks.vocabulary import (
     PROTOCOLS,
     Object,
+    address,
+    block,
     label,
     one_of,
     port,
+    port_name,
+    qualified,
     selector,
     subdomain,
-    unchanged,
 )
 
-_FAMILIES: Final = ("IPv4", "IPv6", "FQDN")
-_PATHS: Final = ("Exact", "Prefix", "ImplementationSpecific")
-_RANGE: Final = ipaddress.ip_network("10.0.0.0/8")
-_IP: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_FAMILIES: Final = ("FQDN", "IPv4", "IPv6")
+_PATHS: Final = ("Exact", "ImplementationSpecific", "Prefix")
 
 
-def service(new: Object, old: Object | None) -> list[Cause]:
-    spec = new["spec"]
+def _addresses(new: Object, old: Object | None, path: str) -> list[Cause]:
+    kind = new.get("addressType")
     found: list[Cause] = []
-    kind, address = spec.get("type"), spec.get("clusterIP")
-    addresses = spec.get("clusterIPs") or []
-    if kind == "ExternalName":
-        return found if spec.get("externalName") else [causes.required("spec.externalName")]
-    if old is None and (outside := _outside(address)):
-        return [causes.invalid("spec.clusterIPs", addresses, f"failed to allocate IP {address}: {outside}")]
-    if address == "None" and kind != "ClusterIP":
-        told = f"may not be set to 'None' for {kind} services"
-        found.append(causes.invalid("spec.clusterIPs[0]", "None", told))
-    if address != "None" and not spec.get("ports"):
-        found.append(causes.required("spec.ports"))
-    found += _ports(spec)
-    if old is not None and old["spec"].get("type") != "ExternalName":
-        was = old["spec"].get("clusterIPs") or []
-        if addresses and address != addresses[0]:
-            return [*found, causes.invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")]
-        if was and addresses != was:
-            return [*found, causes.invalid("spec.clusterIPs[0]", addresses, "may not change once set")]
-        if spec.get("ipFamilies") != old["spec"].get("ipFamilies"):
-            extra = [(i, f) for i, f in enumerate(spec.get("ipFamilies") or ()) if f != "IPv4"]
-            told = "not configured on this cluster"
-            found += [causes.invalid(f"spec.ipFamilies[{index}]", family, told) for index, family in extra]
+    for index, endpoint in enumerate(new.get("endpoints") or ()):
+        here, addresses = f"endpoints[{index}]", endpoint.get("addresses") or []
+        if not addresses:
+            found.append(causes.required(f"{here}.addresses", "must contain at least 1 address"))
+        for place, given in enumerate(addresses):
+            if kind == "FQDN":
+                found += subdomain(f"{here}.addresses[{place}]", given)
+            elif kind in ("IPv4", "IPv6"):
+                found += _family(f"{here}.addresses", place, given, kind)
+        for rule in (words("hostname", names.label), words("nodeName", names.subdomain)):
+            found += rule(endpoint, None, here)
     return found
 
 
-def service_warnings(new: Object, old: Object | None) -> list[str]:
-    spec = new["spec"]
-    if spec.get("clusterIP") == "None" and spec.get("sessionAffinity") not in (None, "None"):
-        return ["spec.SessionAffinity is ignored for headless services"]
-    return []
-
-
-def _outside(address: str | None) -> str:
-    """Why an address cannot be a Service's; the range is the one that addresses are made from."""
-    try:
-        inside = address in (None, "None") or ipaddress.ip_address(str(address)) in _RANGE
-    except ValueError:
-        return ""  # told as a wrong value
-    return "" if inside else "the provided network does not match the current range"
-
-
-def _ports(spec: Object) -> list[Cause]:
+def _slice_ports(new: Object, old: Object | None, path: str) -> list[Cause]:
+    ports = [one.get("name") or "" for one in new.get("ports") or ()]
     found: list[Cause] = []
-    ports = spec.get("ports") or []
-    seen: set[tuple[Any, Any]] = set()
-    named: set[str] = set()
-    for index, one in enumerate(ports):
-        here, name = f"spec.ports[{index}]", one.get("name") or ""
-        if len(ports) > 1 and not name:
-            found.append(causes.required(f"{here}.name"))
-        if name:
-            found += label(f"{here}.name", name)
-            if name in named:
-                found.append(causes.duplicate(f"{here}.name", name))
-            named.add(name)
-        found += port(f"{here}.port", one.get("port"))
-        found += one_of(f"{here}.protocol", one.get("protocol"), PROTOCOLS)
-        found += port(f"{here}.targetPort", one.get("targetPort"))
-    for index, one in enumerate(ports):
-        key = one.get("protocol"), one.get("port")
-        if key in seen:
-            shown = (
-                f'{{"Name":"","Protocol":"{key[0]}","AppProtocol":null,"Port":{key[1]},"TargetPort":0,"NodePort":0}}'
-            )
-            found.append(Cause("FieldValueDuplicate", f"spec.ports[{index}]", f"Duplicate value: {shown}"))
-        seen.add(key)
+    for index, name in enumerate(ports):
+        wrong = label(f"ports[{index}].name", name) if name else []
+        found += wrong
+        if name in ports[:index] and not wrong:
+            found.append(causes.duplicate(f"ports[{index}].name", name))
     return found
+
+
+def slice_warnings(new: Object, old: Object | None) -> list[str]:
+    return ["spec.addressType: FQDN endpoints are deprecated"] if new.get("addressType") == "FQDN" else []
+
+
+_SLICE: Final = (
+    needed("addressType"),
+    value("addressType", lambda field, kind: one_of(field, kind, _FAMILIES) if kind else []),
+    _slice_ports,
+    each("ports", choice("protocol", PROTOCOLS, always=True), value("appProtocol", qualified)),
+    _addresses,
+)
 
 
 def endpoint_slice(new: Object, old: Object | None) -> list[Cause]:
-    if old is not None and new.get("addressType") != old.get("addressType"):
-        return unchanged(new, old, "addressType")
-    kind = new.get("addressType")
-    found: list[Cause] = []
-    if not kind:
-        found.append(causes.required("addressType"))
+    """A slice whose kind of addresses changed is told of that alone."""
+    moved = fixed("addressType", empty="")(new, old, "")
+    if moved and new.get("addressType"):
+        return moved
+    return (
+        [cause for rule in _SLICE for cause in rule(new, None, "")] + moved
+        if not moved
+        else [*needed("addressType")(new, None, ""), *moved]
+    )
+
+
+def _family(field: str, index: int, given: str, kind: str) -> list[Cause]:
+    here = f"{field}[{index}]"
+    if wrong := address(here, given):
+        return wrong
+    parsed = ipaddress.ip_address(given)
+    if kind != f"IPv{parsed.version}":
+        return [causes.invalid(field, given, f"must be an {kind} address")]
+    told = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+    return [causes.invalid(here, given, told)] if parsed.is_loopback else []
+
+
+def _host(field: str, host: str) -> list[Cause]:
+    if not host:
+        return []
+    if not address(field, host):
+        return [causes.invalid(field, host, "must be a DNS name, not an IP address")]
+    return subdomain(field, host.removeprefix("*."))
+
+
+def _backend(backend: Object, old: Object | None, path: str) -> list[Cause]:
+    service, other = backend.get("service"), backend.get("resource")
+    if service is not None and other is not None:
+        return [causes.invalid(path, "", "cannot set both resource and service backends")]
+    if other is not None:
+        return needed("kind", "name")(other, None, f"{path}.resource")
+    if service is None:
+        return [causes.invalid(path, "", "resource or service backend is required")]
+    name, given = service.get("name") or "", service.get("port") or {}
+    found = label(f"{path}.service.name", name) if name else [causes.required(f"{path}.service.name")]
+    if given.get("name") and given.get("number"):
+        found.append(causes.invalid(path, "", "cannot set both port name & port number"))
+    elif given.get("number"):
+        found += port(f"{path}.service.port.number", given["number"])
+    elif given.get("name"):
+        found += [causes.invalid(f"{path}.service.port.name", given["name"], told) for told in port_name(given["name"])]
     else:
-        found += one_of("addressType", kind, _FAMILIES)
-    for index, one in enumerate(new.get("ports") or ()):
-        found += one_of(f"ports[{index}].protocol", one.get("protocol"), PROTOCOLS)
-    for index, endpoint in enumerate(new.get("endpoints") or ()):
-        here, addresses = f"endpoints[{index}].addresses", endpoint.get("addresses") or []
-        if not addresses:
-            found.append(causes.required(here, "must contain at least 1 address"))
-        for at, address in enumerate(addresses):
-            if kind == "FQDN":
-                found += subdomain(f"{here}[{at}]", address)
-            elif kind in ("IPv4", "IPv6"):
-                found += _family(f"{here}[{at}]", address, kind)
+        found.append(causes.required(path, "port name or number is required"))
     return found
 
 
-def _family(field: str, address: str, kind: str) -> list[Cause]:
-    try:
-        version = ipaddress.ip_address(address).version
-    except ValueError:
-        return [causes.invalid(field, address, _IP)]
-    return [] if kind == f"IPv{version}" else [causes.invalid(field, address, f"must be an {kind} address")]
-
-
-def ingress(new: Object, old: Object | None) -> list[Cause]:
-    spec = new["spec"]
+def _path(one: Object, old: Object | None, path: str) -> list[Cause]:
+    kind, text = one.get("pathType"), one.get("path") or ""
+    if not kind:
+        return [causes.required(f"{path}.pathType", "pathType must be specified")]
     found: list[Cause] = []
-    if not spec.get("rules") and not spec.get("defaultBackend"):
-        found.append(causes.invalid("spec", None, "either `defaultBackend` or `rules` must be specified"))
-    for index, rule in enumerate(spec.get("rules") or ()):
-        here, host = f"spec.rules[{index}]", rule.get("host") or ""
-        if host:
-            found += subdomain(f"{here}.host", host.removeprefix("*."))
-        for at, one in enumerate((rule.get("http") or {}).get("paths") or ()):
-            place, kind = f"{here}.http.paths[{at}]", one.get("pathType")
-            if not kind:
-                found.append(causes.required(f"{place}.pathType", "pathType must be specified"))
-                continue
-            found += one_of(f"{place}.pathType", kind, _PATHS)
-            path = one.get("path") or ""
-            if kind in ("Exact", "Prefix") and not path.startswith("/"):
-                found.append(causes.invalid(f"{place}.path", path, "must be an absolute path"))
-    return found
+    if kind in ("Exact", "Prefix"):
+        if not text.startswith("/"):
+            found.append(causes.invalid(f"{path}.path", text, "must be an absolute path"))
+        odd = [part for part in ("//", "/./", "/../", "%2f", "%2F") if part in text]
+        found += [causes.invalid(f"{path}.path", text, f"must not contain '{part}'") for part in odd]
+    elif kind == "ImplementationSpecific" and text and not text.startswith("/"):
+        found.append(causes.invalid(f"{path}.path", text, "must be an absolute path"))
+    found += one_of(f"{path}.pathType", kind, _PATHS)
+    return found + inside("backend", _backend, always=True)(one, None, path)
+
+
+def _somewhere(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    if spec.get("rules") or spec.get("defaultBackend") is not None:
+        return []
+    return [causes.invalid(path, None, "either `defaultBackend` or `rules` must be specified")]
+
+
+def _hosts(field: str, hosts: list[str]) -> list[Cause]:
+    return [cause for index, host in enumerate(hosts) for cause in _host(f"{field}[{index}]", host)]
+
+
+ingress: Final = checks(
+    inside(
+        "spec",
+        _somewhere,
+        inside("defaultBackend", _backend),
+        each("rules", value("host", _host), inside("http", needed("paths"), each("paths", _path))),
+        each("tls", value("hosts", _hosts), words("secretName", names.subdomain)),
+        words("ingressClassName", names.subdomain),
+        always=True,
+    ),
+)
+
+
+def ingress_warnings(new: Object, old: Object | None) -> list[str]:
+    key = "kubernetes.io/ingress.class"
+    told = f"annotation \"{key}\" is deprecated, please use 'spec.ingressClassName' instead"
+    return [told] if old is None and key in (new["metadata"].get("annotations") or {}) else []
 
 
 def network_policy(new: Object, old: Object | None) -> list[Cause]:
@@ -153,15 +168,30 @@ def network_policy(new: Object, old: Object | None) -> list[Cause]:
     for direction, peers in (("ingress", "from"), ("egress", "to")):
         for index, rule in enumerate(spec.get(direction) or ()):
             here = f"spec.{direction}[{index}]"
-            for at, one in enumerate(rule.get("ports") or ()):
-                found += one_of(f"{here}.ports[{at}].protocol", one.get("protocol"), PROTOCOLS)
+            for place, one in enumerate(rule.get("ports") or ()):
+                found += one_of(f"{here}.ports[{place}].protocol", one.get("protocol"), ("TCP", "UDP", "SCTP"))
                 if one.get("port") is not None:
-                    found += port(f"{here}.ports[{at}].port", one["port"])
-            for at, peer in enumerate(rule.get(peers) or ()):
-                found += _peer(peer, f"{here}.{peers}[{at}]")
+                    found += port(f"{here}.ports[{place}].port", one["port"])
+                found += _end_port(one, f"{here}.ports[{place}].endPort")
+            for place, peer in enumerate(rule.get(peers) or ()):
+                found += _peer(peer, f"{here}.{peers}[{place}]")
+    if len(spec.get("policyTypes") or ()) > 2:
+        told = "may not specify more than two policyTypes"
+        return [*found, causes.invalid("spec.policyTypes", spec["policyTypes"], told)]
     for index, kind in enumerate(spec.get("policyTypes") or ()):
         found += one_of(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
     return found
+
+
+def _end_port(one: Object, field: str) -> list[Cause]:
+    last, first = one.get("endPort"), one.get("port")
+    if last is None:
+        return []
+    if first is None:
+        return [causes.invalid(field, last, "may not be specified when `port` is not specified")]
+    if isinstance(first, str):
+        return [causes.invalid(field, last, "may not be specified when `port` is non-numeric")]
+    return [causes.invalid(field, first, "must be greater than or equal to `port`")] if last < first else []
 
 
 def _peer(peer: Object, path: str) -> list[Cause]:
@@ -170,15 +200,24 @@ def _peer(peer: Object, path: str) -> list[Cause]:
     found: list[Cause] = []
     for key in ("podSelector", "namespaceSelector"):
         found += selector(f"{path}.{key}", peer.get(key))
-    block = peer.get("ipBlock")
-    if block is not None:
-        if len(peer) > 1:
-            told = "may not specify both ipBlock and another peer"
-            found.append(causes.forbidden(path, told))
-        try:
-            if "/" not in (block.get("cidr") or ""):
-                raise ValueError
-            ipaddress.ip_network(block["cidr"], strict=False)
-        except ValueError:
-            found.append(causes.invalid(f"{path}.ipBlock.cidr", block.get("cidr") or "", _CIDR))
+    given = peer.get("ipBlock")
+    if given is None:
+        return found
+    if len(peer) > 1:
+        found.append(causes.forbidden(path, "may not specify both ipBlock and another peer"))
+    wrong = block(f"{path}.ipBlock.cidr", given.get("cidr") or "")
+    if wrong:
+        return found + wrong
+    whole = ipaddress.ip_network(given["cidr"])
+    for index, text in enumerate(given.get("except") or ()):
+        here = f"{path}.ipBlock.except[{index}]"
+        if wrong := block(here, text):
+            found += wrong
+        elif not _within(text, whole):
+            found.append(causes.invalid(here, text, "must be a strict subset of `cidr`"))
     return found
+
+
+def _within(text: str, whole: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    part = ipaddress.ip_network(text)
+    return part.version == whole.version and part.prefixlen > whole.prefixlen and part.network_address in whole

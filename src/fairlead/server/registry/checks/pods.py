@@ -2,10 +2,19 @@
 
 from typing import Any, Final
 
-from fairlead.server import causes
+from fairlead.server import causes, names
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.vocabulary import PROTOCOLS, Object, label, one_of, port, port_name
-from fairlead.server.schema import quantity
+from fairlead.server.registry.checks.containers import container, identity
+from fairlead.server.registry.checks.rules import choice, each, inside, needed, value, words
+from fairlead.server.registry.checks.vocabulary import (
+    Object,
+    address,
+    label,
+    labels,
+    one_of,
+    qualified,
+    subdomain,
+)
 
 _FIXED: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -13,22 +22,30 @@ _FIXED: Final = (
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
-_PULLS: Final = ("Always", "IfNotPresent", "Never")
-_SOURCES: Final = {  # what a volume's source must name
-    "hostPath": "path", "configMap": "name", "secret": "secretName", "persistentVolumeClaim": "claimName",
-}  # fmt: skip
+_HOST_PATHS: Final = (
+    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
+)  # fmt: skip
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _DNS: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 
 
 def pod(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
-        return pod_spec(new["spec"], "spec")
+        found = pod_spec(new["spec"], "spec")
+        told = "cannot be set on create"
+        return [*found, causes.forbidden("spec.ephemeralContainers", told)] if _ephemeral(new) else found
     if new["spec"] == old["spec"]:
         before, after = (o.get("status") or {} for o in (old, new))
         if before.get("qosClass") and before["qosClass"] != after.get("qosClass"):
             return [causes.invalid("status.qosClass", after.get("qosClass") or "", "field is immutable")]
         return []
-    return pod_spec(new["spec"], "spec") + _update(new["spec"], old["spec"])
+    found = pod_spec(new["spec"], "spec")
+    images = [cause for cause in found if cause.field.endswith(".image")]  # told of twice, and of nothing else then
+    return found + (images or _update(new["spec"], old["spec"]))
+
+
+def _ephemeral(pod: Object) -> bool:
+    return bool(pod["spec"].get("ephemeralContainers"))
 
 
 def _update(new: Object, old: Object) -> list[Cause]:
@@ -76,9 +93,8 @@ def pod_spec(spec: Object, path: str) -> list[Cause]:
         here, name = f"{path}.volumes[{index}]", volume.get("name") or ""
         sources = [key for key in volume if key != "name"]
         found += [causes.forbidden(f"{here}.{key}", "may not specify more than 1 volume type") for key in sources[1:]]
-        for source, key in _SOURCES.items():
-            if volume.get(source) is not None and not volume[source].get(key):
-                found.append(causes.required(f"{here}.{source}.{key}"))
+        for rule in _VOLUME:
+            found += rule(volume, None, here)
         found += label(f"{here}.name", name) if name else [causes.required(f"{here}.name")]
         if name in volumes:
             found.append(causes.duplicate(f"{here}.name", name))
@@ -87,71 +103,123 @@ def pod_spec(spec: Object, path: str) -> list[Cause]:
     if not spec.get("containers"):
         found.append(causes.required(f"{path}.containers"))
     for key in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(key) or ()):
-            here, name = f"{path}.{key}[{index}]", container.get("name") or ""
-            found += _container(container, here, volumes, name in seen)
+        for index, one in enumerate(spec.get(key) or ()):
+            here, name = f"{path}.{key}[{index}]", one.get("name") or ""
+            found += container(one, here, volumes, repeated=name in seen, starting=key == "initContainers")
             seen.add(name)
-    if spec.get("restartPolicy") not in _RESTARTS:
-        found.append(causes.not_supported(f"{path}.restartPolicy", spec.get("restartPolicy") or "", _RESTARTS))
-    found += one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS)
-    return found
+    return found + [cause for rule in _RULES for cause in rule(spec, None, path)]
 
 
-def _container(container: Object, path: str, volumes: set[str], repeated: bool) -> list[Cause]:
-    name = container.get("name") or ""
-    found = label(f"{path}.name", name) if name else [causes.required(f"{path}.name")]
-    if repeated and name:
-        found.append(causes.duplicate(f"{path}.name", name))
-    image = container.get("image") or ""
-    if not image:
-        found.append(causes.required(f"{path}.image"))
-    elif image != image.strip():
-        found.append(causes.invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
-    for index, one in enumerate(container.get("ports") or ()):
-        found += _port(one, f"{path}.ports[{index}]")
-    for index, one in enumerate(container.get("env") or ()):
-        here = f"{path}.env[{index}]"
-        if not one.get("name"):
-            found.append(causes.required(f"{here}.name"))
-        if one.get("valueFrom") is not None and one.get("value"):
-            told = "may not be specified when `value` is not empty"
-            found.append(causes.invalid(f"{here}.valueFrom", "", told))
-    for index, mount in enumerate(container.get("volumeMounts") or ()):
-        here = f"{path}.volumeMounts[{index}]"
-        if not mount.get("name"):
-            found.append(causes.required(f"{here}.name"))
-        elif mount["name"] not in volumes:
-            found.append(Cause("FieldValueNotFound", f"{here}.name", f"Not found: {causes.quoted(mount['name'])}"))
-        if not mount.get("mountPath"):
-            found.append(causes.required(f"{here}.mountPath"))
-    found += one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULLS)
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        for action in ("httpGet", "tcpSocket"):
-            given = (container.get(probe) or {}).get(action)
-            found += port(f"{path}.{probe}.{action}.port", given.get("port")) if given is not None else []
-    for key in ("limits", "requests"):
-        for resource, amount in ((container.get("resources") or {}).get(key) or {}).items():
-            if quantity.parse(amount)[0] < 0:
-                told = "must be greater than or equal to 0"
-                found.append(causes.invalid(f"{path}.resources.{key}[{resource}]", amount, told))
-    limits = (container.get("resources") or {}).get("limits") or {}
-    for resource, asked in ((container.get("resources") or {}).get("requests") or {}).items():
-        if resource in limits and quantity.parse(asked)[0] > quantity.parse(limits[resource])[0]:
-            told = f"must be less than or equal to {resource} limit of {limits[resource]}"
-            found.append(causes.invalid(f"{path}.resources.requests", asked, told))
-    return found
+def _config(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    given = spec.get("dnsConfig") or {}
+    if spec.get("dnsPolicy") == "None" and not spec.get("dnsConfig"):
+        return [causes.required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")]
+    servers = enumerate(given.get("nameservers") or ())
+    return [cause for index, one in servers for cause in address(f"{path}.dnsConfig.nameservers[{index}]", one)]
 
 
-def _port(one: Object, path: str) -> list[Cause]:
-    found = (
-        [causes.invalid(f"{path}.name", one["name"], told) for told in port_name(one["name"])]
-        if one.get("name")
-        else []
-    )
-    number = one.get("containerPort") or 0
-    if not number:
-        found.append(causes.required(f"{path}.containerPort"))
-    elif not 1 <= number <= 65535:
-        found.append(causes.invalid(f"{path}.containerPort", number, "must be between 1 and 65535, inclusive"))
-    found += one_of(f"{path}.protocol", one.get("protocol"), PROTOCOLS)
-    return found
+def toleration(given: Object, old: Object | None, path: str) -> list[Cause]:
+    found = qualified(f"{path}.key", given["key"]) if given.get("key") else []
+    operator, effect = given.get("operator") or "Equal", given.get("effect")
+    if not given.get("key") and operator != "Exists":
+        told = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        found.append(causes.invalid(f"{path}.operator", given.get("operator") or "", told))
+    if given.get("tolerationSeconds") is not None and effect != "NoExecute":
+        told = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        found.append(causes.invalid(f"{path}.effect", effect or "", told))
+    if operator == "Exists" and given.get("value"):
+        told = "value must be empty when `operator` is 'Exists'"
+        found.append(causes.invalid(f"{path}.operator", given["value"], told))
+    found += one_of(f"{path}.operator", operator, ("Equal", "Exists"))
+    return found + (one_of(f"{path}.effect", effect, _EFFECTS) if effect else [])
+
+
+def _spread(given: Object, old: Object | None, path: str) -> list[Cause]:
+    skew = given.get("maxSkew") or 0
+    found = [] if skew > 0 else [causes.invalid(f"{path}.maxSkew", skew, "must be greater than zero")]
+    if not given.get("topologyKey"):
+        found.append(causes.required(f"{path}.topologyKey", "can not be empty"))
+    ways = ("DoNotSchedule", "ScheduleAnyway")
+    return found + one_of(f"{path}.whenUnsatisfiable", given.get("whenUnsatisfiable"), ways)
+
+
+def _terms(selector: Object, old: Object | None, path: str) -> list[Cause]:
+    told = "must have at least one node selector term"
+    return [] if selector.get("nodeSelectorTerms") else [causes.required(f"{path}.nodeSelectorTerms", told)]
+
+
+def _weight(given: Object, old: Object | None, path: str) -> list[Cause]:
+    weight = given.get("weight") or 0
+    told = "must be in the range 1-100"
+    return [] if 1 <= weight <= 100 else [causes.invalid(f"{path}.weight", weight, told)]
+
+
+def _mode(field: str, mode: int) -> list[Cause]:
+    told = "must be a number between 0 and 0777 (octal), both inclusive"
+    return [] if 0 <= mode <= 0o777 else [causes.invalid(field, mode, told)]
+
+
+def _below(field: str, path: str) -> list[Cause]:
+    """A path that stays below where it starts."""
+    if path.startswith("/"):
+        return [causes.invalid(field, path, "must be a relative path")]
+    return [causes.invalid(field, path, "must not contain '..'")] if ".." in path.split("/") else []
+
+
+def _absolute(field: str, path: str) -> list[Cause]:
+    return [] if path.startswith("/") else [causes.invalid(field, path, "must be an absolute path")]
+
+
+def _alias(given: Object, old: Object | None, path: str) -> list[Cause]:
+    found = address(f"{path}.ip", given.get("ip") or "")
+    hosts = enumerate(given.get("hostnames") or ())
+    return found + [cause for index, host in hosts for cause in subdomain(f"{path}.hostnames[{index}]", host)]
+
+
+def _deadline(field: str, seconds: int) -> list[Cause]:
+    told = "must be between 1 and 2147483647, inclusive"
+    return [] if 1 <= seconds <= 2**31 - 1 else [causes.invalid(field, seconds, told)]
+
+
+def _system(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    given = (spec.get("os") or {}).get("name")
+    return one_of(f"{path}.os", given, ("linux", "windows")) if spec.get("os") is not None else []
+
+
+_MODE: Final = value("defaultMode", _mode)
+_ITEMS: Final = each("items", needed("key"), value("path", _below))
+_VOLUME: Final = (
+    inside("hostPath", needed("path"), choice("type", _HOST_PATHS)),
+    inside("configMap", needed("name"), _MODE, _ITEMS),
+    inside("secret", needed("secretName"), _MODE, _ITEMS),
+    inside("persistentVolumeClaim", needed("claimName")),
+    inside("projected", _MODE),
+    inside("downwardAPI", _MODE),
+    inside("nfs", needed("server"), needed("path"), value("path", _absolute)),
+    inside("csi", needed("driver")),
+)
+_RULES: Final = (
+    choice("restartPolicy", _RESTARTS, always=True),
+    choice("dnsPolicy", _DNS, always=True),
+    value("nodeSelector", labels),
+    inside("securityContext", *(value(key, identity) for key in ("runAsUser", "runAsGroup", "fsGroup"))),
+    inside("affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", _terms),
+    each("affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", _weight),
+    each("affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution", _weight),
+    each("affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution", _weight),
+    _config,
+    each("readinessGates", value("conditionType", qualified)),
+    each("schedulingGates", value("name", qualified)),
+    each("topologySpreadConstraints", _spread),
+    words("serviceAccountName", names.subdomain),
+    words("nodeName", names.subdomain),
+    value("activeDeadlineSeconds", _deadline),
+    words("hostname", names.label),
+    words("subdomain", names.label),
+    each("tolerations", toleration),
+    each("hostAliases", _alias),
+    words("priorityClassName", names.subdomain),
+    words("runtimeClassName", names.subdomain),
+    choice("preemptionPolicy", ("PreemptLowerPriority", "Never")),
+    _system,
+)

@@ -16,7 +16,7 @@ from fairlead.server.registry.checks.rules import (
     value,
     words,
 )
-from fairlead.server.registry.checks.vocabulary import Object, at, selector
+from fairlead.server.registry.checks.vocabulary import Object, at, qualified, selector
 from fairlead.server.schema import quantity
 
 _CLAIM: Final = (
@@ -156,13 +156,9 @@ def _provisioner(field: str, text: str) -> list[Cause]:
 
 
 def _topology(field: str, terms: list[Any]) -> list[Cause]:
-    rules = (needed("values"), value("key", _qualified))
+    rules = (needed("values"), value("key", qualified))
     each_term = each("matchLabelExpressions", *rules)
     return [cause for i, term in enumerate(terms) for cause in each_term(term, None, f"{field}[{i}]")]
-
-
-def _qualified(field: str, text: str) -> list[Cause]:
-    return [causes.invalid(field, text, told) for told in names.qualified(text)]
 
 
 storage_class: Final = checks(

@@ -1,5 +1,6 @@
 """The words that the checks are made of."""
 
+import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -8,6 +9,7 @@ from fairlead.server import causes, names
 from fairlead.server.causes import Cause
 
 Object = dict[str, Any]
+CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 IMMUTABLE: Final = "field is immutable"
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
@@ -80,6 +82,39 @@ def label(field: str, value: str) -> list[Cause]:
 
 def subdomain(field: str, value: str) -> list[Cause]:
     return [causes.invalid(field, value, told) for told in names.subdomain(value)]
+
+
+def qualified(field: str, value: str) -> list[Cause]:
+    return [causes.invalid(field, value, told) for told in names.qualified(value)]
+
+
+def labels(field: str, value: Object) -> list[Cause]:
+    """A map of labels: keys and values."""
+    found: list[Cause] = []
+    for key, text in value.items():
+        found += qualified(field, key)
+        found += [causes.invalid(field, text, told) for told in names.label_value(text)]
+    return found
+
+
+def address(field: str, value: str) -> list[Cause]:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return [causes.invalid(field, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
+    return []
+
+
+def block(field: str, text: str) -> list[Cause]:
+    """A range of addresses in its plain form."""
+    try:
+        if "/" not in text:
+            raise ValueError
+        loose = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return [causes.invalid(field, text, CIDR)]
+    bare = str(loose.network_address) == str(ipaddress.ip_address(text.partition("/")[0]))
+    return [] if bare else [causes.invalid(field, text, "must not have bits set beyond the prefix length")]
 
 
 def domain_path(field: str, value: str) -> list[Cause]:

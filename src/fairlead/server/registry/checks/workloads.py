@@ -4,6 +4,7 @@ from typing import Final
 
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
+from fairlead.server.registry.checks import podwarnings
 from fairlead.server.registry.checks.pods import pod_spec
 from fairlead.server.registry.checks.rules import (
     Rule,
@@ -243,6 +244,16 @@ stateful_set: Final = checks(
         always=True,
     ),
 )
+
+
+def stateful_set_warnings(new: Object, old: Object | None) -> list[str]:
+    found = podwarnings.template("spec", "template")(new, old)
+    if (new["spec"].get("revisionHistoryLimit") or 0) < 0:
+        told = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        found.append(f"spec.revisionHistoryLimit: {told}")
+    return found
+
+
 replication_controller: Final = checks(
     inside(
         "spec",

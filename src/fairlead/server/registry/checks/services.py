@@ -1,0 +1,193 @@
+"""Services of a single-stack IPv4 cluster."""
+
+import ipaddress
+from typing import Any, Final
+
+from fairlead.server import causes
+from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.rules import checks, choice, each, inside, value
+from fairlead.server.registry.checks.vocabulary import (
+    PROTOCOLS,
+    Object,
+    address,
+    at,
+    block,
+    label,
+    labels,
+    one_of,
+    port,
+    qualified,
+    subdomain,
+)
+
+_RANGE: Final = ipaddress.ip_network("10.0.0.0/8")
+
+
+def service(new: Object, old: Object | None) -> list[Cause]:
+    spec = new["spec"]
+    found: list[Cause] = []
+    kind, own = spec.get("type"), spec.get("clusterIP")
+    addresses = spec.get("clusterIPs") or []
+    if kind == "ExternalName":
+        return _SERVICE(new, old) + _external_name(spec)
+    if kind not in _TYPES:
+        return [causes.not_supported("spec.type", kind, _TYPES)]
+    if old is None and (outside := _outside(own)):
+        return [causes.invalid("spec.clusterIPs", addresses, f"failed to allocate IP {own}: {outside}")]
+    if own == "None" and kind != "ClusterIP":
+        told = f"may not be set to 'None' for {kind} services"
+        found.append(causes.invalid("spec.clusterIPs[0]", "None", told))
+    if own != "None" and not spec.get("ports"):
+        found.append(causes.required("spec.ports"))
+    found += _ports(spec) + _SERVICE(new, old)
+    if old is None and not found:
+        found += _families(spec)
+    if old is not None and old["spec"].get("type") != "ExternalName":
+        was = old["spec"].get("clusterIPs") or []
+        if addresses and own != addresses[0]:
+            return [*found, causes.invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")]
+        if was and addresses != was:
+            return [*found, causes.invalid("spec.clusterIPs[0]", addresses, "may not change once set")]
+        if spec.get("ipFamilies") != old["spec"].get("ipFamilies"):
+            found += _families(spec)
+        elif spec.get("ipFamilyPolicy") == "RequireDualStack" != old["spec"].get("ipFamilyPolicy"):
+            told = "this cluster is not configured for dual-stack services"
+            found.append(causes.invalid("spec.ipFamilyPolicy", "RequireDualStack", told))
+    return found
+
+
+def _families(spec: Object) -> list[Cause]:
+    """A single-stack IPv4 cluster; only headless Services without a selector are open to both."""
+    if spec.get("clusterIP") == "None" and not spec.get("selector"):
+        return []
+    extra = [(i, f) for i, f in enumerate(spec.get("ipFamilies") or ()) if f == "IPv6"]
+    told = "not configured on this cluster"
+    return [causes.invalid(f"spec.ipFamilies[{index}]", family, told) for index, family in extra]
+
+
+def _external_name(spec: Object) -> list[Cause]:
+    if spec.get("clusterIP") or spec.get("clusterIPs"):
+        return [causes.forbidden("spec.clusterIPs", "may not be set for ExternalName services")]
+    name = (spec.get("externalName") or "").removesuffix(".")
+    return subdomain("spec.externalName", name) if name else [causes.required("spec.externalName")]
+
+
+def _affinity_time(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    seconds = at(spec, "sessionAffinityConfig.clientIP.timeoutSeconds")
+    if spec.get("sessionAffinity") != "ClientIP" or seconds is None or 0 < seconds <= _DAY:
+        return []
+    told = f"must be greater than 0 and less than {_DAY}"
+    return [causes.invalid(f"{path}.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, told)]
+
+
+def _node_ports(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    if spec.get("type") != "ClusterIP":
+        return []
+    given = [index for index, one in enumerate(spec.get("ports") or ()) if one.get("nodePort")]
+    told = "may not be used when `type` is 'ClusterIP'"
+    return [causes.forbidden(f"{path}.ports[{index}].nodePort", told) for index in given]
+
+
+def _balanced(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    """What only Services that are reached from outside may say."""
+    found: list[Cause] = []
+    balanced, only = spec.get("type") == "LoadBalancer", "may only be used when `type` is 'LoadBalancer'"
+    if spec.get("loadBalancerSourceRanges") and not balanced:
+        found.append(causes.forbidden(f"{path}.LoadBalancerSourceRanges", only))
+    for index, text in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        found += block(f"{path}.LoadBalancerSourceRanges[{index}]", text)
+    for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+        if spec.get(key) is not None and not balanced:
+            found.append(causes.forbidden(f"{path}.{key}", only))
+    policy, outside = spec.get("externalTrafficPolicy"), spec.get("type") in ("NodePort", "LoadBalancer")
+    if policy is not None and not outside and not spec.get("externalIPs"):
+        told = "may only be set for externally-accessible services"
+        found.append(causes.invalid(f"{path}.externalTrafficPolicy", policy, told))
+    check = spec.get("healthCheckNodePort")
+    if check and not (balanced and policy == "Local"):
+        told = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        found.append(causes.invalid(f"{path}.healthCheckNodePort", check, told))
+    return found
+
+
+def _given_addresses(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    own = [text for text in spec.get("clusterIPs") or () if text != "None"]
+    found = [cause for i, text in enumerate(own) for cause in address(f"{path}.clusterIPs[{i}]", text)]
+    outer = enumerate(spec.get("externalIPs") or ())
+    return found + [cause for i, text in outer for cause in address(f"{path}.externalIPs[{i}]", text)]
+
+
+def _known_families(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    given = enumerate(spec.get("ipFamilies") or ())
+    return [cause for i, one in given for cause in one_of(f"{path}.ipFamilies[{i}]", one, ("IPv4", "IPv6"))]
+
+
+_DAY: Final = 86400
+_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
+_SERVICE: Final = checks(
+    inside(
+        "spec",
+        value("selector", labels),
+        choice("sessionAffinity", ("ClientIP", "None")),
+        _affinity_time,
+        _known_families,
+        choice("ipFamilyPolicy", ("PreferDualStack", "RequireDualStack", "SingleStack")),
+        _given_addresses,
+        _node_ports,
+        each("ports", value("appProtocol", qualified)),
+        _balanced,
+        choice("internalTrafficPolicy", ("Cluster", "Local")),
+        choice("trafficDistribution", _DISTRIBUTIONS),
+    ),
+)
+
+
+def service_warnings(new: Object, old: Object | None) -> list[str]:
+    spec, found = new["spec"], []
+    headless = "is ignored for headless services"
+    if spec.get("clusterIP") == "None":
+        found += [f"spec.{key} {headless}" for key in ("loadBalancerIP", "externalIPs") if spec.get(key)]
+        found += [f"spec.SessionAffinity {headless}"] if spec.get("sessionAffinity") not in (None, "None") else []
+    if spec.get("type") != "ExternalName" and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
+
+
+def _outside(own: str | None) -> str:
+    """Why an address cannot be a Service's; the range is the one that addresses are made from."""
+    try:
+        inside = own in (None, "None") or ipaddress.ip_address(str(own)) in _RANGE
+    except ValueError:
+        return ""  # told as a wrong value
+    return "" if inside else "the provided network does not match the current range"
+
+
+def _ports(spec: Object) -> list[Cause]:
+    found: list[Cause] = []
+    ports = spec.get("ports") or []
+    seen: set[tuple[Any, Any]] = set()
+    named: set[str] = set()
+    for index, one in enumerate(ports):
+        here, name = f"spec.ports[{index}]", one.get("name") or ""
+        if len(ports) > 1 and not name:
+            found.append(causes.required(f"{here}.name"))
+        if name:
+            found += label(f"{here}.name", name)
+            if name in named:
+                found.append(causes.duplicate(f"{here}.name", name))
+            named.add(name)
+        found += port(f"{here}.port", one.get("port"))
+        found += one_of(f"{here}.protocol", one.get("protocol"), PROTOCOLS)
+        found += port(f"{here}.targetPort", one.get("targetPort"))
+    for index, one in enumerate(ports):
+        key = one.get("protocol"), one.get("port")
+        if key in seen:
+            shown = (
+                f'{{"Name":"","Protocol":"{key[0]}","AppProtocol":null,"Port":{key[1]},"TargetPort":0,"NodePort":0}}'
+            )
+            found.append(Cause("FieldValueDuplicate", f"spec.ports[{index}]", f"Duplicate value: {shown}"))
+        seen.add(key)
+    return found
