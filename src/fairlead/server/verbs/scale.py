@@ -11,7 +11,7 @@ from fairlead.server import bodies, causes, decoding, encoding, pipeline, repres
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, bare, failure, invalid_named, not_found
 from fairlead.server.options import write_options
-from fairlead.server.ownership import Entry, Managed
+from fairlead.server.ownership import Entry, Managed, decode
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
 from fairlead.server.schema import builtin
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 API_VERSION = "autoscaling/v1"
 REPLICAS = path("spec", "replicas")
+UNSET = -(2**31)  # what a real server takes a custom resource's replicas for where they are not set
 
 
 @cache
@@ -171,7 +172,10 @@ def _scale(resource: Resource, live: Stored) -> Stored:
         for entry in managed_of(live)
         if at in entry.fields
     )
-    scale = Stored(with_managed(scale_object(resource, live.object), managed), live.version)
+    shown = scale_object(resource, live.object)
+    if resource.custom and _at(live.object, resource.scale["specReplicasPath"]) is None:
+        shown = {**shown, "spec": {"replicas": UNSET}}
+    scale = Stored(with_managed(shown, managed), live.version)
     scale.derived["managed"] = managed
     return scale
 
@@ -180,14 +184,18 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
     """The object with the replicas of a Scale, owned as that is."""
     resource = write.resource
     replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if replicas == UNSET and resource.custom:
+        raise bad_request(f'the spec replicas field "{resource.scale["specReplicasPath"]}" cannot be empty')
     if replicas < 0 and not resource.custom:
         cause = causes.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_named("autoscaling", "Scale", write.name, [cause])
-    write.managed = _owners(resource, managed_of(live), managed or ())
+    owners = _owners(resource, managed_of(live), managed or ())
     version = scale["metadata"].get("resourceVersion") or str(live.version)
     obj = _put(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
     obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
-    return with_managed(obj, write.managed)
+    obj = with_managed(obj, owners)
+    write.managed = decode(obj["metadata"].get("managedFields"))  # of two entries of one writer, the later holds
+    return obj
 
 
 def _owners(resource: Resource, owners: Managed, scaled: Managed) -> Managed:
