@@ -196,12 +196,13 @@ def update(
         _admit_create(write, obj)
         if not owned:
             obj = server.tracking.created(write, obj)
-        obj = _initialised(obj, write)
+        obj = _initialised(dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED), write)
         obj["metadata"].pop("resourceVersion", None)
         return _commit_create(write, obj), True
     may_grant(write, obj, live.object)
     if not owned:
         obj = server.tracking.updated(write, live, obj)
+    obj = dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED)  # of a patch: whoever repeats an owner owns it
     if not version and not resource.unconditional_update:
         cause = Cause(
             "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
@@ -235,7 +236,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
             gone = server.store.delete(write.table, kept)
             server.changed(resource, live, gone, deleted=True)
         return Stored(obj, live.version, resource)
-    if not write.respelled and not kept.respelled:
+    if write.respelled == kept.respelled and not (write.respelled and resource.custom):
         same = exactly_equal(obj, old) if kept is live else _unchanged(resource, obj, kept)
         if same:
             return live

@@ -64,6 +64,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "Namespace"): Entry(delete_answers_object=True, prepare_create=preparing.namespace, validate=others.namespace),
     ("", "Pod"): Entry(
         generation=_SPEC,
+        status_keeps=("ownerReferences", "deletionTimestamp"),
         delete_answers_object=True,
         prepare_create=preparing.pod,
         prepare_update=preparing.pod_update,

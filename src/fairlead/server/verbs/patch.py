@@ -81,8 +81,7 @@ def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
 
 def _same_thing(write: pipeline.Write, obj: Object) -> Object:
     obj = pipeline.expect_namespace(obj, write)
-    obj = expect_name(obj, write.name)
-    return pipeline.dedup_owners(obj, write, pipeline.DUPLICATE_OWNERS_PATCHED)
+    return expect_name(obj, write.name)
 
 
 def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Object:

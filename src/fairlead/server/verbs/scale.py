@@ -194,8 +194,15 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
     obj = _put(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
     obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
     obj = with_managed(obj, owners)
-    write.managed = decode(obj["metadata"].get("managedFields"))  # of two entries of one writer, the later holds
+    entries = obj["metadata"].get("managedFields") or []
+    write.managed = decode(entries)  # of two entries of one writer, the later holds
+    write.respelled = not resource.custom and any(_reordered(entry["fieldsV1"]) for entry in entries)
     return obj
+
+
+def _reordered(fields: Object) -> bool:
+    """Whether fields are not in the order of their texts, which is how a real server stores them after /scale."""
+    return list(fields) != sorted(fields) or any(_reordered(inner) for inner in fields.values())
 
 
 def _owners(resource: Resource, owners: Managed, scaled: Managed) -> Managed:
