@@ -1,13 +1,16 @@
-"""Many writers on one object, half of them foreign: `python bench/contention.py [--real]`.
+"""Many writers on one object, half of them foreign: `python bench/contention.py [--embedded | --real]`.
 
 Half of the writers get, change a label or a count in status, and put, without a pause. The other half are ours, each as
 a process of its own: so many writes of a count of its own in status. Printed for each way to write: how many of them
 landed, and requests for each that did. Then two hundred objects that someone labels between our look and our report.
 """
 
+import argparse
 import asyncio
-import sys
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+
+import _record
+import report
 
 from fairlead.api.errors import AlreadyExists, ApiError, Conflict
 from fairlead.api.kinds import kind
@@ -16,7 +19,7 @@ from fairlead.client.client import Client, PatchType
 from fairlead.client.credentials import Static
 from fairlead.client.http import Cluster, HttpTransport
 from fairlead.server.app import Server
-from fairlead.testing.real import RealServer
+from fairlead.testing.real import RealServer, missing
 from fairlead.writes import Report, Writer, decide, status
 
 COUNTER = kind("bench.fairlead.test/v1", "Counter")
@@ -157,12 +160,13 @@ async def contend(open_transport, world, others, writers, way, name):
     await others.delete(COUNTER, "c", "default")
     for wire in wires:
         await wire.transport.close()
+    return {"landed": landed, "requests": requests}
 
 
 async def label_between(open_transport, world, others):
     """Someone labels each object between our look and our report of its status."""
 
-    async def report(client, seen):
+    async def tell(client, seen):
         said = Report(seen.generation)
         said.condition("Ready", True, "Because")
         await status.flush(Writer(client, world, "ours"), COUNTER, seen, said)
@@ -172,7 +176,8 @@ async def label_between(open_transport, world, others):
         with suppress(Conflict):
             await client.replace(seen, subresource="status")
 
-    for name, way in (("status report", report), ("versioned put of the copy at hand", put)):
+    found = {}
+    for name, way in (("status report", tell), ("versioned put of the copy at hand", put)):
         wire = Counting(open_transport())
         client = Client(wire, world)
         await client.served(COUNTER)
@@ -184,7 +189,9 @@ async def label_between(open_transport, world, others):
             await way(client, seen)
             await others.delete(COUNTER, seen.name, "default")
         print(f"{name:34}{wire.refused:>4} conflicts, {wire.requests - before} requests", flush=True)
+        found[name] = {"conflicts": wire.refused, "requests": wire.requests - before}
         await wire.transport.close()
+    return found
 
 
 async def measure(open_transport, world):
@@ -198,23 +205,42 @@ async def measure(open_transport, world):
             break
         await asyncio.sleep(0.1)
     print(f"{'writers':>7}  {'way':26}{'landed':>10}{'requests each':>16}")
+    rows = {}
     for writers in WRITERS:
         for name, way in WAYS.items():
-            await contend(open_transport, world, others, writers, way, name)
+            rows[f"{writers} {name}"] = await contend(open_transport, world, others, writers, way, name)
     print(f"\n{LABELLED} objects, each labelled by someone between our look and our write of its status")
-    await label_between(open_transport, world, others)
+    labelled = await label_between(open_transport, world, others)
     await foreign.close()
+    return {"contended": rows, "labelled": labelled}
 
 
-async def main():
+async def on(name):
     world = World()
-    with ExitStack() as stack:
-        if "--real" in sys.argv:
-            real = stack.enter_context(RealServer())
-            await measure(lambda: HttpTransport(Cluster(real.url, real.ca_data), Static.token(real.token)), world)
-        else:
-            await measure(Server(world, tokens=["t"]).transport, world)
+    if name == "embedded":
+        return await measure(Server(world, tokens=["t"]).transport, world)
+    with RealServer() as real:
+        return await measure(lambda: HttpTransport(Cluster(real.url, real.ca_data), Static.token(real.token)), world)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    servers = parser.add_mutually_exclusive_group()
+    for name in ("embedded", "real"):
+        servers.add_argument(f"--{name}", dest="only", action="store_const", const=name, help="on that server alone")
+    parser.add_argument("--save", action="store_true", help="write the section of docs/benchmarks.md")
+    options = parser.parse_args()
+    found = {}
+    for name in [options.only] if options.only else ["embedded", "real"]:
+        if name == "real" and (reason := missing()):
+            print(f"the real server is left out: {reason}")
+            continue
+        print(f"\n{name}")
+        found[name] = asyncio.run(on(name))
+    if options.save:
+        _record.save("contention", {"writes": WRITES, "objects": LABELLED, "rows": found})
+        report.main()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

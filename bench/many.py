@@ -1,22 +1,25 @@
 """100,000 ConfigMaps, embedded server and real pair, by the same client in one run: `python bench/many.py`.
 
 Created, 2,000 of them one at a time and the rest over eight connections; listed in pages of 500; then 2,000 more are
-written while 100 watchers, in a process of their own, read every event. Others: FAIRLEAD_BENCH_OBJECTS.
+written while 100 watchers, in a process of their own, read every event. `--objects` for another number.
 
 Beside each rate stands the processor time that the server used for it, of which a busy machine takes nothing.
 """
 
+import argparse
 import http.client
 import json
 import multiprocessing
-import os
 import selectors
 import socket
 import time
 
+import _record
+import report
 from _pair import UNCHECKED, pair
 
-OBJECTS = int(os.environ.get("FAIRLEAD_BENCH_OBJECTS", "100000"))
+from fairlead.testing.real import VERSION
+
 ONE_BY_ONE, EVENTS, WATCHERS, SIDE_BY_SIDE = 2_000, 2_000, 100, 8
 MAPS = "/api/v1/namespaces/bench/configmaps"
 
@@ -104,7 +107,7 @@ def watch(served, version, ready, done):
     done.value = time.perf_counter()
 
 
-def events(served):
+def events(served, objects):
     """Events a second, told to all watchers, while they are written over one connection."""
     version = json.loads(served.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
     ready, done = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
@@ -112,7 +115,7 @@ def events(served):
     reader.start()
     ready.wait()
     start = time.perf_counter()
-    create([Connection(served)], range(OBJECTS, OBJECTS + EVENTS))
+    create([Connection(served)], range(objects, objects + EVENTS))
     reader.join()
     return EVENTS * WATCHERS / (done.value - start)
 
@@ -126,39 +129,43 @@ class Found(dict):
 
     def tell(self, line, figure):
         self[line] = figure
-        print(f"{self.served.name:10}{line:46}{figure:>12}", flush=True)
+        print(f"{self.served.name:10}{line:46}{figure:>14,.2f}", flush=True)
 
     def rate(self, line, of, measure):
         before = self.served.processor()
-        self.tell(line, f"{measure():,.0f}")
-        each = (self.served.processor() - before) / of * 1e6
-        self.tell(f"{line}: processor µs each", f"{each:,.0f}" if each >= 10 else f"{each:.1f}")
+        self.tell(f"{line}, a second", measure())
+        self.tell(f"{line}, processor µs each", (self.served.processor() - before) / of * 1e6)
 
 
-def measured(served):
+def measured(served, objects):
     found, empty = Found(served), served.memory()
     one, more = [Connection(served)], [Connection(served) for _ in range(SIDE_BY_SIDE)]
-    found.rate("creates a second, one at a time", ONE_BY_ONE, lambda: create(one, range(ONE_BY_ONE)))
-    rest = range(ONE_BY_ONE, OBJECTS)
-    found.rate("creates a second, eight at a time", len(rest), lambda: create(more, rest))
+    singly = min(ONE_BY_ONE, objects // 2)
+    found.rate("creates one at a time", singly, lambda: create(one, range(singly)))
+    rest = range(singly, objects)
+    found.rate("creates eight at a time", len(rest), lambda: create(more, rest))
     full = served.memory()
-    found.tell("memory, MB", f"{full:,.0f}")
-    found.tell("memory per object, kB", f"{(full - empty) / OBJECTS * 1024:.1f}")
+    found.tell("memory, MB", full)
+    found.tell("memory per object, kB", (full - empty) / objects * 1024)
     before = served.processor()
     seconds, seen = listed(served)
-    assert seen == OBJECTS
-    found.tell("list in pages of 500, s", f"{seconds:.1f}")
-    found.tell("list in pages of 500: processor s", f"{served.processor() - before:.1f}")
-    found.rate(f"events a second to {WATCHERS} watchers", EVENTS * WATCHERS, lambda: events(served))
+    assert seen == objects
+    found.tell("list in pages of 500, s", seconds)
+    found.tell("list in pages of 500, processor s", served.processor() - before)
+    found.rate(f"events to {WATCHERS} watchers", EVENTS * WATCHERS, lambda: events(served, objects))
     return found
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--objects", type=int, default=100_000)
+    parser.add_argument("--save", action="store_true", help="write the section of docs/benchmarks.md")
+    options = parser.parse_args()
     with pair() as servers:
-        found = [measured(served) for served in servers]
-        print("".join([f"\n{OBJECTS:,} objects{'':32}", *(f"{one.served.name:>12}" for one in found)]))
-        for line in found[0]:
-            print(f"{line:46}" + "".join(f"{one[line]:>12}" for one in found))
+        found = {served.name: measured(served, options.objects) for served in servers}
+    if options.save:
+        _record.save("many", {"objects": options.objects, "version": VERSION, "rows": found})
+        report.main()
 
 
 if __name__ == "__main__":

@@ -1,29 +1,51 @@
-"""Every measurement, one after another, and the page made of them: `python bench/run.py [--quick] [--only FILE]`."""
+"""Every measurement, one after another, and the page made of them: `python bench/run.py [--quick] [--only FILE]`.
+
+One that fails or takes far longer than it should is named at the end, and the others go on.
+"""
 
 import argparse
+import contextlib
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# A file, how it is run whole, and how quickly (None: not then).
+# A file, how it is run whole and how many minutes that takes on two idle cores, and how quickly (None: not then).
 RUNS = [
-    ("cache.py", ["--objects", "50000", "--rounds", "2", "--save"], ["--objects", "500", "--events", "2000"]),
-    ("cache.py", ["--latency", "--save"], None),
-    ("work.py", ["--save"], ["--pages", "10"]),
-    ("servers.py", ["--save"], ["--objects", "500"]),
-    ("suite.py", ["--save"], None),
-    ("runtime.py", [], ["--objects", "200"]),
-    ("server.py", [], []),
-    ("wrk.py", [], []),
-    ("many.py", [], None),
-    ("contention.py", [], []),
-    ("httpproxy.py", [], ["1"]),
-    ("orphans.py", [], None),
-    ("client.py", [], []),
-    ("state.py", [], None),
-    ("workqueue.py", [], []),
+    ("cache.py", ["--objects", "50000", "--rounds", "3", "--save"], 14, ["--quick"]),
+    ("cache.py", ["--latency", "--save"], 2, None),
+    ("work.py", ["--save"], 8, ["--pages", "5", "--server", "embedded", "--only", "fairlead", "--only", "kopf"]),
+    ("servers.py", ["--save"], 2, ["--objects", "500", "--writes", "160"]),
+    ("suite.py", ["--save"], 1, None),
+    ("many.py", ["--save"], 6, ["--objects", "2000"]),
+    ("contention.py", ["--save"], 2, ["--embedded"]),
+    ("wrk.py", [], 2, ["--seconds", "1"]),
+    ("server.py", [], 1, []),
+    ("concurrency.py", [], 1, None),
+    ("runtime.py", [], 1, ["--objects", "200"]),
+    ("orphans.py", [], 1, None),
+    ("client.py", [], 1, []),
+    ("state.py", [], 1, None),
+    ("workqueue.py", [], 1, []),
 ]
+QUICKLY, PATIENCE = 60, 4  # seconds for a quick one; so many times the expected for a whole one
+
+
+def run(name, arguments, seconds):
+    """What went wrong, or nothing."""
+    # a group of its own: servers that it started end with it
+    process = subprocess.Popen([sys.executable, HERE / name, *arguments], start_new_session=True)
+    try:
+        return f"ended with {process.returncode}" if process.wait(seconds) else ""
+    except subprocess.TimeoutExpired:
+        return f"stopped after {seconds} s"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def main():
@@ -31,18 +53,23 @@ def main():
     parser.add_argument("--quick", action="store_true", help="smaller numbers, nothing kept")
     parser.add_argument("--only", choices=sorted({name for name, *_ in RUNS}), help="one of them")
     options = parser.parse_args()
+    chosen = [one for one in RUNS if options.only in (None, one[0]) and not (options.quick and one[3] is None)]
+    whole = sum(minutes for _, _, minutes, _ in chosen)
+    print("a few minutes in all" if options.quick else f"about {whole} minutes in all, on two idle cores", flush=True)
     failed = []
-    for name, whole, quickly in RUNS:
-        arguments = quickly if options.quick else whole
-        if arguments is None or options.only not in (None, name):
-            continue
-        print(f"== bench/{name} {' '.join(arguments)}", flush=True)
-        if subprocess.run([sys.executable, HERE / name, *arguments], check=False).returncode:
-            failed.append(name)
+    for number, (name, arguments, minutes, quickly) in enumerate(chosen, 1):
+        expected = f"at most {QUICKLY} s" if options.quick else f"about {minutes} min"
+        arguments = quickly if options.quick else arguments
+        print(f"\n== {number} of {len(chosen)}: bench/{name} {' '.join(arguments)} ({expected})", flush=True)
+        started = time.monotonic()
+        wrong = run(name, arguments, QUICKLY if options.quick else minutes * 60 * PATIENCE)
+        print(f"== {wrong or 'done'} after {time.monotonic() - started:.0f} s", flush=True)
+        if wrong:
+            failed.append(f"{name} {wrong}")
     if not options.quick:
         subprocess.run([sys.executable, HERE / "report.py"], check=True)
     if failed:
-        sys.exit(f"failed: {', '.join(failed)}")
+        sys.exit(f"not all were measured: {'; '.join(failed)}")
 
 
 if __name__ == "__main__":

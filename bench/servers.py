@@ -1,4 +1,4 @@
-"""Both servers under the same clients: `python bench/servers.py [--objects N]`.
+"""Both servers under the same clients: `python bench/servers.py [--objects N] [--writes N]`.
 
 Start-up; writes by verb over 1 and 16 connections, with what each costs the server in CPU; from a write to its event on
 a watch; a list of 10,000; memory. One server at a time is running. Raw connections, because a client library would be
@@ -17,7 +17,7 @@ from many import MAPS, Connection, config_map, listed
 
 from fairlead.testing.real import VERSION, RealServer, missing
 
-EACH, STARTS, EVENTS = 640, 3, 300
+STARTS, EVENTS = 3, 300
 VERBS = {
     "create": ("POST", "application/json", ""),
     "update": ("PUT", "application/json", "/{name}"),
@@ -50,17 +50,17 @@ def write(connections, verb, indexes, turn):
         connection.answer()
 
 
-def rates(served):
+def rates(served, writes):
     """Of each verb: how many a second, and milliseconds of the server's CPU for one."""
     found, clock = {}, Clock(*served.pids)
     for width in (1, 16):
         connections = [Connection(served) for _ in range(width)]
         for verb in VERBS:
             started, used = time.perf_counter(), clock.cpu()
-            write(connections, verb, range(EACH), width)
+            write(connections, verb, range(writes), width)
             found[f"{verb}, {width} connection{'s' * (width > 1)}"] = {
-                "a second": EACH / (time.perf_counter() - started),
-                "server CPU ms": (clock.cpu() - used) / EACH * 1e3,
+                "a second": writes / (time.perf_counter() - started),
+                "server CPU ms": (clock.cpu() - used) / writes * 1e3,
             }
     return found
 
@@ -86,10 +86,10 @@ def latency(served):
     return {"p50": cut[49], "p99": cut[98]}
 
 
-def measured(served, objects):
+def measured(served, objects, writes):
     served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
     clock, found = Clock(*served.pids), {"memory at rest MB": served.memory()}
-    found["writes"] = rates(served)
+    found["writes"] = rates(served, writes)
     found["write to event ms"] = latency(served)
     write([Connection(served) for _ in range(16)], "create", range(objects), 0)
     used = clock.cpu()
@@ -117,6 +117,7 @@ def started(start):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--objects", type=int, default=10_000)
+    parser.add_argument("--writes", type=int, default=640, help="so many by each verb")
     parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
     options = parser.parse_args()
     reason = missing()
@@ -126,7 +127,7 @@ def main():
         ready, server, stack = started(start)
         with stack:
             served = server if name == "embedded" else Served.of(server)
-            found = {"ready s": ready, **measured(served, options.objects)}
+            found = {"ready s": ready, **measured(served, options.objects, options.writes)}
         print(f"{name}\n{json.dumps(found, indent=1)}", flush=True)
         if options.save:
             _record.save("servers", {"objects": options.objects, "version": VERSION, "rows": {name: found}})

@@ -77,12 +77,15 @@ def programs(wanted):
         ("cargo", "rust", ["cargo", "build", "--release", "--locked", "--quiet", "--target-dir", BUILT / "rust"]),
     ):
         theirs = [name for name in chosen if name.startswith({"go": "controller-", "cargo": "kube-rs"}[tool])]
-        if theirs and shutil.which(tool):
-            BUILT.mkdir(exist_ok=True)
-            subprocess.run(build, cwd=PEERS / folder, check=True)
-        elif theirs:
-            print(f"{' and '.join(theirs)} left out: no {tool} here")
-            chosen = {name: command for name, command in chosen.items() if name not in theirs}
+        if not theirs:
+            continue
+        BUILT.mkdir(exist_ok=True)
+        if shutil.which(tool) and not subprocess.run(build, cwd=PEERS / folder, check=False).returncode:
+            continue
+        print(
+            f"{' and '.join(theirs)} left out: {'not built' if shutil.which(tool) else f'no {tool} here'}", flush=True
+        )
+        chosen = {name: command for name, command in chosen.items() if name not in theirs}
     if not (PEERS_BIN / "kopf").exists() and chosen.pop("kopf, lightkube's apply", None):
         print("kopf left out: run `make bench-peers`")
     return chosen
@@ -357,7 +360,11 @@ def main():
             with server(kind) as (served, path):  # a fresh one each, so that none works in another's litter
                 asyncio.run(install(served))
                 namespace = f"bench-{number}"
-                result = asyncio.run(work(served, Audit(path), command(namespace), namespace, options.pages))
+                try:
+                    result = asyncio.run(work(served, Audit(path), command(namespace), namespace, options.pages))
+                    result["failed"] = ""
+                except (ApiError, LookupError, OSError) as error:  # a timeout among them: the others have their turn
+                    result = {"failed": f"{type(error).__name__} {error}".strip()}
             print(f"{kind}: {name}\n{json.dumps(result, indent=1)}", flush=True)
             if options.save:
                 _record.save("work", {"pages": options.pages, "rows": {kind: {name: result}}})

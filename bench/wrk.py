@@ -1,9 +1,9 @@
 """Requests a second over HTTPS, embedded against real, by one wrk script in one run: `python bench/wrk.py`.
 
-Ten-key ConfigMaps, 64 of them in turn. Seconds for each figure: FAIRLEAD_BENCH_SECONDS (3).
+Ten-key ConfigMaps, 64 of them in turn; `--seconds` for each figure.
 """
 
-import os
+import argparse
 import re
 import shutil
 import subprocess
@@ -12,7 +12,6 @@ import tempfile
 
 from _pair import pair
 
-SECONDS = os.environ.get("FAIRLEAD_BENCH_SECONDS", "3")
 SCRIPT = """
 local what, token = "%s", "%s"
 local count = 0
@@ -33,29 +32,33 @@ end
 """
 
 
-def rate(served, what, connections):
+def rate(served, what, connections, seconds):
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(SCRIPT % (what, served.token))
         script.flush()
-        command = ["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}s", "-s", script.name, served.url]
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script.name, served.url]
         told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "Non-2xx" not in told, told
     return float(re.search(r"Requests/sec:\s+([\d.]+)", told)[1])
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=3)
+    seconds = parser.parse_args().seconds
     if shutil.which("wrk") is None:
         sys.exit("bench/wrk.py needs wrk: apt-get install wrk")
     with pair() as servers:
         print(f"{'':20}{'connections':>12}" + "".join(f"{served.name:>12}" for served in servers) + "       ratio")
         for what in ("changing", "unchanged", "get"):
             for served in servers:
-                rate(served, what, 16)  # warm
+                rate(served, what, 16, seconds)  # warm
             for connections in (1, 16):
-                rates = [rate(served, what, connections) for served in servers]
+                rates = [rate(served, what, connections, seconds) for served in servers]
                 shown = "".join(f"{one:>12,.0f}" for one in rates)
                 ratio = f"{rates[0] / rates[1]:>11.2f}×" if len(rates) > 1 else ""
                 print(f"{what:20}{connections:>12}{shown}{ratio}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
