@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server import decoding, encoding, limits, metadata, namespaces, versions
+from fairlead.server import decoding, encoding, expansion, limits, metadata, namespaces, versions
 from fairlead.server.authorization.granting import may_create_by_update, may_grant
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.encoding import exactly_equal
@@ -228,6 +228,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     found += server.rules.on_update(resource, write.subresource, obj, old, write.request.warn)
     if found:
         raise invalid(resource, obj, found)
+    _admit_update(write, obj, old)
     for text in server.rules.warnings(resource, obj, old):
         write.request.warn(text)
     obj = server.tracking.times_kept(write, _settled(write, obj), live)
@@ -243,6 +244,15 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     if write.options.dry_run:
         return Stored(versions.convert(resource, versions.stored_form(resource, obj)), live.version, resource)
     return _put(write, obj, live)
+
+
+def _admit_update(write: Write, obj: Object, old: Object) -> None:
+    if (write.resource.group, write.resource.kind, write.subresource) != ("", "PersistentVolumeClaim", ""):
+        return
+    classes = write.server.store.table("storage.k8s.io", "storageclasses")
+    found = lambda name: stored.object if (stored := classes.get("", name)) else None  # noqa: E731
+    if told := expansion.refusal(obj, old, found):
+        raise forbidden(write.resource, write.name, told)
 
 
 def _unchanged(resource: Resource, obj: Object, kept: Stored) -> bool:
