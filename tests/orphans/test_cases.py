@@ -287,7 +287,7 @@ async def test_nothing_goes_unrecorded(bed, tmp_path):
     await bed.route()
     bed.journal = JournalFile(tmp_path / "taken")
     bed.journal.path.mkdir()
-    with pytest.raises(JournalError, match="nothing is deleted"):
+    with pytest.raises(JournalError, match="nothing more is deleted"):
         await bed.collect(grace=0.0)
     assert await bed.there()
 

@@ -5,10 +5,13 @@ import contextlib
 import json
 import os
 import pty
+import re
+import signal
 import subprocess
 
 import pytest
 
+from fairlead.orphans import choosing
 from fairlead.orphans.loading import RulesError, load
 from fairlead.orphans.stores import InFile
 
@@ -107,6 +110,73 @@ async def test_a_plan_of_another_downstream_cluster_is_refused(shell):
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s", "--yes")
     assert (status, "was made for another downstream cluster" in errors) == (2, True)
     assert await shell.bed.there()
+
+
+@pytest.mark.parametrize("harm", [{"namespace": ["default"]}, {"name": None}, {"uid": {}}, {"rule": 7}])
+async def test_a_plan_whose_items_name_no_object_is_refused(shell, harm):
+    await shell.bed.route()
+    await shell("plan", "--grace", "0s", "-o", str(shell.plan))
+    shell.edit(**harm)
+    status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s", "--yes")
+    assert (status, "item 1 does not name an object: make the plan anew" in errors) == (2, True)
+    assert await shell.bed.there()
+
+
+async def test_a_plan_without_end_is_not_read_to_its_end(shell, monkeypatch):
+    await shell.bed.route()
+    await shell("plan", "--grace", "0s", "-o", str(shell.plan))
+    monkeypatch.setattr(choosing, "LARGEST", 2**8)
+    for endless in (str(shell.plan), "/dev/zero"):
+        status, _, errors = await shell("apply", endless, "--grace", "0s", "--yes")
+        assert (status, "plan fewer clusters at a time" in errors) == (2, True)
+    assert await shell.bed.there()
+
+
+async def test_a_plan_is_written_over_a_plain_file_only(shell):
+    link, kept = shell.folder / "link.json", shell.folder / "evidence.json"
+    link.symlink_to(shell.folder / "config")
+    for output, said in (
+        (link, "no plain file"),
+        ("/dev/null", "no plain file"),
+        (kept, "is the evidence"),
+        (shell.folder / "missing" / "plan.json", "no folder that can be written to"),
+    ):
+        status, _, errors = await shell("plan", "-o", str(output), "--evidence", str(kept))
+        assert (status, said in errors, len(errors.splitlines())) == (2, True, 1), errors
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("upstreams", [("project-a=a", "project-b=a"), ("project-a=edge",)])
+async def test_contexts_that_lead_to_one_cluster_are_told(shell, upstreams):
+    await shell.bed.route()
+    where = (*shell.where[:4], *(part for one in upstreams for part in ("--upstream", one)))
+    status, out, _ = await shell("plan", "--grace", "0s", "-o", str(shell.plan), where=where)
+    assert (status, "one and the same cluster: correct" in out, "0 to delete" in out) == (1, True, True)
+    assert (await shell("apply", str(shell.plan), "--grace", "0s", "--yes", where=where))[0] == 0  # it names nothing
+    assert await shell.bed.there()
+
+
+async def test_what_went_before_an_interruption_is_told(shell):
+    for i in range(30):
+        await shell.bed.route(f"web-{i}")
+    assert (await shell("plan", "--grace", "0s", "-o", str(shell.plan)))[0] == 0
+    command = shell.command("apply", str(shell.plan), "--grace", "0s", "--max", "100%", "--yes")
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    run = await asyncio.create_subprocess_exec(*command, env=shell.env, **pipes)
+    async for line in run.stdout:
+        if line.startswith(b"deleted: "):
+            run.send_signal(signal.SIGINT)
+            break
+    out, errors = await run.communicate()
+    assert run.returncode == 130
+    assert b"Traceback" not in errors
+    told = int(re.search(rb"not finished: (\d+) deleted; what became of the one under way: see ", errors)[1])
+    assert told == 1 + out.count(b"deleted: ")
+    left = len([i for i in range(30) if await shell.bed.there(f"web-{i}")])
+    assert 0 < left <= 30 - told
+    (journal,) = (shell.folder / "fairlead").glob("*.journal")
+    what = [json.loads(line)["what"] for line in journal.read_text().splitlines()]
+    assert (what.count("deleted"), what.count("deleting")) in ((told, told), (told, told + 1), (told + 1, told + 1))
 
 
 # The terminal

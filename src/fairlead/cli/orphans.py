@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,6 +126,8 @@ def plan_command(output: Path | None, **options: Any) -> None:
     Remembers what it saw absent (see --evidence), so that the next plan or apply knows since when.
     """
     wanted = _wanted(**options)
+    if output is not None and str(output) != "-":
+        _check_output(output, wanted.evidence)
 
     async def make() -> Plan:
         async with _run(wanted) as run:
@@ -134,11 +137,11 @@ def plan_command(output: Path | None, **options: Any) -> None:
 
     plan = _go(make())
     text = json.dumps(plan.to_json(), indent=2) + "\n"
-    if output is not None and str(output) == "-":
+    if str(output) == "-":
         click.echo(text, nl=False)
-    elif output is not None:
-        _write(output, text)
     _show(plan, err=str(output) == "-")
+    if output is not None and str(output) != "-":
+        _write(output, text)
     for problem in over_cap(plan, plan.of(State.ORPHAN), wanted.cap):
         click.echo(f"over the cap: {printable(problem)}", err=True)
     if not plan.complete:
@@ -217,7 +220,7 @@ def _go(work: Any) -> Any:
     except (NotKept, JournalError) as error:
         raise Left(str(error)) from None
     except (ApiError, OSError) as error:
-        raise Left(f"nothing was deleted: {error}") from None
+        raise Left(f"stopped: {error}") from None
 
 
 @dataclass
@@ -310,15 +313,27 @@ async def _apply(wanted: Wanted, file: Path, yes: bool) -> int:
             click.echo("nothing was deleted", err=True)
             return 1
         actor = Actor(run.fleet, run.evidence, run.world, run.journal, grace=wanted.grace)
+        counts: Counter[Outcome] = Counter()
+
+        def tell(done: Done) -> None:
+            counts[done.outcome] += 1
+            _tell(done)
+
         try:
-            done = await actor.delete(chosen.items, plan.barred, _tell)
+            await actor.delete(chosen.items, plan.barred, tell)
+        except BaseException:  # Ctrl-C, a full disk, a pipe that nobody reads: what went is told all the same
+            said = f"not finished: {_counted(counts)}; what became of the one under way: see {run.journal.path}"
+            click.echo(said, err=True)
+            raise
         finally:
             await run.save()
-    counts = {outcome: sum(one.outcome is outcome for one in done) for outcome in Outcome}
-    said = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
-    click.echo(f"{said}; journal: {run.journal.path}")
+    click.echo(f"{_counted(counts)}; journal: {run.journal.path}")
     failed = failed or bool(counts[Outcome.LEFT] or counts[Outcome.FAILED])
     return 1 if failed else 0
+
+
+def _counted(counts: Counter[Outcome]) -> str:
+    return ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome]) or "0 deleted"
 
 
 def _agreed(count: int) -> bool:
@@ -383,8 +398,18 @@ def _show(plan: Plan, *, err: bool) -> None:
     )
 
 
+def _check_output(path: Path, evidence: Path | None) -> None:
+    """Before a scan that may be long. The file is replaced whole, which would be the end of a device or a link."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise click.UsageError(f"{path} is no plain file: name one with -o, or - for standard output")
+    if evidence is not None and path.absolute() == evidence.absolute():
+        raise click.UsageError(f"{path} is the evidence: name another file with -o")
+    if not os.access(path.parent, os.W_OK):
+        raise click.UsageError(f"{path.parent} is no folder that can be written to: name a file elsewhere with -o")
+
+
 def _write(path: Path, text: str) -> None:
     try:
         write_private(path, text)
     except OSError as error:
-        raise click.UsageError(f"cannot write {path}: {error.strerror}") from None
+        raise Left(f"{path} cannot be written ({error.strerror}): name another file with -o") from None

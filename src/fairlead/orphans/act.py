@@ -138,6 +138,9 @@ class Actor:
         self._write("deleting", now, verdict, obj)
         try:
             await delete(self._writer, kind, obj, unchanged=True)
+        except asyncio.CancelledError:
+            self._write("interrupted", now, verdict, said="whether it went is not known")
+            raise
         except (WriteError, ApiError, Unknown, OSError) as error:
             left = isinstance(error, WriteError)
             self._write("left" if left else "failed", now, verdict, said=_said(error))

@@ -10,7 +10,12 @@ from fairlead.api.errors import UserError
 from fairlead.orphans.judging import State
 from fairlead.orphans.plan import VERSION, Item, Plan
 
-Name = tuple[str, str, str, str | None, str, str]  # rule, apiVersion, kind, namespace, name, uid
+Name = tuple[str, str, str, str | None, str, str]
+_NAMED = ("rule", "apiVersion", "kind", "namespace", "name", "uid")
+
+
+LARGEST = 100 * 2**20
+"""Bytes of a plan: some 150,000 orphans. More is no plan that anybody read."""
 
 
 class PlanError(UserError):
@@ -28,7 +33,11 @@ class Chosen:
 def read(path: Path, downstream: str) -> list[Name]:
     """The orphans that a plan file names. Nothing else in it is looked at."""
     try:
-        content: Any = json.loads(path.read_text())
+        with path.open("rb") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise PlanError(f"{path}: is longer than {LARGEST // 2**20} MiB: plan fewer clusters at a time")
+        content: Any = json.loads(text)
     except OSError as error:
         raise PlanError(
             f"{path}: cannot be read ({error.strerror}): name a file that `orphans plan -o` wrote"
@@ -45,10 +54,10 @@ def read(path: Path, downstream: str) -> list[Name]:
             raise PlanError(f"{path}: item {number} is no mapping: make the plan anew")
         if item.get("state") != State.ORPHAN.value:
             continue
-        values = tuple(item.get(key) for key in ("rule", "apiVersion", "kind", "namespace", "name", "uid"))
-        if not all(isinstance(value, str) for index, value in enumerate(values) if index != 3):
+        named = {key: item.get(key) for key in _NAMED}
+        if not all(isinstance(v, str) or (v is None and key == "namespace") for key, v in named.items()):
             raise PlanError(f"{path}: item {number} does not name an object: make the plan anew")
-        names.append(values)  # type: ignore[arg-type]
+        names.append(tuple(named.values()))  # type: ignore[arg-type]
     return names
 
 

@@ -39,6 +39,6 @@ class JournalFile:
                 os.fsync(handle)
         except OSError as error:
             raise JournalError(
-                f"the journal {self.path} cannot be written ({error.strerror}), so nothing is deleted: make room, or "
-                "name another place with --evidence (the journal stands beside it)"
+                f"the journal {self.path} cannot be written ({error.strerror}), so nothing more is deleted: make room, "
+                "or name another place with --evidence (the journal stands beside it)"
             ) from None
