@@ -113,6 +113,27 @@ def test_transition_rules_need_an_old_value():
     assert told(STRING, first, "second", "first") == []
 
 
+def test_an_old_object_may_be_asked_for_as_an_optional_one():
+    kept = {"rule": "oldSelf.optMap(x, x.a == self.a).orValue(true)", "optionalOldSelf": True}
+    x = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert told(x, kept, {"a": "1"}) == []
+    assert told(x, kept, {"a": "1"}, {"a": "1"}) == []
+    assert told(x, kept, {"a": "2"}, {"a": "1"}) != []
+    by_field = "!oldSelf.hasValue() || !oldSelf.?a.hasValue() || self.a == oldSelf.a.value()"
+    assert told(x, {"rule": by_field, "optionalOldSelf": True}, {"a": "2"}, {"a": "1"}) != []
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"), [("['b-c']", "x.b-c"), (".m['k']", "x.m[k]"), (".b.m['k.l']", "x.b.m[k.l]")]
+)
+def test_a_path_of_a_rule_shows_fields_plainly_and_keys_of_maps_in_brackets(path, shown):
+    m = {"type": "object", "additionalProperties": {"type": "string"}}
+    b = {"type": "object", "properties": {"m": m}}
+    x = {"type": "object", "properties": {"b-c": {"type": "string"}, "m": m, "b": b}}
+    rule = {"rule": "false", "fieldPath": path}
+    assert told(x, rule, {}) == [f"spec.{shown}: Invalid value: failed rule: false"]
+
+
 def test_the_order_of_a_set_means_nothing():
     assert told({**INTS, "x-kubernetes-list-type": "set"}, "self == oldSelf", [2, 1], [1, 2]) == []
     assert len(told(INTS, "self == oldSelf", [2, 1], [1, 2])) == 1

@@ -272,11 +272,20 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
             told = f"{told} evaluating"
         return _faulty(node, path, f"{told} rule: {message or rule.text}"), True
     told = _expressed(rule, data) or message or f"failed rule: {rule.text}"
-    field = path + "".join(
-        f".{one[0]}" if one[0] else f"[{one[1] or one[2]}]" for one in _FIELD.findall(rule.fact.get("fieldPath") or "")
-    )
+    field = path + _below(node, rule.fact.get("fieldPath") or "")
     reason = rule.fact.get("reason") or "FieldValueInvalid"
     return _cause(reason, field.lstrip(".") or "<nil>", value, told), False
+
+
+def _below(node: Node | None, path: str) -> str:
+    """A rule's fieldPath as a cause shows it: keys of maps stand in brackets, fields never do."""
+    shown = ""
+    for plain, single, double in _FIELD.findall(path):
+        key = plain or single or double
+        keyed = node is not None and node.values is not None and key not in node.rules.properties
+        shown += f"[{key}]" if keyed else f".{key}"
+        node = node.rules.properties.get(key, node.values) if node is not None else None
+    return shown
 
 
 def _faulty(node: Node, path: str, told: str) -> Cause:
@@ -336,7 +345,8 @@ def _compile(node: Node, fact: dict[str, Any]) -> _Rule:
     old = re.search(r"(?<![\w.])oldSelf\b", spoken) is not None
     if problem := _undefined(node, text, spoken):
         raise _Refused("rule", problem)
-    _check(node, text, spoken)
+    if not fact.get("optionalOldSelf"):
+        _check(node, text, spoken)
     rewritten, variables = _with_times(node, text, spoken)
     if fact.get("optionalOldSelf"):
         rewritten = _replace(rewritten, r"(?<![\w.])oldSelf\b", "(hasOld ? optional.of(oldSelf) : optional.none())")
