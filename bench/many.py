@@ -20,7 +20,7 @@ from _pair import UNCHECKED, pair
 
 from fairlead.testing.real import VERSION
 
-ONE_BY_ONE, EVENTS, WATCHERS, SIDE_BY_SIDE = 2_000, 2_000, 100, 8
+SAMPLE, WATCHERS, SIDE_BY_SIDE = 2_000, 100, 8  # so many one at a time, and as many while there are watchers
 MAPS = "/api/v1/namespaces/bench/configmaps"
 
 
@@ -82,7 +82,7 @@ def listed(served):
             return time.perf_counter() - start, seen
 
 
-def watch(served, version, ready, done):
+def watch(served, version, expected, ready, done):
     """Watchers that count the ends of events until all have come."""
     selector, counts = selectors.DefaultSelector(), {}
     for _ in range(WATCHERS):
@@ -101,23 +101,23 @@ def watch(served, version, ready, done):
                     counts[sock] += chunk.count(b"}\n")
             except OSError:  # nothing more for now
                 pass
-            if counts[sock] >= EVENTS:
+            if counts[sock] >= expected:
                 selector.unregister(sock)
                 left -= 1
     done.value = time.perf_counter()
 
 
-def events(served, objects):
+def events(served, objects, sample):
     """Events a second, told to all watchers, while they are written over one connection."""
     version = json.loads(served.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
     ready, done = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
-    reader = multiprocessing.Process(target=watch, args=(served, version, ready, done))
+    reader = multiprocessing.Process(target=watch, args=(served, version, sample, ready, done))
     reader.start()
     ready.wait()
     start = time.perf_counter()
-    create([Connection(served)], range(objects, objects + EVENTS))
+    create([Connection(served)], range(objects, objects + sample))
     reader.join()
-    return EVENTS * WATCHERS / (done.value - start)
+    return sample * WATCHERS / (done.value - start)
 
 
 class Found(dict):
@@ -140,9 +140,9 @@ class Found(dict):
 def measured(served, objects):
     found, empty = Found(served), served.memory()
     one, more = [Connection(served)], [Connection(served) for _ in range(SIDE_BY_SIDE)]
-    singly = min(ONE_BY_ONE, objects // 2)
-    found.rate("creates one at a time", singly, lambda: create(one, range(singly)))
-    rest = range(singly, objects)
+    sample = min(SAMPLE, objects // 2)
+    found.rate("creates one at a time", sample, lambda: create(one, range(sample)))
+    rest = range(sample, objects)
     found.rate("creates eight at a time", len(rest), lambda: create(more, rest))
     full = served.memory()
     found.tell("memory, MB", full)
@@ -152,7 +152,7 @@ def measured(served, objects):
     assert seen == objects
     found.tell("list in pages of 500, s", seconds)
     found.tell("list in pages of 500, processor s", served.processor() - before)
-    found.rate(f"events to {WATCHERS} watchers", EVENTS * WATCHERS, lambda: events(served, objects))
+    found.rate(f"events to {WATCHERS} watchers", sample * WATCHERS, lambda: events(served, objects, sample))
     return found
 
 

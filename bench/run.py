@@ -18,20 +18,20 @@ RUNS = [
     ("cache.py", ["--objects", "50000", "--rounds", "3", "--save"], 14, ["--quick"]),
     ("cache.py", ["--latency", "--save"], 2, None),
     ("work.py", ["--save"], 8, ["--pages", "5", "--server", "embedded", "--only", "fairlead", "--only", "kopf"]),
-    ("servers.py", ["--save"], 2, ["--objects", "500", "--writes", "160"]),
+    ("servers.py", ["--save"], 2, ["--quick"]),
     ("suite.py", ["--save"], 1, None),
-    ("many.py", ["--save"], 6, ["--objects", "2000"]),
+    ("many.py", ["--save"], 6, ["--objects", "500"]),
     ("contention.py", ["--save"], 2, ["--embedded"]),
     ("wrk.py", [], 2, ["--seconds", "1"]),
-    ("server.py", [], 1, []),
+    ("server.py", [], 1, ["--quick"]),
     ("concurrency.py", [], 1, None),
     ("runtime.py", [], 1, ["--objects", "200"]),
     ("orphans.py", [], 1, None),
-    ("client.py", [], 1, []),
+    ("client.py", [], 1, ["--requests", "100"]),
     ("state.py", [], 1, None),
     ("workqueue.py", [], 1, []),
 ]
-QUICKLY, PATIENCE = 60, 4  # seconds for a quick one; so many times the expected for a whole one
+QUICKLY, PATIENCE = 90, 4  # seconds for a quick one; so many times the expected for a whole one
 
 
 def run(name, arguments, seconds):
@@ -63,7 +63,7 @@ def main():
         print(f"\n== {number} of {len(chosen)}: bench/{name} {' '.join(arguments)} ({expected})", flush=True)
         started = time.monotonic()
         wrong = run(name, arguments, QUICKLY if options.quick else minutes * 60 * PATIENCE)
-        print(f"== {wrong or 'done'} after {time.monotonic() - started:.0f} s", flush=True)
+        print(f"== {wrong or 'done'} ({time.monotonic() - started:.0f} s)", flush=True)
         if wrong:
             failed.append(f"{name} {wrong}")
     if not options.quick:

@@ -1,4 +1,4 @@
-"""Both servers under the same clients: `python bench/servers.py [--objects N] [--writes N]`.
+"""Both servers under the same clients: `python bench/servers.py [--quick]`.
 
 Start-up; writes by verb over 1 and 16 connections, with what each costs the server in CPU; from a write to its event on
 a watch; a list of 10,000; memory. One server at a time is running. Raw connections, because a client library would be
@@ -17,7 +17,6 @@ from many import MAPS, Connection, config_map, listed
 
 from fairlead.testing.real import VERSION, RealServer, missing
 
-STARTS, EVENTS = 3, 300
 VERBS = {
     "create": ("POST", "application/json", ""),
     "update": ("PUT", "application/json", "/{name}"),
@@ -65,7 +64,7 @@ def rates(served, writes):
     return found
 
 
-def latency(served):
+def latency(served, events):
     """Milliseconds from sending a write to having its event."""
     writer, watcher, took = Connection(served), Connection(served), []
     write([writer], "create", [0], 0)
@@ -73,7 +72,7 @@ def latency(served):
     watcher.send("GET", f"{MAPS}?watch=1&resourceVersion={version}")
     while b"\r\n\r\n" not in watcher.socket.recv(65536):
         pass
-    for turn in range(EVENTS):
+    for turn in range(events):
         started = time.perf_counter()
         content = json.dumps(body("merge patch", 0, turn)).encode()
         writer.send("PATCH", f"{MAPS}/c000000", content, VERBS["merge patch"][1])
@@ -86,11 +85,11 @@ def latency(served):
     return {"p50": cut[49], "p99": cut[98]}
 
 
-def measured(served, objects, writes):
+def measured(served, objects, writes, events):
     served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
     clock, found = Clock(*served.pids), {"memory at rest MB": served.memory()}
     found["writes"] = rates(served, writes)
-    found["write to event ms"] = latency(served)
+    found["write to event ms"] = latency(served, events)
     write([Connection(served) for _ in range(16)], "create", range(objects), 0)
     used = clock.cpu()
     seconds, seen = listed(served)
@@ -102,35 +101,35 @@ def measured(served, objects, writes):
     }
 
 
-def started(start):
-    """Seconds until it answers, the best of a few starts, and the last one left running."""
-    times = []
-    for turn in range(STARTS):
+def started(start, times):
+    """Seconds until it answers, the best of so many starts, and the last one left running."""
+    took = []
+    for turn in range(times):
         stack, begun = ExitStack(), time.perf_counter()
         server = stack.enter_context(start())
-        times.append(time.perf_counter() - begun)
-        if turn < STARTS - 1:
+        took.append(time.perf_counter() - begun)
+        if turn < times - 1:
             stack.close()
-    return min(times), server, stack
+    return min(took), server, stack
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--objects", type=int, default=10_000)
-    parser.add_argument("--writes", type=int, default=640, help="so many by each verb")
+    parser.add_argument("--quick", action="store_true", help="see that it works: a twentieth of everything")
     parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
     options = parser.parse_args()
+    objects, writes, events, times = (500, 32, 15, 1) if options.quick else (10_000, 640, 300, 3)
     reason = missing()
     if reason:
         print(f"the real pair is left out: {reason}")
     for name, start in {"embedded": embedded, **({} if reason else {"real": RealServer})}.items():
-        ready, server, stack = started(start)
+        ready, server, stack = started(start, times)
         with stack:
             served = server if name == "embedded" else Served.of(server)
-            found = {"ready s": ready, **measured(served, options.objects, options.writes)}
+            found = {"ready s": ready, **measured(served, objects, writes, events)}
         print(f"{name}\n{json.dumps(found, indent=1)}", flush=True)
         if options.save:
-            _record.save("servers", {"objects": options.objects, "version": VERSION, "rows": {name: found}})
+            _record.save("servers", {"objects": objects, "version": VERSION, "rows": {name: found}})
 
 
 if __name__ == "__main__":
