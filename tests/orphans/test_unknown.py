@@ -2,6 +2,7 @@
 the middle of a scan. Nothing is deleted, and what was known before is neither lost nor counted."""
 
 import asyncio
+import contextlib
 
 import pytest
 from fleets import GATEWAY_API, Gateway
@@ -193,6 +194,22 @@ async def test_a_real_upstream_is_looked_at_in_the_same_way(api):
     await bed.collect()
     bed.clock.forward(GRACE)
     assert [one.outcome for one in await bed.collect()] == [Outcome.DELETED]
+
+
+@pytest.mark.only("embedded", reason="it is about the tests themselves")
+async def test_what_fails_inside_a_door_fails_the_test(bed):
+    await bed.route()
+
+    def wrong(method, path, query):
+        raise AssertionError("should not be asked")
+
+    bed.doors["project-a"].fault = wrong
+    with contextlib.suppress(AssertionError):  # a client may take it for a lost answer
+        await bed.collect()
+    with pytest.raises(AssertionError, match="should not be asked"):
+        await bed.clean()
+    for door in bed.doors.values():
+        door.failures.clear()
 
 
 async def two_names_for_one(bed):

@@ -22,6 +22,7 @@ def in_virtual_time(scenario):
         world = virtual.world()
         bed = Bed(Server(world).transport(), "default", world)
         await scenario(await bed.start("project-a"))
+        await bed.clean()
 
     def test():
         virtual.run(main())

@@ -47,18 +47,27 @@ class HandClock:
 
 
 class Door:
-    """The way to a server. `fault(method, path, query)` may answer an exception, or the status of a refusal."""
+    """The way to a server. `fault(method, path, query)` may answer an exception, or the status of a refusal.
+
+    What it raises by itself is the test's own failure, which a client would take for a lost answer: it is kept, and
+    raised again at the end by `Bed.clean`.
+    """
 
     def __init__(self, inner):
         self.inner = inner
         self.fault = lambda method, path, query: None
         self.requests = []
+        self.failures = []
 
     async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
         self.requests.append((method, path, dict(query or {})))
-        trouble = self.fault(method, path, dict(query or {}))
-        if asyncio.iscoroutine(trouble):
-            trouble = await trouble
+        try:
+            trouble = self.fault(method, path, dict(query or {}))
+            if asyncio.iscoroutine(trouble):
+                trouble = await trouble
+        except Exception as error:
+            self.failures.append(error)
+            raise
         if isinstance(trouble, BaseException):
             raise trouble
         if trouble is not None:
@@ -194,7 +203,10 @@ class Bed:
         return await actor.delete(orphans, plan.barred)
 
     async def clean(self):
-        """Servers that outlive a test keep nothing of it."""
+        """Servers that outlive a test keep nothing of it; what failed inside a door fails the test."""
+        for door in (self.door, *self.doors.values()):
+            for failure in door.failures:
+                raise failure
         self.door.open()
         for kind in (HTTPRoute, fl.ConfigMap):
             for obj in (await self.down.list(kind, labels=f"{PREFIX}cluster-name")).items:
