@@ -154,6 +154,8 @@ class Contents:
         name = "/".join(call.names)
         if call.method == "PUT":
             return self._make_topic(name, 0)
+        _check(call.method == "DELETE", 405, "not allowed")
+        _check("/".join(call.names[1:3]) in self.namespaces, 500, "no policies")  # that is what Pulsar answers
         there = _there(self.topics, name, "topic")
         _check(not there.partitions, 409, "it is a partitioned topic")
         del self.topics[name]
