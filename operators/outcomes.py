@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import fairlead as fl
 from fairlead.client.transport import Transport
+from fairlead.operators.leaving import leave
 from fairlead.operators.stage import Bed, Count, Mark, Stage, Way
 
 SYSTEMS = ("httpproxy", "seinode", "projects", "pulsar", "orphans")
@@ -73,15 +74,24 @@ async def tell(
     door: Callable[[], Transport],
     world: fl.World,
     *,
-    namespace: str = "default",
-    network: bool = True,
+    namespace: str | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Outcome:
-    """Play the story in one way on a server that is reached by `door`, and answer what it cost."""
-    stage = Stage(door, world, namespace, network, progress)
+    """Play the story in one way on a server that is reached by `door`, and answer what it cost.
+
+    With a `namespace` the server is one that goes on afterwards: the story is played there, over the network as it is,
+    and leaves no object behind.
+    """
+    stage = Stage(door, world, namespace or "default", network=namespace is None, progress=progress)
     try:
+        if namespace:
+            await stage.admin.create(fl.Namespace(namespace))
         await bed.play(stage, way, scale)
         counted = await stage.counted()
     finally:
-        await stage.close()
+        try:
+            if namespace:
+                await leave(stage.admin, namespace, stage.resources)
+        finally:
+            await stage.close()
     return Outcome(counted, sorted(stage.moments.values()), stage.watch_events, stage.losses, stage.stuck, stage.marks)

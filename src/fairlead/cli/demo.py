@@ -27,11 +27,11 @@ Progress = Callable[[int, int], None]
 @click.option("--seed", type=int, default=1, show_default=True, help="Where all chance in the run comes from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON and nothing else.")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write a page with timelines there.")
-@click.option("--real-time", is_flag=True, help="Wait for real: the old way's back-off may take many minutes.")
+@click.option("--real-time", is_flag=True, help="Wait for real: the old way's back-off may take a quarter of an hour.")
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Run on this server instead, for real; it gets CRDs and namespaces of the demo's own.",
+    help="Run on this server instead, in real time and in namespaces of the demo's own; CRDs stay on it.",
 )
 def demo(
     systems: tuple[str, ...],
@@ -44,7 +44,8 @@ def demo(
 ) -> None:
     """Run each SYSTEM (all of them by default) twice: as it was when it failed, and with fairlead.
 
-    Nothing is needed and nothing is touched: server, controllers and time all run inside this process.
+    Nothing is needed and, without --kubeconfig, nothing is touched: server, controllers and time all run inside this
+    process.
     """
     from fairlead.operators.outcomes import bed_of
     from fairlead.operators.stage import WAYS
@@ -115,31 +116,22 @@ def run(
 
 
 async def _real(bed: "Bed", way: "Way", scale: int, kubeconfig: Path, progress: Progress, name: str) -> "Outcome":
-    import fairlead as fl
-    from fairlead.client.client import Client
+    from fairlead.api.world import World
     from fairlead.client.http import HttpTransport
     from fairlead.client.locate import locate
     from fairlead.operators.outcomes import tell
 
-    world = fl.World()
+    world = World()
     access = locate(world, path=kubeconfig, context=None)
 
     def door() -> HttpTransport:
         return HttpTransport(access.cluster, access.credentials)
 
-    transport = door()
-    namespace = f"fairlead-demo-{name}-{way}-{world.uid()[:5]}"
     try:
-        client = Client(transport, world, user_agent="fairlead-demo")
-        await client.create(fl.Namespace(namespace))
-        try:
-            return await tell(bed, way, scale, door, world, namespace=namespace, network=False, progress=progress)
-        finally:
-            await client.delete(fl.Namespace, namespace)
+        namespace = f"fairlead-demo-{name}-{way}-{world.uid()[:5]}"
+        return await tell(bed, way, scale, door, world, namespace=namespace, progress=progress)
     except OSError as error:
         raise UserError(f"cannot work on {access.name}: {error}") from error
-    finally:
-        await transport.close()
 
 
 @contextmanager
