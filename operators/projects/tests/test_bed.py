@@ -45,7 +45,7 @@ def test_the_old_way_posts_in_the_proportion_that_was_published():
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_on_either_server_the_old_way_posts_for_nothing_and_ours_once(api, way):
-    told = await tell(bed, way, 3, api.transport, World(), namespace=api.namespace, network=False)
+    told = await tell(bed, way, 3, api.transport, World(), namespace=f"{api.namespace}-story")
     if way == "old":
         refused = [told.counted["POST", resource, 409] for resource in RBAC]
         assert refused[-1] >= bed.PASSES
@@ -53,7 +53,7 @@ async def test_on_either_server_the_old_way_posts_for_nothing_and_ours_once(api,
     else:
         assert (told.losses, told.stuck) == ([], [])
         # Projects of other tests on the same server are taken over, which is another story.
-        mine = [mark for mark in told.marks if f"{api.namespace}-project-" in mark.about]
+        mine = [mark for mark in told.marks if f"{api.namespace}-story-project-" in mark.about]
         assert Counter(m.what for m in mine if "/projects/" not in m.about)["POST"] == 9 * 3
         assert not [mark for mark in mine if mark.code == 409]
 

@@ -25,7 +25,7 @@ def played(way, form="put", scale=10):
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_on_either_server_ours_meets_no_conflict_where_the_old_way_does(api, way):
-    told = await tell(bed, way, 5, api.transport, World(), namespace=api.namespace, network=False)
+    told = await tell(bed, way, 5, api.transport, World(), namespace=f"{api.namespace}-story")
     if way == "old":
         assert told.conflicts > 0
     else:
