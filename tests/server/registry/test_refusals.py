@@ -312,3 +312,11 @@ async def test_what_is_given_is_completed(api):
         for key in path:
             found = found[key] if isinstance(found, list) else found.get(key)
         assert (plural, change, found) == (plural, change, wanted)
+
+
+async def test_names_are_checked_by_their_kind(api):
+    code, body = await ask(api, "POST", "/api/v1/namespaces", {"metadata": {"generateName": "gen-"}}, dryRun="All")
+    assert (code, body["metadata"]["labels"]) == (201, {"kubernetes.io/metadata.name": body["metadata"]["name"]})
+    budgets = f"/apis/policy/v1/namespaces/{api.namespace}/poddisruptionbudgets"
+    code, body = await ask(api, "POST", budgets, {"metadata": {"name": "Any_Name"}, "spec": {}}, dryRun="All")
+    assert code == 201, body

@@ -47,6 +47,9 @@ def cleared_status(schema: Node) -> Callable[[Object], None]:
 
 
 def namespace(obj: Object) -> None:
+    metadata = obj["metadata"]
+    if metadata.get("name"):  # made from a prefix after the defaults were filled in
+        metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
     finalizers = (obj.get("spec") or {}).get("finalizers") or []
     if "kubernetes" not in finalizers:
         finalizers = [*finalizers, "kubernetes"]
