@@ -1,12 +1,16 @@
 """What a deciding function reads becomes what is tested, no more and no less."""
 
 import copy
+import operator
 
 import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
 
 from fairlead.writes.guards import patch_of
+from fairlead.writes.jsonpatch import at, parse
 from fairlead.writes.jsonpatch import tests_hold as holds
-from fairlead.writes.view import Draft, Ledger
+from fairlead.writes.view import Draft, Ledger, ListView, MapView, plain
 
 OBJ = {
     "apiVersion": "example.com/v1",
@@ -166,3 +170,161 @@ def test_own_changes_are_seen_and_later_ones_win():
 def test_a_true_and_a_one_are_not_the_same():
     obj = {**OBJ, "spec": {"on": True}}
     assert change(lambda d: d.spec.update(on=1), obj) == [("test", "/spec/on", True), ("replace", "/spec/on", 1)]
+
+
+LISTS = [
+    ("two items swapped", lambda it: it.__setitem__(slice(0, 2), [it[1], it[0]])),
+    ("two items swapped by place", lambda it: exec("l[0], l[1] = l[1], l[0]", {"l": it})),
+    ("reversed", lambda it: it.reverse()),
+    ("popped and written", lambda it: it.pop(0).update(n="lost")),
+    ("popped and put back", lambda it: it.append(it.pop(0))),
+    ("written after an insert", lambda it: exec("a = l[0]; l.insert(0, {'n': 'new'}); a['n'] = 'old'", {"l": it})),
+    ("filtered on the way", lambda it: [it.remove(x) for x in list(it) if x["n"] != "b"]),
+    ("sorted", lambda it: it.sort(key=lambda x: x["n"], reverse=True)),
+    ("replaced by its own slice", lambda it: exec("l[:] = [x for x in l if x['n'] > 'a']", {"l": it})),
+    ("added to in place", lambda it: exec("l += [{'n': 'd'}]", {"l": it})),
+    ("written in a copy", lambda it: it.copy()[1].update(n="z")),
+    ("the same item twice", lambda it: exec("l.append(l[0]); l[0]['n'] = 'both'", {"l": it})),
+    ("a map that is changed after it was put in", lambda it: exec("m = {}; l[0] = m; m['n'] = 1", {"l": it})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", [e for _, e in LISTS], ids=[name for name, _ in LISTS])
+def test_items_keep_their_identity_when_the_list_changes(edit):
+    obj = {**OBJ, "spec": {"steps": [{"n": "a"}, {"n": "b"}, {"n": "c"}]}}
+    expected = copy.deepcopy(obj)
+    edit(expected["spec"]["steps"])
+    ledger = Ledger(obj)
+    draft = Draft(ledger)
+    edit(draft["spec"]["steps"])
+    assert draft.plain() == expected
+    assert patched(obj, patch_of(ledger)) == expected
+
+
+def patched(obj, ops):
+    """What a server makes of the patch."""
+    obj = copy.deepcopy(obj)
+    assert holds(obj, ops)
+    for op in ops:
+        *parents, last = parse(op["path"])
+        into = at(obj, parents)
+        key = int(last) if isinstance(into, list) else last
+        if op["op"] == "remove":
+            del into[key]
+        elif op["op"] != "test":
+            into[key] = op["value"]
+    return obj
+
+
+KEYS = st.sampled_from("abc")
+VALUES = st.recursive(
+    st.integers(0, 3),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(KEYS, below, max_size=3),
+    max_leaves=6,
+)
+MAPS = {
+    "get": lambda m, key, value: m.get(key),
+    "set": lambda m, key, value: m.__setitem__(key, value),
+    "delete": lambda m, key, value: m.__delitem__(key),
+    "pop": lambda m, key, value: m.pop(key, None),
+    "setdefault": lambda m, key, value: m.setdefault(key, value),
+    "update": lambda m, key, value: m.update({key: value}),
+    "clear": lambda m, key, value: m.clear(),
+    "len": lambda m, key, value: len(m),
+    "bool": lambda m, key, value: bool(m),
+    "in": lambda m, key, value: key in m,
+    "copy": lambda m, key, value: m.copy(),
+    "or": lambda m, key, value: m | {key: value},
+    "ior": lambda m, key, value: m.__ior__({key: value}),
+    "values": lambda m, key, value: [m[key] for key in sorted(m)],
+}
+SEQUENCES = {
+    "get": lambda s, n, value: s[n],
+    "set": lambda s, n, value: s.__setitem__(n, value),
+    "delete": lambda s, n, value: s.__delitem__(n),
+    "pop": lambda s, n, value: s.pop(n),
+    "insert": lambda s, n, value: s.insert(n, value),
+    "append": lambda s, n, value: s.append(value),
+    "extend": lambda s, n, value: s.extend([value, value]),
+    "remove": lambda s, n, value: s.remove(s[n]),
+    "index": lambda s, n, value: s.index(value),
+    "count": lambda s, n, value: s.count(value),
+    "reverse": lambda s, n, value: s.reverse(),
+    "slice": lambda s, n, value: s[n:],
+    "set slice": lambda s, n, value: s.__setitem__(slice(n, n + 2), [value]),
+    "delete slice": lambda s, n, value: s.__delitem__(slice(n, None)),
+    "clear": lambda s, n, value: s.clear(),
+    "len": lambda s, n, value: len(s),
+    "bool": lambda s, n, value: bool(s),
+    "list": lambda s, n, value: list(s),
+    "add": lambda s, n, value: operator.add(s, [value]),
+    "sort": lambda s, n, value: s.sort(key=lambda item: item if isinstance(item, int) else -1),
+}
+
+
+def play(root, steps):
+    """Each step does something to one of the things held, with a scalar or another of them; what it gives is held."""
+    held, said = [root], []
+    for target, action, key, n, value, other in steps:
+        it = held[target % len(held)]
+        mapping = isinstance(it, dict | MapView)
+        actions, argument = (MAPS, key) if mapping else (SEQUENCES, n)
+        value = copy.deepcopy(value) if other is None else held[other % len(held)]
+        name = list(actions)[action % len(actions)]
+        try:
+            got = actions[name](it, argument, value)
+            for each in (root, it, value):
+                if isinstance(each, dict | list):
+                    plain(each)  # no JSON has itself in it
+        except (KeyError, IndexError, ValueError) as error:
+            said.append(type(error).__name__)
+            continue
+        said.append((name, copy.deepcopy(plain(got)) if name != "ior" else None))
+        new = got if isinstance(got, list) and name in ("slice", "list", "values") else [got]
+        held += [each for each in (*new, got) if isinstance(each, dict | list | MapView | ListView)]
+    return said
+
+
+STEP = st.tuples(
+    st.integers(0, 30), st.integers(0, 40), KEYS, st.integers(-3, 4), VALUES, st.none() | st.integers(0, 30)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(spec=st.dictionaries(KEYS, VALUES, max_size=3), steps=st.lists(STEP, max_size=12))
+def test_a_draft_behaves_as_a_plain_copy_would(spec, steps):
+    obj = {**OBJ, "spec": spec}
+    before, expected = copy.deepcopy(obj), copy.deepcopy(obj)
+    try:
+        said = play(expected["spec"], steps)
+    except RecursionError:
+        reject()
+    ledger = Ledger(obj)
+    draft = Draft(ledger)
+    assert play(draft["spec"], steps) == said
+    assert draft.plain() == expected
+    ops = patch_of(ledger)
+    assert obj == before, "the object itself is never changed"
+    assert patched(obj, ops) == expected
+
+
+def test_a_map_that_lost_its_last_key_is_empty():
+    def empty(draft):
+        del draft.labels["a/b"]
+        assert not draft.labels
+        assert len(draft.labels) == 0
+
+    assert ("remove", "/metadata/labels/a~1b") in change(empty)
+
+
+def test_nothing_set_where_nothing_is_sends_nothing():
+    assert patch(lambda d: d.spec.update(none=None)) == []
+
+
+def test_a_part_that_was_taken_away_is_filled_anew():
+    def anew(draft):
+        del draft["status"]
+        assert draft.get("status") is None
+        draft.status["ready"] = True
+
+    assert change(anew) == [("test", "/status", {"phase": "Old"}), ("replace", "/status", {"ready": True})]

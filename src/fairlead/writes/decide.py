@@ -95,7 +95,7 @@ def failed_test(error: Invalid) -> bool:
 def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:
     if allowed is None:
         return
-    for path in ledger.edits:
+    for path in ledger.edits():
         parts = tuple(map(str, path))
         if not any(parts[: len(name)] == name for name in allowed):
             raise NotNamed(what, pointer(path), [pointer(name) for name in allowed])

@@ -1,12 +1,12 @@
 """The draft that a deciding function is handed: reads are noted, writes are collected, the object stays as it is."""
 
-from collections.abc import Iterator, MutableMapping, MutableSequence
+from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
 from enum import Enum
 from typing import Any, overload
 
 import msgspec
 
-from fairlead.writes.jsonpatch import MISSING, Path, at, same
+from fairlead.writes.jsonpatch import MISSING, Path, same
 
 
 class Noted(Enum):
@@ -32,110 +32,118 @@ class Ledger:
     def __init__(self, base: dict[str, Any]) -> None:
         self.base = base
         self.reads: set[tuple[Path, Noted]] = set()
-        self.edits: dict[Path, Any] = {}  # no path in it is below another
+        self.root = MapView(self, (), base)
 
     def note(self, path: Path, what: Noted) -> None:
         if path not in _IDENTITY:
             self.reads.add((path, what))
 
-    def lookup(self, path: Path) -> tuple[Any, bool]:
-        """The value at the path as it would be now (or MISSING), and whether the function itself put it there."""
-        for end in range(len(path) + 1):
-            own = self.edits.get(path[:end], MISSING)
-            if own is not MISSING:
-                return (MISSING if own is DELETED else at(own, path[end:])), True
-        return at(self.base, path), False
+    def edits(self) -> dict[Path, Any]:
+        """What is to be at which path, DELETED for nothing; no path is below another.
 
-    def touched(self, path: Path) -> bool:
-        """Whether something below the path is to be there that was not."""
-        return any(edit is not DELETED for edit in self._below(path).values())
+        A view that was put elsewhere is noted as read whole. What is replaced is not noted: it is always tested.
+        """
+        edits: dict[Path, Any] = {}
+        self._gather(self.root, edits)
+        return edits
 
-    def read(self, path: Path) -> Any:
-        """What the function gets: a scalar, a view, or MISSING; noted as such. What it wrote itself is not noted."""
-        value, own = self.lookup(path)
-        if own:
-            return value
-        if isinstance(value, dict):
-            self.note(path, Noted.PRESENT)
-            return MapView(self, path)
-        if isinstance(value, list):
-            self.note(path, Noted.PRESENT)
-            return ListView(self, path)
-        if self.touched(path):
-            return MapView(self, path)
-        self.note(path, Noted.ABSENT if value is MISSING else Noted.VALUE)
-        return value
-
-    def keys(self, path: Path) -> list[str]:
-        value, own = self.lookup(path)
-        if not own:
-            self.note(path, Noted.ABSENT if value is MISSING else Noted.VALUE)
-        keys = dict.fromkeys(value if isinstance(value, dict) else ())
-        for edited, edit in self._below(path).items():
-            key = edited[len(path)]
-            if edit is DELETED and len(edited) == len(path) + 1:
-                keys.pop(key, None)
-            elif edit is not DELETED:
-                keys[key] = None
-        return list(keys)
-
-    def whole(self, path: Path) -> Any:
-        """A plain copy of all that is at the path, noted as a read of its value."""
-        value, own = self.lookup(path)
-        if not own:
-            self.note(path, Noted.ABSENT if value is MISSING else Noted.VALUE)
-        value = plain(value)
-        for edited, edit in self._below(path).items():
-            value = _put(value, edited[len(path) :], edit)
-        return value
-
-    def write(self, path: Path, value: Any) -> None:
-        """Set the value at the path, or take it away with DELETED. Notes nothing: what is replaced is always tested."""
-        for end in range(len(path)):
-            if path[:end] in self.edits:
-                own = self.edits[path[:end]]
-                self.edits[path[:end]] = _put({} if own is DELETED else own, path[end:], value)
-                return
-        for below in self._below(path):
-            del self.edits[below]
-        self.edits[path] = value
-
-    def take(self, path: Path) -> list[Any]:
-        """The list at the path as the function's own, to be changed in place."""
-        value, own = self.lookup(path)
-        if not own:
-            value = self.whole(path)
-            self.write(path, value)
-        assert isinstance(value, list)
-        return value
-
-    def _below(self, path: Path) -> dict[Path, Any]:
-        return {p: edit for p, edit in self.edits.items() if len(p) > len(path) and p[: len(path)] == path}
+    def _gather(self, view: "MapView | ListView", edits: dict[Path, Any]) -> None:
+        changed = view.changed()
+        if changed is None:
+            edits[view.path] = view.plain()
+            return
+        for key, value in changed.items():
+            place = (*view.path, key)
+            if isinstance(value, MapView | ListView) and value.ledger is self and value.path == place:
+                self._gather(value, edits)
+            else:
+                edits[place] = plain(value)
 
 
 class MapView(MutableMapping[str, Any]):
-    """A map of the object. Reading a key notes that key, present or not; iterating or measuring notes the whole map."""
+    """A map of the object. Reading a key notes that key, present or not; iterating or measuring notes the whole map.
 
-    __slots__ = ("_ledger", "_path")
+    A view is the map itself, not its place: moved, it goes on being the same map, and taken out it is nobody's. What is
+    noted is where the object had it.
+    """
+
+    __slots__ = ("_base", "_late", "_own", "_views", "ledger", "path")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, ledger: Ledger, path: Path) -> None:
-        self._ledger = ledger
-        self._path = path
+    def __init__(self, ledger: Ledger, path: Path, base: Any) -> None:
+        self.ledger = ledger
+        self.path = path
+        self._base: dict[str, Any] | None = base if isinstance(base, dict) else None
+        self._own: dict[str, Any] = {}  # set or DELETED by the function
+        self._views: dict[str, MapView | ListView] = {}  # handed out, of what the object has
+        self._late: dict[str, MapView] = {}  # handed out to be filled, where there is nothing
+
+    def _now(self, key: str) -> tuple[Any, bool]:
+        """The value as it would be now (or MISSING), and whether the function itself put it there. Notes nothing."""
+        own = self._own.get(key, MISSING)
+        if own is not MISSING and own is not DELETED and own is not None:
+            return own, True
+        late = self._late.get(key)
+        if late is not None and late.touched():
+            return late, True
+        if own is not MISSING:
+            return (MISSING if own is DELETED else own), True
+        if key in self._views:
+            return self._views[key], False
+        return (self._base or {}).get(key, MISSING), False
+
+    def _view(self, key: str, value: Any) -> Any:
+        """The view of a map or list that the object has; anything else as it is."""
+        if isinstance(value, dict | list) and key not in self._views:
+            self._views[key] = _view(self.ledger, (*self.path, key), value)
+        return self._views.get(key, value)
+
+    def _read(self, key: str) -> Any:
+        """What the function gets: a scalar, a view, or MISSING; noted as such. What it wrote itself is not noted."""
+        value, own = self._now(key)
+        if own:
+            return value
+        value = self._view(key, value)
+        self.ledger.note((*self.path, key), _noted(value))
+        return value
+
+    def _keys(self) -> list[str]:
+        keys = dict.fromkeys(self._base or ())
+        for key in (*self._own, *self._late):
+            if self._now(key)[0] is MISSING:
+                keys.pop(key, None)
+            else:
+                keys[key] = None
+        return list(keys)
+
+    def _whole(self) -> None:
+        self.ledger.note(self.path, Noted.ABSENT if self._base is None else Noted.VALUE)
+
+    def touched(self) -> bool:
+        """Whether something is to be in it that was not."""
+        return any(value is not DELETED for value in self._own.values()) or any(
+            late.touched() for late in self._late.values()
+        )
+
+    def changed(self) -> dict[str, Any] | None:
+        """By key, what the function set or took away, and the views below, which may have changed."""
+        return {**self._views, **self._own, **{key: late for key, late in self._late.items() if late.touched()}}
 
     def __getitem__(self, key: str) -> Any:
-        value = self._ledger.read((*self._path, key))
+        value = self._read(key)
         if value is MISSING:
             raise KeyError(key)
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._ledger.write((*self._path, key), plain(value))
+        self._late.pop(key, None)
+        self._own[key] = _kept(value)
 
     def __delitem__(self, key: str) -> None:
-        if self._ledger.read((*self._path, key)) is MISSING:
+        if self._read(key) is MISSING:
             raise KeyError(key)
-        self._ledger.write((*self._path, key), DELETED)
+        self._late.pop(key, None)
+        self._own[key] = DELETED
 
     def fill(self, key: str, value: Any) -> None:
         """Set the key if it is not there. Where it is there, nothing is noted: what it is does not matter."""
@@ -144,103 +152,167 @@ class MapView(MutableMapping[str, Any]):
 
     def unnoted(self, key: str) -> Any:
         """The value at the key, or None. Only for one that is written in any case, and so tested in any case."""
-        value, _ = self._ledger.lookup((*self._path, key))
+        value, _ = self._now(key)
         return None if value is MISSING else value
 
     def below(self, key: str) -> "MapView | None":
         """The map at the key, an empty one to be filled if there is none, None if something else is there."""
-        value, _ = self._ledger.lookup((*self._path, key))
-        return (
-            MapView(self._ledger, (*self._path, key)) if value in (MISSING, None) or isinstance(value, dict) else None
-        )
+        value, own = self._now(key)
+        if value is MISSING or value is None:
+            # where the function took something away, there is nothing of the object left to note
+            ledger = Ledger({}) if own else self.ledger
+            return self._late.setdefault(key, MapView(ledger, (*self.path, key), MISSING))
+        value = value if own else self._view(key, value)
+        return value if isinstance(value, MapView) else None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._ledger.keys(self._path))
+        self._whole()
+        return iter(self._keys())
 
     def __len__(self) -> int:
-        return len(self._ledger.keys(self._path))
+        self._whole()
+        return len(self._keys())
 
     def __bool__(self) -> bool:
-        return _filled(self._ledger, self._path) or len(self) > 0
+        if self.touched():
+            return True
+        if self._base and not self._own:
+            self.ledger.note(self.path, Noted.FILLED)
+            return True
+        return len(self) > 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, dict | MapView) and same(self.plain(), plain(other))
+        return self is other or (isinstance(other, dict | MapView) and same(self.plain(), plain(other)))
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self, **other}
+
+    def __ror__(self, other: Mapping[str, Any]) -> dict[str, Any]:
+        return {**other, **self}
+
+    def __ior__(self, other: Any) -> "MapView":  # type: ignore[misc]
+        self.update(other)
+        return self
 
     def __repr__(self) -> str:
-        return f"<map at {'.'.join(map(str, self._path)) or 'the root'}>"  # contents would have to be noted
+        return f"<map at {'.'.join(map(str, self.path)) or 'the root'}>"  # contents would have to be noted
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    copy = __copy__
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.plain()
 
     def plain(self) -> dict[str, Any]:
         """A plain copy; notes the whole map."""
-        value = self._ledger.whole(self._path)
-        return value if isinstance(value, dict) else {}
+        self._whole()
+        return {key: plain(self._now(key)[0]) for key in self._keys()}
 
 
 class ListView(MutableSequence[Any]):
     """A list of the object.
 
     Reading an item notes that item at its place. Reaching the end, measuring, adding and removing note the whole list.
+    Like a map, a view is the list itself, and its items keep their identity when they change places.
     """
 
-    __slots__ = ("_ledger", "_path")
+    __slots__ = ("_base", "_items", "_own", "_views", "ledger", "path")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, ledger: Ledger, path: Path) -> None:
-        self._ledger = ledger
-        self._path = path
+    def __init__(self, ledger: Ledger, path: Path, base: list[Any]) -> None:
+        self.ledger = ledger
+        self.path = path
+        self._base = base
+        self._own: dict[int, Any] = {}  # set by the function, at a place that the object has
+        self._views: dict[int, MapView | ListView] = {}
+        self._items: list[Any] | None = None  # all of it, once places are no longer those of the object
+
+    def _at(self, index: int) -> Any:
+        """The item at a place that the object has; notes nothing."""
+        if index in self._own:
+            return self._own[index]
+        value = self._base[index]
+        if isinstance(value, dict | list) and index not in self._views:
+            self._views[index] = _view(self.ledger, (*self.path, index), value)
+        return self._views.get(index, value)
+
+    def _all(self) -> list[Any]:
+        """Every item; notes the whole list."""
+        self.ledger.note(self.path, Noted.VALUE)
+        return self._items if self._items is not None else [self._at(index) for index in range(len(self._base))]
+
+    def _take(self) -> list[Any]:
+        """Every item, to be moved about."""
+        self._items = self._all()
+        return self._items
+
+    def changed(self) -> dict[int, Any] | None:
+        """By place, what the function set, and the views below, which may have changed. None when all of it has."""
+        return None if self._items is not None else {**self._views, **self._own}
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
     @overload
     def __getitem__(self, index: slice) -> list[Any]: ...
     def __getitem__(self, index: int | slice) -> Any:
-        value, own = self._ledger.lookup(self._path)
-        if own:
-            return value[index]
-        if isinstance(index, slice):
-            return self.plain()[index]
-        if index < 0:
-            self._ledger.note(self._path, Noted.VALUE)  # counted from the end: the length was read
-            index += len(value)
-        if not 0 <= index < len(value):
-            self._ledger.note(self._path, Noted.VALUE)
-            raise IndexError(index)
-        return self._ledger.read((*self._path, index))
+        if self._items is not None or isinstance(index, slice) or not 0 <= index < len(self._base):
+            return self._all()[index]
+        value = self._at(index)
+        if index not in self._own:
+            self.ledger.note((*self.path, index), _noted(value))
+        return value
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        current, own = self._ledger.lookup(self._path)
-        if not own and isinstance(index, int) and 0 <= index < len(current):
-            self._ledger.write((*self._path, index), plain(value))
+        if isinstance(index, slice):
+            self._take()[index] = map(_kept, value)
+        elif self._items is None and 0 <= index < len(self._base):
+            self._own[index] = _kept(value)
         else:
-            self._ledger.take(self._path)[index] = plain(value)
+            self._take()[index] = _kept(value)
 
     def __delitem__(self, index: int | slice) -> None:
-        del self._ledger.take(self._path)[index]
+        del self._take()[index]
 
     def insert(self, index: int, value: Any) -> None:
-        self._ledger.take(self._path).insert(index, plain(value))
+        self._take().insert(index, _kept(value))
+
+    def sort(self, *, key: Any = None, reverse: bool = False) -> None:
+        self._take().sort(key=key, reverse=reverse)
 
     def __len__(self) -> int:
-        return len(self.plain())
+        return len(self._all())
 
     def __bool__(self) -> bool:
-        return _filled(self._ledger, self._path) or len(self) > 0
+        if self._items is None and self._base:
+            self.ledger.note(self.path, Noted.FILLED)
+            return True
+        return len(self) > 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, list | ListView) and same(self.plain(), plain(other))
+        return self is other or (isinstance(other, list | ListView) and same(self.plain(), plain(other)))
+
+    def __add__(self, other: Any) -> list[Any]:
+        return [*self, *other]
+
+    def __radd__(self, other: Any) -> list[Any]:
+        return [*other, *self]
 
     def __repr__(self) -> str:
-        return f"<list at {'.'.join(map(str, self._path))}>"
+        return f"<list at {'.'.join(map(str, self.path))}>"
+
+    def __copy__(self) -> list[Any]:
+        return list(self._all())
+
+    copy = __copy__
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.plain()
 
     def plain(self) -> list[Any]:
         """A plain copy; notes the whole list."""
-        value = self._ledger.whole(self._path)
-        return value if isinstance(value, list) else []
+        return [plain(item) for item in self._all()]
 
 
 class Draft(MapView):
@@ -252,27 +324,41 @@ class Draft(MapView):
     __slots__ = ()
 
     def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger, ())
+        super().__init__(ledger, (), ledger.base)
+        ledger.root = self
+
+    def _part(self, *keys: str) -> MutableMapping[str, Any]:
+        part: Any = self
+        for key in keys:
+            if isinstance(part, MapView):
+                own = part._own.get(key)  # noqa: SLF001 - a map like itself
+                part = own if isinstance(own, dict) else part.below(key)
+            else:
+                part = part.setdefault(key, {})  # in a map of the function's own
+            if part is None:
+                raise TypeError(f"{'.'.join(keys)} is no map here: read it as an item of the draft")
+        result: MutableMapping[str, Any] = part
+        return result
 
     @property
-    def metadata(self) -> MapView:
-        return MapView(self._ledger, ("metadata",))
+    def metadata(self) -> MutableMapping[str, Any]:
+        return self._part("metadata")
 
     @property
-    def labels(self) -> MapView:
-        return MapView(self._ledger, ("metadata", "labels"))
+    def labels(self) -> MutableMapping[str, Any]:
+        return self._part("metadata", "labels")
 
     @property
-    def annotations(self) -> MapView:
-        return MapView(self._ledger, ("metadata", "annotations"))
+    def annotations(self) -> MutableMapping[str, Any]:
+        return self._part("metadata", "annotations")
 
     @property
-    def spec(self) -> MapView:
-        return MapView(self._ledger, ("spec",))
+    def spec(self) -> MutableMapping[str, Any]:
+        return self._part("spec")
 
     @property
-    def status(self) -> MapView:
-        return MapView(self._ledger, ("status",))
+    def status(self) -> MutableMapping[str, Any]:
+        return self._part("status")
 
     @property
     def name(self) -> str:
@@ -314,31 +400,21 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if value is None or value is MISSING or isinstance(value, str | int | float):
+    if value is None or value is MISSING or value is DELETED or isinstance(value, str | int | float):
         return value
     return msgspec.to_builtins(value, str_keys=True)
 
 
-def _filled(ledger: Ledger, path: Path) -> bool:
-    value, own = ledger.lookup(path)
-    if own or ledger.touched(path):
-        return bool(value) or ledger.touched(path)
-    if value:
-        ledger.note(path, Noted.FILLED)
-    return bool(value)
+def _view(ledger: Ledger, path: Path, value: dict[str, Any] | list[Any]) -> MapView | ListView:
+    return MapView(ledger, path, value) if isinstance(value, dict) else ListView(ledger, path, value)
 
 
-def _put(value: Any, path: Path, new: Any) -> Any:
-    """`value` with `new` at the path, maps made on the way, changed in place where it can be."""
-    if not path:
-        return new
-    key = path[0]
-    if isinstance(value, list):
-        value[int(key)] = _put(value[int(key)], path[1:], new)
-        return value
-    value = value if isinstance(value, dict) else {}
-    if len(path) == 1 and new is DELETED:
-        value.pop(key, None)
-    else:
-        value[key] = _put(value.get(key), path[1:], new)
-    return value
+def _noted(value: Any) -> Noted:
+    if isinstance(value, MapView | ListView):
+        return Noted.PRESENT
+    return Noted.ABSENT if value is MISSING else Noted.VALUE
+
+
+def _kept(value: Any) -> Any:
+    """What the function sets: maps, lists and views themselves, so that it may go on changing them."""
+    return value if isinstance(value, dict | list | MapView | ListView) else plain(value)
