@@ -453,3 +453,17 @@ async def test_a_steady_state_of_twenty_children_sends_nothing_and_one_change_se
     children[7] = cm("changed", name="child-7")
     await apply_all(bench.cached, children, owner=owner)
     assert bench.wire.writes == ["PATCH"]
+
+
+async def test_a_child_deleted_by_someone_before_it_is_made_anew_is_gone(bench, owner):
+    await apply(bench.writer, binding("view"), owner=owner)
+    bench.wire.then = [lambda: bench.other.delete(RoleBinding, "rb", bench.namespace)]
+    with pytest.raises(Gone):
+        await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
+
+
+async def test_two_payloads_of_one_object_are_refused(bench, owner):
+    twice = [WIDGET("child", spec={"size": 1}), WIDGET("other"), WIDGET("child", spec={"note": "x"})]
+    with pytest.raises(ValueError, match="Widget child is in two payloads"):
+        await apply_all(bench.writer, twice, owner=owner)
+    assert bench.wire.writes == []

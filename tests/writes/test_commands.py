@@ -116,3 +116,11 @@ async def test_migrate_moves_a_fleet_and_a_second_run_has_nothing_to_do(bench, f
     assert "0 moved, 13 had nothing to move, 0 failed" in (await fairlead(*args)).stdout
     after = await apply(bench.writer, WIDGET("w3", bench.namespace, spec={"size": 3}))
     assert after.spec == {"size": 3}
+
+
+async def test_migrate_says_in_a_line_that_its_list_is_refused(bench, fairlead):
+    args = ("--from-manager", "old", "--to", MANAGER, "--field", "spec.note", "-n", "No_Such.Namespace/..")
+    done = await fairlead("migrate", WIDGETS, *args)
+    assert done.returncode == 1
+    assert "list of widgets: " in done.stderr
+    assert "Traceback" not in done.stderr

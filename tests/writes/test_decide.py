@@ -1,6 +1,7 @@
 """A decision lands only on what it was made on. A test of a guard says which one it is that would be missed."""
 
 import asyncio
+import dataclasses
 import functools
 
 import pytest
@@ -286,7 +287,26 @@ async def test_functions_that_are_not_pure_are_refused(bench):
     async def waits(draft):
         draft.status["phase"] = "x"
 
-    for function, said in (random, "different changes"), (collects, "changes plans"), (waits, "coroutine"):
+    def yields(draft):
+        draft.status["phase"] = "x"
+        yield draft
+
+    def lazily(draft):
+        return (value for value in draft.status)
+
+    def invents(draft):
+        draft.status["phase"] = "x"
+        return {"id": next(counter)}
+
+    cases = {
+        random: "different changes",
+        collects: "changes plans",
+        waits: "coroutine",
+        yields: "generator",
+        lazily: "generator",
+        invents: "different values",
+    }
+    for function, said in cases.items():
         with pytest.raises(Impure, match=said):
             await decide(bench.writer, WIDGET, widget, function)
     assert bench.wire.sent == []
@@ -301,3 +321,38 @@ async def test_what_a_function_hands_out_is_plain_and_guarded(bench):
 
     bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": {"a": "2"}}})]
     assert (await decide(bench.writer, WIDGET, widget, function)).result == {"options": {"a": "2"}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    options: dict
+
+
+async def test_what_a_function_hands_out_in_a_dataclass_is_plain_and_guarded(bench):
+    widget = await bench.widget(spec={"options": {"a": "1"}}, status={"phase": "Old"})
+
+    def function(draft):
+        draft.status["phase"] = "New"
+        return Found(draft.spec["options"])
+
+    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": {"a": "2"}}})]
+    decided = await decide(bench.writer, WIDGET, widget, function)
+    assert decided.result == Found({"a": "2"})
+    assert type(decided.result.options) is dict
+
+
+async def test_what_leaves_a_function_unseen_is_not_read_later(bench):
+    widget = await bench.widget(spec={"options": {"a": "1"}})
+    decided = await decide(bench.writer, WIDGET, widget, lambda draft: iter([draft.spec["options"]]))
+    with pytest.raises(WriteError, match="plain copy"):
+        next(decided.result).get("a")
+
+
+async def test_a_copy_that_is_given_is_not_passed_over_for_an_older_one(bench):
+    bench.view.put(WIDGET, await bench.widget(spec={"size": 1}))
+    newer = await bench.merge(bench.view.peek(WIDGET, "w", bench.namespace), {"spec": {"size": 2}})
+    decided = await decide(bench.cached, WIDGET, newer, lambda draft: draft.spec["size"])
+    assert decided.result == 2
+    bench.view.put(WIDGET, await bench.merge(newer, {"spec": {"size": 3}}))
+    decided = await decide(bench.cached, WIDGET, newer, lambda draft: draft.spec["size"])
+    assert decided.result == 3

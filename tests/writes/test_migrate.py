@@ -145,3 +145,18 @@ async def test_what_is_gone_is_gone(bench):
     await bench.other.delete(WIDGET, "w", bench.namespace)
     with pytest.raises(Gone):
         await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])
+
+
+async def test_a_move_whose_answer_was_lost_is_told(bench):
+    widget = await bench.other.create(WIDGET("w", bench.namespace, spec={"note": "x"}), field_manager="old")
+    bench.wire.lost = 1
+    done = await migrate(bench.writer, WIDGET, widget, fields=["spec.note"], managers=["old"])
+    assert [path.removeprefix(".") for path in done.moved] == ["spec.note"]
+
+
+async def test_entries_of_subresources_are_left_alone(bench):
+    widget = await bench.widget(spec={"note": "x"})
+    widget = await bench.merge(widget, {"status": {"phase": "Old"}}, subresource="status", manager="old")
+    done = await migrate(bench.writer, WIDGET, widget, fields=["status.phase"], managers=["old"])
+    assert done.moved == ()
+    assert done.object["metadata"]["managedFields"] == widget["metadata"]["managedFields"]

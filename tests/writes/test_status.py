@@ -144,3 +144,21 @@ async def test_two_new_conditions_and_a_changed_one_are_one_request(bench, write
         ("A", "True"),
     ]
     assert bench.wire.writes == ["PATCH"]
+
+
+@pytest.mark.parametrize("field", ["conditions", "observedGeneration"])
+def test_what_has_a_guard_of_its_own_is_not_set_as_a_field(field):
+    report = Report(10)
+    with pytest.raises(ValueError, match=field):
+        report.set(**{field: []})
+    assert report.fields == {}
+
+
+async def test_a_condition_never_goes_back_though_nothing_is_said_of_the_object(bench, writer):
+    newer = {"type": "Ready", "status": "True", "reason": "New", "observedGeneration": 5}
+    widget = await bench.widget(status={"conditions": [newer]})
+    report = Report(4, observed=False)
+    report.condition("Ready", False, "Old")
+    with pytest.raises(Superseded, match="condition Ready"):
+        await status.flush(writer, WIDGET, widget, report)
+    assert (await bench.live(widget)).status["conditions"] == [newer]

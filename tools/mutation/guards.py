@@ -36,14 +36,14 @@ MUTANTS = [
     Mutant(
         "decide: reaching the end of a list",
         "writes/view.py",
-        "if not 0 <= index < len(value):\n            self._ledger.note(self._path, Noted.VALUE)",
-        "if not 0 <= index < len(value):",
+        "self.ledger.note(self.path, Noted.VALUE)\n        return self._items if",
+        "return self._items if",
     ),
     Mutant(
         "decide: what the function hands out",
         "writes/purity.py",
-        "return _handed_out(result), ledger",
-        "return result, ledger",
+        "    result = _handed_out(result)\n    patch",
+        "    patch",
     ),
     Mutant(
         "decide: a live read after a failed test",
@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         "decide: purity, same changes",
         "writes/purity.py",
-        "if not same(_once(function, base, name)[2], patch):",
+        "if not same(patch_again, patch):",
         "if False:",
     ),
     Mutant("decide: purity, captured state", "writes/purity.py", "if changed:", "if False:"),
@@ -70,8 +70,26 @@ MUTANTS = [
     Mutant(
         "a stale view is not asked about another uid",
         "writes/writer.py",
-        "and cached.uid == obj.uid else obj",
-        "else obj",
+        "if cached is None or cached.uid != obj.uid:",
+        "if cached is None:",
+    ),
+    Mutant(
+        "a stale view is not preferred to a newer copy",
+        "writes/writer.py",
+        "return obj if as_integer(obj.resource_version) > as_integer(cached.resource_version) else cached",
+        "return cached",
+    ),
+    Mutant(
+        "status: a condition never goes back",
+        "writes/status.py",
+        'if theirs > said["observedGeneration"]:',
+        "if False:",
+    ),
+    Mutant(
+        "migrate: entries of subresources",
+        "writes/migrate.py",
+        'if not old or entry.get("subresource"):',
+        "if not old:",
     ),
     Mutant("apply: create-or-refuse", "writes/apply.py", "self.send(resourceVersion=_NEVER)", "self.send()"),
     Mutant("apply: uid", "writes/apply.py", "self.send(uid=uid)", "self.send()"),

@@ -88,7 +88,7 @@ def killed_by(file: str, text: str, tests: list[str]) -> str | None:
     if code == 0:
         return None
     if code is None:
-        return "time: it never ends"
+        return None  # no test failed: one that hangs tells its reader nothing
     found = re.search(r"^(?:FAILED|ERROR) (\S+?)(?:\[| |$)", said, re.MULTILINE)
     if not found:
         sys.exit(f"the tests did not run: {said}")

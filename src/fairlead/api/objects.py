@@ -79,3 +79,8 @@ class Object(dict[str, Any]):
         """Whether the condition of that type is there and True."""
         condition = self.condition(type)
         return condition is not None and condition.get("status") == "True"
+
+
+def as_integer(resource_version: str) -> int:
+    """The version as a number to compare, 0 when it is not one (some aggregated APIs)."""
+    return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else 0

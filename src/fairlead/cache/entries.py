@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead.api import gojson
 from fairlead.api.kinds import Kind
-from fairlead.api.objects import Object
+from fairlead.api.objects import Object, as_integer
 
 Transform = Callable[[Object], Mapping[str, Any]]
 
@@ -141,8 +141,3 @@ class Entries:
             if manager.operation == "Apply" and manager.manager in self._field_managers:
                 own.append(bytes(entry))
         return own
-
-
-def as_integer(resource_version: str) -> int:
-    """The version as a number to compare, 0 when it is not one (some aggregated APIs)."""
-    return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else 0

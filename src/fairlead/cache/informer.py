@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from fairlead.api.objects import Object
+from fairlead.api.objects import Object, as_integer
 from fairlead.cache import indexes
-from fairlead.cache.entries import Entries, Entry, as_integer
+from fairlead.cache.entries import Entries, Entry
 from fairlead.cache.indexes import Key
 from fairlead.cache.overlay import Flight, Overlay, is_gone, waits
 from fairlead.cache.scope import Scope

@@ -8,8 +8,8 @@ import msgspec
 
 from fairlead.api import backoff
 from fairlead.api.errors import ApiError, BadRequest, Expired, Gone, Invalid
+from fairlead.api.objects import as_integer
 from fairlead.api.world import World
-from fairlead.cache.entries import as_integer
 from fairlead.cache.informer import Informer, WentBackwards
 from fairlead.cache.store import Objects
 from fairlead.client.client import Client, RawList

@@ -107,11 +107,14 @@ async def _migrate(
 
         for kind in [await find_kind(place.client, word) for word in words]:
             async with asyncio.TaskGroup() as group:
-                async for obj in _every(place, kind, namespace if kind.namespaced else None):
-                    if movable(writer, obj, fields=fields, managers=managers):
-                        group.create_task(one(kind, obj))
-                    else:
-                        report.settled += 1
+                try:
+                    async for obj in _every(place, kind, namespace if kind.namespaced else None):
+                        if movable(writer, obj, fields=fields, managers=managers):
+                            group.create_task(one(kind, obj))
+                        else:
+                            report.settled += 1
+                except (ApiError, OSError) as error:  # what was listed before is moved all the same
+                    report.failed[f"list of {kind.plural}"] = f"{error}: start it again once that is mended"
         if report.moved or report.failed:
             click.echo(err=True)
     return report

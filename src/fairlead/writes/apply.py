@@ -66,14 +66,31 @@ async def apply(
 
 
 async def apply_all(
-    writer: Writer, payloads: Iterable[Mapping[str, Any]], *, owner: Object | None = None, recreate: bool = False
+    writer: Writer,
+    payloads: Iterable[Mapping[str, Any]],
+    *,
+    owner: Object | None = None,
+    adopt: bool = False,
+    recreate: bool = False,
 ) -> list[Object]:
-    """`apply` for each, side by side; the answers in order. All are tried; then the first failure is raised."""
+    """`apply` for each, side by side; the answers in order. All are tried; then the first failure is raised.
+
+    Two payloads of one object are refused before anything is sent: each would take away what only the other says.
+    """
+    payloads = list(payloads)
+    named: set[tuple[str, ...]] = set()
+    for payload in payloads:
+        group = str(payload.get("apiVersion")).rpartition("/")[0]
+        metadata = payload.get("metadata") or {}
+        name = (group, *(str(each) for each in (payload.get("kind"), metadata.get("namespace"), metadata.get("name"))))
+        if name in named:
+            raise ValueError(f"{payload.get('kind')} {metadata.get('name')} is in two payloads: make one of them")
+        named.add(name)
     room = asyncio.Semaphore(SIDE_BY_SIDE)
 
     async def one(payload: Mapping[str, Any]) -> Object:
         async with room:
-            return await apply(writer, payload, owner=owner, recreate=recreate)
+            return await apply(writer, payload, owner=owner, adopt=adopt, recreate=recreate)
 
     results = await asyncio.gather(*map(one, payloads), return_exceptions=True)
     failures = [result for result in results if isinstance(result, BaseException)]
@@ -179,7 +196,10 @@ class _Child:
 
     async def remove(self) -> None:
         """Delete the child that is there and wait until it is gone."""
-        live = await self.writer.client.get(self.kind, self.name, self.namespace)
+        try:
+            live = await self.writer.client.get(self.kind, self.name, self.namespace)
+        except NotFound:  # someone was quicker, and may not want it back
+            raise Gone(self.what) from None
         if not self.may_have(live):
             raise Foreign(self.what, holder_of(live))
         await delete_in_turn(self.writer, self.kind, live, propagation="Background")

@@ -3,6 +3,7 @@
 docs/design/decide.md has the guarantee, what it does not guard, and the comparison with resourceVersion.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 # Each run that loses means that another's write won, so sixteen is a crowd on the very fields that are read.
 RUNS = 16
+SHORTEST, LONGEST = 0.002, 0.2  # seconds that a run which lost twice waits at most, doubled with each
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,10 @@ async def decide(
     allowed = None if only is None else [named(field) for field in only]
     async with writer.turn(kind, obj.name, obj.namespace):
         base, live = writer.newest(kind, obj), False
-        for _ in range(RUNS):
+        for run in range(RUNS):
+            if run > 1:  # the second goes at once; then someone is as quick as we are, and waits of chance part us
+                await asyncio.sleep(writer.world.random.uniform(0, min(LONGEST, SHORTEST * 2**run)))
+                base = await writer.live(kind, obj)
             result, ledger, patch = purity.run(function, base)
             if not patch:
                 return Decided(result, base, changed=False)
@@ -95,7 +100,7 @@ def failed_test(error: Invalid) -> bool:
 def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:
     if allowed is None:
         return
-    for path in ledger.edits():
+    for path in ledger.edits:
         parts = tuple(map(str, path))
         if not any(parts[: len(name)] == name for name in allowed):
             raise NotNamed(what, pointer(path), [pointer(name) for name in allowed])

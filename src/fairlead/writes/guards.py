@@ -17,7 +17,7 @@ def patch_of(ledger: Ledger) -> list[Op]:
     guards = _Guards(base)
     changes: list[Op] = []
     added: dict[Path, Any] = {}
-    for path, new in ledger.edits().items():
+    for path, new in ledger.edits.items():
         old = at(base, path)
         if old is MISSING:
             if new is not DELETED and new is not None:  # null is stored as nothing, and would be sent for ever

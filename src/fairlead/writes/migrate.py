@@ -68,12 +68,13 @@ async def _move(
     *,
     dry_run: bool,
 ) -> Migrated:
+    lost: tuple[str, ...] = ()  # sent, and never answered
     for _ in range(LOOKS):
         live = await writer.live(kind, obj)
         entries, moved = plan(live)
         said = tuple(human(path) for path in moved.leaves())
         if not moved or dry_run:
-            return Migrated(said, live)
+            return Migrated(said or lost, live)
         patch = [
             {"op": "test", "path": "/metadata/uid", "value": live.uid},
             {"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},
@@ -86,7 +87,9 @@ async def _move(
         except Invalid as error:
             if not failed_test(error):
                 raise
-        except (Conflict, NotFound, Unknown):
+        except Unknown:
+            lost = said
+        except (Conflict, NotFound):
             pass
         else:
             return Migrated(said, writer.wrote(kind, answer))

@@ -1,5 +1,7 @@
 """Run a deciding function, and catch one that is not pure where that can be seen."""
 
+import copy
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
@@ -22,8 +24,11 @@ def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Ledger
     name = getattr(function, "__qualname__", repr(function))
     before = _captured(function)
     result, ledger, patch = _once(function, base, name)
-    if not same(_once(function, base, name)[2], patch):
+    again, _, patch_again = _once(function, base, name)
+    if not same(patch_again, patch):
         raise Impure(name, "two runs on the same object make different changes")
+    if _differ(result, again):
+        raise Impure(name, "two runs on the same object return different values")
     changed = [where for where, value in _captured(function).items() if before.get(where) != value]
     if changed:
         raise Impure(name, f"it changes {', '.join(changed)}")
@@ -36,16 +41,52 @@ def _once(function: Callable[[Draft], T], base: dict[str, Any], name: str) -> tu
     if inspect.isawaitable(result):
         getattr(result, "close", lambda: None)()
         raise Impure(name, "it is a coroutine, and waiting lets the world change under it")
-    return _handed_out(result), ledger, patch_of(ledger)
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise Impure(name, "it returns a generator, which reads the object only later, or never: return a list")
+    result = _handed_out(result)
+    patch = patch_of(ledger)
+    ledger.closed = True
+    return result, ledger, patch
 
 
 def _handed_out(result: Any) -> Any:
-    """The result without views: what leaves the function counts as read whole."""
-    if isinstance(result, tuple) and type(result) is tuple:
-        return tuple(_handed_out(item) for item in result)
+    """The result without views: what leaves the function counts as read whole.
+
+    Looked for in tuples, maps, lists, dataclasses and models; one that leaves in anything else raises when it is read.
+    """
+    if isinstance(result, tuple):
+        items = [_handed_out(item) for item in result]
+        return tuple(items) if type(result) is tuple else type(result)(*items)
+    held = _held(result)
+    if any(_handed_out(value) is not value for value in held.values()):
+        result = copy.copy(result)
+        for key, value in held.items():
+            object.__setattr__(result, key, _handed_out(value))
+        return result
     if isinstance(result, dict | list) or type(result).__module__ == plain.__module__:
         return plain(result)
     return result
+
+
+def _held(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass or model."""
+    names = [field.name for field in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else ()
+    return {
+        name: getattr(value, name) for name in names or getattr(value, "__struct_fields__", ()) if hasattr(value, name)
+    }
+
+
+def _differ(left: Any, right: Any) -> bool:
+    """Whether two plain results differ; of what has no value of its own that cannot be said."""
+    if isinstance(left, dict | list | tuple) and type(left) is type(right):
+        if len(left) != len(right):
+            return True
+        if isinstance(left, dict):
+            return any(key not in right or _differ(value, right[key]) for key, value in left.items())
+        return any(map(_differ, left, right))
+    if isinstance(left, str | bytes | int | float | type(None)):
+        return repr(left) != repr(right)
+    return any(_differ(value, getattr(right, key, None)) for key, value in _held(left).items())
 
 
 def _captured(function: Any) -> dict[str, Any]:

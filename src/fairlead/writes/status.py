@@ -28,7 +28,14 @@ class Report:
     conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def set(self, **fields: Any) -> None:
-        """Fields of status, each replaced whole. None takes a field away."""
+        """Fields of status, each replaced whole. None takes a field away.
+
+        Not conditions, which others write too, nor observedGeneration, which never goes back: each has its own way.
+        """
+        if "conditions" in fields:
+            raise ValueError("set(conditions=…) would drop what others report: name each with condition(type, …)")
+        if "observedGeneration" in fields:
+            raise ValueError("observedGeneration is that of the object which was reconciled: leave it to the report")
         self.fields.update(fields)
 
     def condition(self, type: str, status: bool | str | None, reason: str, message: str = "") -> None:  # noqa: A002

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
 from enum import Enum
+from functools import cached_property
 from typing import Any, overload
 
 import msgspec
 
+from fairlead.writes.errors import WriteError
 from fairlead.writes.jsonpatch import MISSING, Path, same
 
 
@@ -33,13 +35,17 @@ class Ledger:
         self.base = base
         self.reads: set[tuple[Path, Noted]] = set()
         self.root = MapView(self, (), base)
+        self.closed = False  # the patch is made: what is read from now on is guarded by nothing
 
     def note(self, path: Path, what: Noted) -> None:
+        if self.closed:
+            raise WriteError("a part of a draft is read after its function has returned: return a plain copy of it")
         if path not in _IDENTITY:
             self.reads.add((path, what))
 
+    @cached_property
     def edits(self) -> dict[Path, Any]:
-        """What is to be at which path, DELETED for nothing; no path is below another.
+        """What is to be at which path, DELETED for nothing; no path is below another. Asked when the function is done.
 
         A view that was put elsewhere is noted as read whole. What is replaced is not noted: it is always tested.
         """

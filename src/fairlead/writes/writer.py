@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from fairlead.api.errors import NotFound
 from fairlead.api.kinds import Kind
-from fairlead.api.objects import Object
+from fairlead.api.objects import Object, as_integer
 from fairlead.api.world import World
 from fairlead.client.client import Client
 from fairlead.writes.elision import our_entry
@@ -85,9 +85,11 @@ class Writer:
         return self.memos.setdefault(key_of(kind, name, namespace), {})
 
     def newest(self, kind: Kind, obj: Object) -> Object:
-        """The object as the local view has it, if that still is the same one; else as it was given."""
+        """The newer of the object as it was given and as the local view has it, if that still is the same one."""
         cached = self.seen.peek(kind, obj.name, obj.namespace)
-        return cached if cached is not None and cached.uid == obj.uid else obj
+        if cached is None or cached.uid != obj.uid:
+            return obj
+        return obj if as_integer(obj.resource_version) > as_integer(cached.resource_version) else cached
 
     async def live(self, kind: Kind, obj: Object) -> Object:
         """The same object, read now. Raises Gone or Replaced when it is not there any more."""
