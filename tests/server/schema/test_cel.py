@@ -29,6 +29,7 @@ POINT = {"type": "object", "properties": {"a": INT, "b": INT, "at": {"type": "st
     ("x", "rule", "good", "bad"),
     [
         (STRING, "self.size() > 0", "a", ""),
+        ({"type": "object", "properties": {"a": {**INT, "nullable": True}}}, "!has(self.a)", {"a": None}, {"a": 1}),
         (INTS, "self.all(i, i > 0) && self.sum() < 10 && self.isSorted()", [1, 2], [2, 1]),
         (INTS, "self.indexOf(3) == 1", [0, 3], [3]),
         (STRING, "quantity(self).add(quantity('1')).isLessThan(quantity('3'))", "1500m", "2"),

@@ -533,8 +533,8 @@ def _value(node: Node | None, value: Any, inside: bool = False) -> Any:
             return value
         if node.values is not None and node.values is not ANYTHING:
             return {key: _value(node.values, inner, inside) for key, inner in value.items()}
-        declared = _declared(node)
-        return {_escaped(key): _value(declared[key], inner, True) for key, inner in value.items() if key in declared}
+        declared, held = _declared(node), [one for one in value.items() if one[1] is not None]  # null is as absent
+        return {_escaped(key): _value(declared[key], inner, True) for key, inner in held if key in declared}
     if type(value) is list:
         return [_value(node.items if node is not None else None, item, inside) for item in value]
     if node is None or node.rules is None:
