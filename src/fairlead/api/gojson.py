@@ -55,17 +55,27 @@ def number(value: float) -> str:
     """A float as Go writes it: shortest digits, exponent only below 1e-6 and from 1e21, two-digit padding removed."""
     if not math.isfinite(value):
         raise ValueError(f"not JSON: {value!r} is not a number that JSON can hold")
+    return _written(value, -6, 21, "+d")
+
+
+def printed(value: float) -> str:
+    """A float as Go's %v prints it: shortest digits, exponent below 1e-4 and from 1e6, of at least two digits."""
+    return _written(value, -4, 6, "+03d")
+
+
+def _written(value: float, least: int, most: int, form: str) -> str:
+    """A float with an exponent of that form where the point is not behind `least` to `most` digits."""
     sign, digits, point = _shortest(value)
     if not digits:
         return f"{sign}0"
-    if -6 < point <= 21:
+    if least < point <= most:
         if point <= 0:
             return f"{sign}0.{'0' * -point}{digits}"
         if point >= len(digits):
             return sign + digits + "0" * (point - len(digits))
         return f"{sign}{digits[:point]}.{digits[point:]}"
     fraction = f".{digits[1:]}" if len(digits) > 1 else ""
-    return f"{sign}{digits[0]}{fraction}e{point - 1:+d}"
+    return f"{sign}{digits[0]}{fraction}e{point - 1:{form}}"
 
 
 def _shortest(value: float) -> tuple[str, str, int]:

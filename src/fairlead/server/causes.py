@@ -49,9 +49,11 @@ def too_many(field: str, actual: int, limit: int) -> Cause:
 
 
 def shown(value: Any) -> str:
-    """A value as a field error shows it: strings quoted, the rest as JSON."""
+    """A value as a field error shows it: strings quoted, numbers as Go prints them, the rest as JSON."""
     if isinstance(value, str):
         return quoted(value)
+    if isinstance(value, float):
+        return gojson.printed(value)
     return gojson.dumps(value).decode()
 
 
@@ -63,6 +65,8 @@ def go_text(value: Any) -> str:
         return f"[{' '.join(map(go_text, value))}]"
     if value is None:
         return "<nil>"
+    if isinstance(value, float):
+        return gojson.printed(value)
     return value if isinstance(value, str) else gojson.dumps(value).decode()
 
 

@@ -219,24 +219,24 @@ def _number(rules: Declared, value: float, path: str, errors: list[_Found]) -> N
     whole = type(value) is int
     if rules.multiple_of is not None:
         exact = _in_range(rules.multiple_of, single, form, "MultipleOf", path, errors)
-        factor = int(rules.multiple_of) if whole and exact else rules.multiple_of
+        factor = int(rules.multiple_of) if whole and exact else float(rules.multiple_of)
         if factor <= 0:
-            told = f"factor MultipleOf declared for {path} must be positive: {_number_text(factor)}"
+            told = f"factor MultipleOf declared for {path} must be positive: {causes.go_text(factor)}"
             errors.append(_Found(told, *_named(causes.invalid("", factor, told), path)))
         elif value % factor if whole and exact else not _json_integer(value / factor):
-            errors.append(_invalid(path, value, f"should be a multiple of {_number_text(factor)}"))
+            errors.append(_invalid(path, value, f"should be a multiple of {causes.go_text(factor)}"))
     if rules.minimum is not None:
         exact = _in_range(rules.minimum, single, form, "Minimum boundary", path, errors)
-        bound = int(rules.minimum) if whole and exact else rules.minimum
+        bound = int(rules.minimum) if whole and exact else float(rules.minimum)
         if value < bound or (rules.exclusive_minimum and value == bound):
             told = "greater than" if rules.exclusive_minimum else "greater than or equal to"
-            errors.append(_invalid(path, value, f"should be {told} {_number_text(bound)}"))
+            errors.append(_invalid(path, value, f"should be {told} {causes.go_text(bound)}"))
     if rules.maximum is not None:
         exact = _in_range(rules.maximum, single, form, "Maximum boundary", path, errors)
-        bound = int(rules.maximum) if whole and exact else rules.maximum
+        bound = int(rules.maximum) if whole and exact else float(rules.maximum)
         if value > bound or (rules.exclusive_maximum and value == bound):
             told = "less than" if rules.exclusive_maximum else "less than or equal to"
-            errors.append(_invalid(path, value, f"should be {told} {_number_text(bound)}"))
+            errors.append(_invalid(path, value, f"should be {told} {causes.go_text(bound)}"))
 
 
 def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: list[_Found]) -> bool:
@@ -335,19 +335,6 @@ def _plain_at(path: str, text: str) -> _Found:
 
 def _named(cause: Cause, path: str) -> tuple[str, str, str]:
     return cause.reason, path, cause.message
-
-
-def _number_text(value: float) -> str:
-    """A number as Go's %v prints it: exponents from 1e+21 on."""
-    if isinstance(value, int):
-        return str(value)
-    if value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    mantissa, _, exponent = repr(value).partition("e")
-    if not exponent:
-        return mantissa
-    sign = "-" if exponent.startswith("-") else "+"
-    return f"{mantissa.removesuffix('.0')}e{sign}{exponent.lstrip('+-').rjust(2, '0')}"
 
 
 @lru_cache(maxsize=1024)
