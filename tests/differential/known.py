@@ -10,7 +10,9 @@ from .playing import Answer, Difference, Scenario, compared, is_text, texts
 Step = dict[str, Any]
 Recognise = Callable[[Step, Answer, Answer, list[tuple[str, Any, Any]]], bool]
 _SHOWN = re.compile(r'Invalid value: (\{.*\}|"\{.*\}"|\[.*\]|"(\\.|[^"\\])*"): ', re.DOTALL)
-_UNDECLARED = re.compile(r"\.\S+: field not declared in schema")  # any one of several
+_UNDECLARED = re.compile(  # any one of several, and what else is wrong in what it looked at before
+    r"(errors:\n(  .*\n)*  )?\.\S+: field not declared in schema(\n  .*)*"
+)
 _CONVERTED = re.compile(r"failed to convert new object: .*", re.DOTALL)  # to any one of several versions
 _CUT = re.compile(r"\n@@.*", re.DOTALL)
 _UNDECODABLE = ("FieldValueInvalid", "patch")

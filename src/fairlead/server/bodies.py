@@ -93,9 +93,12 @@ def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]
         kind = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
         problem = f"json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
         raise unrecognized(resource, request.body, f"couldn't get version/kind; json parse error: {problem}")
-    if resource.custom and request.first("fieldValidation") in ("", "Warn"):
-        for path in _unknown_elsewhere(value, resource):
-            request.warn(f'unknown field "{path}"')
+    if resource.custom and (unknown := [f'unknown field "{path}"' for path in _unknown_elsewhere(value, resource)]):
+        if request.first("fieldValidation") == "Strict":
+            told = ", ".join([*unknown, *[f'duplicate field "{path}"' for path in duplicates]])
+            raise _not_handled(value["kind"], value["apiVersion"], resource, f"strict decoding error: {told}")
+        for problem in unknown if request.first("fieldValidation") in ("", "Warn") else ():
+            request.warn(problem)
     return claim(value, resource, request.body), duplicates
 
 

@@ -42,7 +42,8 @@ def patched(
         if not value.get("kind"):
             raise _invalid_patch(shown(value), f"Object 'Kind' is missing in '{shown(value)}'")
         if "apiVersion" in value and value["apiVersion"] is None:
-            raise _invalid_patch(shown(value), f"Object 'apiVersion' is missing in '{shown(value)}'")
+            told = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
+            raise _invalid_patch(shown(value), told)
         if not value.get("apiVersion"):
             raise internal_text("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     elif not value.get("kind"):
