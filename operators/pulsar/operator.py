@@ -175,6 +175,7 @@ async def reconcile(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None
         await_parents(resource, obj, ctx)
         admin = await admin_of(connection, ctx)
         order = await with_cluster(order, connection, admin)
+        path = resource.path(order)  # again, now that it is known which cluster this is
         settings, place = sorted(resource.settings(order)), {"connection": connection.name, "path": path}
         applied = obj.status.get("applied") or place
         if any(applied[key] != value for key, value in place.items()):

@@ -173,6 +173,8 @@ def _tenant(order: Order) -> Any:
 def _cluster_path(order: Order) -> str:
     if not order.destination.get("clusterName"):
         raise Invalid("the connection of the far cluster must say its clusterName")
+    if order.destination["clusterName"] == order.local:  # and would be deleted with the object
+        raise Invalid(f"{order.local} is this cluster itself: let destinationConnectionRef name another cluster's")
     return at("/v2/clusters", order.destination["clusterName"])
 
 

@@ -6,10 +6,12 @@ import fairlead as fl
 from fairlead.client.client import PatchType
 from fairlead.operators.pulsar.resources import (
     Connection,
+    GeoReplication,
     Namespace,
     Tenant,
     Topic,
 )
+from fairlead.operators.pulsar.standin import CLUSTER
 from fairlead.operators.pulsar.tests.scene import IMPOSSIBLE, acme
 
 
@@ -36,6 +38,14 @@ async def test_a_connection_that_cannot_be_says_what_to_do_and_can_be_deleted(id
     assert said in await idle.not_ready(Connection, "pulsar", reason)
     await idle.delete(Connection, "pulsar")
     await idle.gone(Connection, "pulsar")
+
+
+async def test_a_cluster_is_never_taken_for_its_own_far_one_and_deleted(world):
+    await world.create(GeoReplication, "far", destinationConnectionRef={"name": "pulsar"})
+    assert "this cluster itself" in await world.not_ready(GeoReplication, "far", "Invalid")
+    await world.delete(GeoReplication, "far")
+    await world.gone(GeoReplication, "far")
+    assert CLUSTER in await world.pulsar.admin.get("/v2/clusters")
 
 
 async def test_one_siblings_trouble_neither_delays_nor_blocks_the_others(world):
