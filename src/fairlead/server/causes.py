@@ -48,6 +48,15 @@ def too_many(field: str, actual: int, limit: int) -> Cause:
     return Cause("FieldValueTooMany", field, f"Too many: {actual}: must have at most {limit} items")
 
 
+def of_manager(field: str, manager: str) -> list[Cause]:
+    """What is wrong with a field manager's name."""
+    found = [too_long(field, 128)] if len(manager.encode()) > 128 else []
+    odd = next((at for at, ch in enumerate(manager) if not ch.isprintable()), None)
+    if odd is not None:
+        found.append(invalid(field, manager, f"invalid character U+{ord(manager[odd]):04X} (at position {odd})"))
+    return found
+
+
 def shown(value: Any) -> str:
     """A value as a field error shows it: strings quoted, numbers as Go prints them, the rest as JSON."""
     if isinstance(value, str):

@@ -96,9 +96,13 @@ def applied(resource: Resource, value: Object) -> Object:
 def decoded(resource: Resource, value: Object) -> tuple[Object, list[str]]:
     """The object as its type holds it, and the paths of what the type does not have. Raises codec.DecodeError."""
     if resource.custom:
-        return pruning.prune(resource.schema, value)
-    made = codec.decode(resource.schema, value)
-    return made.object, made.unknown
+        obj, unknown = pruning.prune(resource.schema, value)
+    else:
+        made = codec.decode(resource.schema, value)
+        obj, unknown = made.object, made.unknown
+    if (value.get("metadata") or {}).get("managedFields") == []:  # not the same as none: it asks for a reset
+        obj = {**obj, "metadata": {**obj["metadata"], "managedFields": []}}
+    return obj, unknown
 
 
 def filled(resource: Resource, obj: Object) -> Object:

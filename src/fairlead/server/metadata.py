@@ -53,6 +53,7 @@ def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -
     found += _annotations(metadata)
     found += _owner_references(metadata)
     found += _finalizers(metadata)
+    found += _managed_fields(metadata)
     if not generic and not resource.custom:
         found += standard_finalizers(metadata)
     return found
@@ -80,6 +81,7 @@ def validate_update(new: Metadata, old: Metadata) -> list[Cause]:
     found += _labels(new)
     found += _annotations(new)
     found += _owner_references(new)
+    found += _managed_fields(new)
     return found
 
 
@@ -162,6 +164,18 @@ def _finalizers(metadata: Metadata) -> list[Cause]:
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         message = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         found.append(causes.invalid(field, finalizers, message))
+    return found
+
+
+def _managed_fields(metadata: Metadata) -> list[Cause]:
+    """What else is wrong with entries was unreadable and did not get this far."""
+    found: list[Cause] = []
+    for index, entry in enumerate(metadata.get("managedFields") or ()):
+        manager, subresource = entry.get("manager") or "", entry.get("subresource") or ""
+        if len(manager) > 32 or not manager.isprintable():
+            found += causes.of_manager(f"metadata.managedFields[{index}].manager", manager)
+        if len(subresource) > 256:
+            found.append(causes.too_long(f"metadata.managedFields[{index}].subresource", 256))
     return found
 
 

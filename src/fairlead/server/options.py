@@ -40,14 +40,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
             found.append(causes.forbidden("force", "may not be specified for non-apply patch"))
         if apply and not manager:
             found.append(causes.required("fieldManager", "is required for apply patch"))
-    if len(manager.encode()) > 128:
-        found.append(causes.too_long("fieldManager", 128))
-    for index, ch in enumerate(manager):
-        if not ch.isprintable():
-            found.append(
-                causes.invalid("fieldManager", manager, f"invalid character U+{ord(ch):04X} (at position {index})")
-            )
-            break
+    found += causes.of_manager("fieldManager", manager)
     found += dry_run_causes(request.query.get("dryRun", []))
     validation = request.first("fieldValidation")
     if validation not in ("", "Ignore", "Warn", "Strict"):

@@ -188,3 +188,23 @@ def test_times_are_utc_and_whole_seconds():
         ValueError, match=r'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'
     ):
         times.time("x")
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("given", "answered"),
+    [
+        (NINES, NINES),
+        ("1" + "0" * 5000, "100"),  # a real server has no suffix for it
+        ("1100E", "1100E"),
+        (f"{NINES}Ki", "9223372036854775807"),
+        (f"-{NINES}Ki", "-9223372036854775807"),
+        ("1e5000", "100e4998"),
+        (f"0.{NINES}", "1"),
+        ("1e-5000", "1e-9"),
+    ],
+)
+def test_quantities_of_thousands_of_digits_are_exact(given, answered):
+    assert quantity.canonical(given) == answered

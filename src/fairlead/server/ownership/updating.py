@@ -103,8 +103,7 @@ def _capped(entries: dict[str, Entry]) -> dict[str, Entry]:
         if bucket.identity not in out:
             oldest = out.pop(first[version].identity)
             out[bucket.identity] = oldest
-        merged = bucket.owning(out[bucket.identity].fields | entry.fields)
-        del out[entry.identity]
-        out[bucket.identity] = merged
+        out[bucket.identity] = bucket.owning(out[bucket.identity].fields | entry.fields)
+        del out[entry.identity]  # where this is the bucket itself, what it held is forgotten, as on a real server
         excess -= 1
     return out

@@ -156,6 +156,16 @@ def _service_ports(spec: Value) -> Value:
     return {**spec, "ports": ports} if ports and ports != spec["ports"] else spec
 
 
+def _modes(service: Value) -> Value:
+    """Addresses of a load balancer are virtual unless they say otherwise."""
+    balancer = (service.get("status") or {}).get("loadBalancer") or {}
+    given = balancer.get("ingress") or []
+    if (service.get("spec") or {}).get("type") != "LoadBalancer" or not given:
+        return service
+    made = [{**one, "ipMode": "VIP"} if one.get("ip") and one.get("ipMode") is None else one for one in given]
+    return {**service, "status": {**service["status"], "loadBalancer": {**balancer, "ingress": made}}}
+
+
 def _affinity(spec: Value) -> Value:
     affinity = spec.get("sessionAffinity") or "None"
     made = {**spec, "sessionAffinity": affinity}
@@ -437,6 +447,7 @@ WHOLES: Final[dict[str, tuple[Callable[[Value], Value], ...]]] = {
     "core.v1.Pod": (_requests_from_limits, _links),
     "core.v1.PodSpec": (_host_ports, _service_account),
     "core.v1.Volume": (_no_source,),
+    "core.v1.Service": (_modes,),
     "core.v1.ServiceSpec": (_service_ports, _affinity),
     "core.v1.Namespace": (_name_label,),
     "core.v1.NodeSpec": (_pod_ranges,),

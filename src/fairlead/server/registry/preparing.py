@@ -23,6 +23,7 @@ _CLUSTER: Final = frozenset(  # of a Service: what it loses when it becomes a me
         "healthCheckNodePort", "allocateLoadBalancerNodePorts", "loadBalancerClass",
     }
 )  # fmt: skip
+_ON_NODES: Final = ("NodePort", "LoadBalancer")
 _COMPUTE: Final = ("cpu", "memory")
 _GATED: Final = {
     "type": "PodScheduled",
@@ -145,22 +146,21 @@ def quality(spec: Object) -> str:
 
 def service(obj: Object) -> None:
     """Addresses and families of a single-stack IPv4 cluster; headless without a selector is dual-stack."""
-    spec = dict(obj["spec"])
-    if spec.get("type") != "ExternalName":
-        address = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), None) or _address(obj)
-        spec["clusterIP"] = address
-        spec.setdefault("clusterIPs", [address])
-        both = address == "None" and not spec.get("selector") and not spec.get("ipFamilies")
-        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
-        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
-        if spec.get("type") in ("NodePort", "LoadBalancer"):
-            seed = int(obj["metadata"]["uid"].replace("-", "")[:8], 16)
-            spec["ports"] = [
-                port if port.get("nodePort") else {**port, "nodePort": 30000 + (seed + i) % 2768}
-                for i, port in enumerate(spec.get("ports") or ())
-            ]
-    obj["spec"] = spec
+    obj["spec"] = _with_node_ports(_with_addresses(obj["spec"], obj), obj)
     obj["status"] = {"loadBalancer": {}}
+
+
+def _with_addresses(spec: Object, obj: Object) -> Object:
+    if spec.get("type") == "ExternalName":
+        return spec
+    address = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), None) or _address(obj)
+    both = address == "None" and not spec.get("selector") and not spec.get("ipFamilies")
+    allocated = {
+        "clusterIPs": [address],
+        "ipFamilyPolicy": "RequireDualStack" if both else "SingleStack",
+        "ipFamilies": ["IPv4", "IPv6"] if both else ["IPv4"],
+    }
+    return {**allocated, **spec, "clusterIP": address}
 
 
 def _address(obj: Object) -> str:
@@ -170,11 +170,76 @@ def _address(obj: Object) -> str:
     return f"10.{seed >> 16 & 255}.{seed >> 8 & 255}.{1 + seed % 254}"
 
 
-def kept_addresses(obj: Object, old: Object) -> None:
-    """An update that leaves out what was allocated keeps it."""
-    spec, before = dict(obj["spec"]), old["spec"]
+def _with_node_ports(spec: Object, obj: Object) -> Object:
+    """The spec with a port of the nodes for each port that needs one and has none."""
+    if spec.get("type") not in _ON_NODES:
+        return spec
+    seed = int(obj["metadata"]["uid"].replace("-", "")[:8], 16)
+    ports = spec.get("ports") or []
+    if _allocates(spec):
+        numbered = [
+            port if port.get("nodePort") else {**port, "nodePort": 30000 + (seed + i) % 2768}
+            for i, port in enumerate(ports)
+        ]
+        spec = {**spec, "ports": numbered}
+    if _checked(spec) and not spec.get("healthCheckNodePort"):
+        spec = {**spec, "healthCheckNodePort": 30000 + (seed + len(ports)) % 2768}
+    return spec
+
+
+def _kept_node_ports(spec: Object, before: Object) -> list[Object]:
+    """The ports with the node ports that ports of the same name had, unless another one asks for those."""
+    ports: list[Object] = spec.get("ports") or []
+    known = {port.get("name"): port.get("nodePort") for port in before.get("ports") or ()}
+    taken = {port["nodePort"] for port in ports if port.get("nodePort")}
+    if not _allocates(spec):
+        return ports
+    return [
+        {**port, "nodePort": kept}
+        if not port.get("nodePort") and (kept := known.get(port.get("name"))) and kept not in taken
+        else port
+        for port in ports
+    ]
+
+
+def _allocates(spec: Object) -> bool:
+    return spec.get("type") == "NodePort" or spec.get("allocateLoadBalancerNodePorts") is not False
+
+
+def _checked(spec: Object) -> bool:
+    """Whether nodes tell of their health to a load balancer that sends only to those with a Pod."""
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
+def _without_type(spec: Object, before: Object) -> Object:
+    """A spec of another type without what the old type needed, where the update did not change that too."""
+    gone: set[str] = set()
     if spec.get("type") == "ExternalName" != before.get("type"):
-        spec = {key: value for key, value in spec.items() if key not in _CLUSTER or value != before.get(key)}
+        gone |= _CLUSTER
+    if _checked(before) and not _checked(spec):
+        gone.add("healthCheckNodePort")
+    if before.get("type") == "LoadBalancer" != spec.get("type"):
+        gone |= {"allocateLoadBalancerNodePorts", "loadBalancerClass"}
+    if _reached(before) and not _reached(spec):
+        gone.add("externalTrafficPolicy")
+    spec = {key: value for key, value in spec.items() if key not in gone or value != before.get(key)}
+    if before.get("type") in _ON_NODES and spec.get("type") not in _ON_NODES:
+        known = {port.get("nodePort") for port in before.get("ports") or ()}
+        ports = spec.get("ports") or []
+        if all(port.get("nodePort") in known for port in ports if port.get("nodePort")):
+            spec["ports"] = [{key: value for key, value in port.items() if key != "nodePort"} for port in ports]
+    return spec
+
+
+def _reached(spec: Object) -> bool:
+    """Whether a Service is reached from outside."""
+    return spec.get("type") in _ON_NODES or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
+
+
+def kept_addresses(obj: Object, old: Object) -> None:
+    """An update that leaves out what was allocated keeps it, as far as the Service's type still needs it."""
+    before = old["spec"]
+    spec = _without_type(obj["spec"], before)
     if spec.get("type") != "ExternalName" and before.get("type") != "ExternalName":
         address = spec.get("clusterIP") or before.get("clusterIP")
         if address != before.get("clusterIP") and spec.get("clusterIPs") in (None, [], before.get("clusterIPs")):
@@ -182,15 +247,14 @@ def kept_addresses(obj: Object, old: Object) -> None:
         for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if not spec.get(key) and before.get(key):
                 spec[key] = before[key]
-        known = {(port.get("protocol"), port.get("port")): port.get("nodePort") for port in before.get("ports") or ()}
-        if spec.get("type") in ("NodePort", "LoadBalancer"):
-            spec["ports"] = [
-                {**port, "nodePort": kept}
-                if not port.get("nodePort") and (kept := known.get((port.get("protocol"), port.get("port"))))
-                else port
-                for port in spec.get("ports") or ()
-            ]
-    obj["spec"] = {key: value for key, value in spec.items() if value is not None}
+        if spec.get("type") in _ON_NODES and before.get("type") in _ON_NODES:
+            spec["ports"] = _kept_node_ports(spec, before)
+            if _checked(spec) and _checked(before):
+                spec.setdefault("healthCheckNodePort", before.get("healthCheckNodePort"))
+    spec = {key: value for key, value in spec.items() if value is not None}
+    obj["spec"] = _with_node_ports(_with_addresses(spec, obj), obj)
+    if spec.get("type") != "LoadBalancer" and (obj.get("status") or {}).get("loadBalancer"):
+        obj["status"] = {**obj["status"], "loadBalancer": {}}
 
 
 def job(obj: Object) -> None:

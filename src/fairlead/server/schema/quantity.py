@@ -1,17 +1,17 @@
 """Quantities: 500m, 1Gi, 1e3. Parsed exactly, written in the one canonical form that a server answers with."""
 
-from decimal import ROUND_UP, Context, Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_UP, Context, Decimal
 from functools import lru_cache
 from typing import Final
 
-_EXACT: Final = Context(prec=60)
+_EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_SUFFIX: Final = {power: suffix for suffix, power in _BINARY.items()}
 _DECIMAL_SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _NANO: Final = Decimal(1).scaleb(-9)
 _MILLI: Final = Decimal(1).scaleb(-3)
-_EXACT_BELOW: Final = Decimal(1).scaleb(40)  # beyond, there are no fractions to round
+_LARGEST: Final = Decimal(2**63 - 1)  # of those with a binary suffix
 
 WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
@@ -26,19 +26,20 @@ def parse(text: str) -> tuple[Decimal, str]:
     """The exact value (rounded up to a billionth) and its format: binary, decimal or exponent."""
     number, suffix = _split(text)
     if suffix in _BINARY:
-        value, form = number * (1024 ** _BINARY[suffix]), "binary"
+        value, form = _EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix])), "binary"
+        value = max(-_LARGEST, min(value, _LARGEST))
     elif suffix in _DECIMAL:
         value, form = number.scaleb(_DECIMAL[suffix], _EXACT), "decimal"
     else:
         value, form = number.scaleb(_exponent(suffix), _EXACT), "exponent"
-    return (value.quantize(_NANO, ROUND_UP, _EXACT) if abs(value) < _EXACT_BELOW else value), form
+    return (value.quantize(_NANO, ROUND_UP, _EXACT) if _decimals(value) > 9 else value), form
 
 
 @lru_cache(maxsize=4096)
 def canonical(text: str, *, milli: bool = False) -> str:
     """The same quantity as a server answers it, `milli` rounded up to thousandths. Raises QuantityError."""
     value, form = parse(text)
-    if milli and abs(value) < _EXACT_BELOW and _EXACT.remainder(value, _MILLI):
+    if milli and _decimals(value) > 3 and _EXACT.remainder(value, _MILLI):
         return write(value.quantize(_MILLI, ROUND_UP, _EXACT), form)
     return text if _kept(text) else write(value, form)
 
@@ -57,6 +58,12 @@ def _kept(text: str) -> bool:
     return fits and digits[:1] not in ("", "0") and not digits.endswith("000")
 
 
+def _decimals(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return -exponent
+
+
 def write(value: Decimal, form: str) -> str:
     if not value:
         return "0"
@@ -66,17 +73,15 @@ def write(value: Decimal, form: str) -> str:
             whole, power = whole // 1024, power + 1
         return f"{whole}{_BINARY_SUFFIX.get(power, '')}"
     sign, digits, exponent = value.as_tuple()
-    mantissa = int("".join(map(str, digits)))
     assert isinstance(exponent, int)
-    while mantissa % 10 == 0:
-        mantissa, exponent = mantissa // 10, exponent + 1
-    mantissa, exponent = mantissa * 10 ** (exponent % 3), exponent - exponent % 3
+    written = "".join(map(str, digits))
+    mantissa = written.rstrip("0")
+    exponent += len(written) - len(mantissa)
+    mantissa, exponent = mantissa + "0" * (exponent % 3), exponent - exponent % 3
     if form == "exponent":
         suffix = f"e{exponent}" if exponent else ""
     else:
-        while exponent > 18:
-            mantissa, exponent = mantissa * 1000, exponent - 3
-        suffix = _DECIMAL_SUFFIX[exponent]
+        suffix = _DECIMAL_SUFFIX.get(exponent, "")  # a real server has none beyond E either, and answers 1000E with 1
     return f"{'-' if sign else ''}{mantissa}{suffix}"
 
 
@@ -98,6 +103,6 @@ def _exponent(suffix: str) -> int:
     if suffix[0] not in "eE":
         raise QuantityError(WRONG_SUFFIX)
     try:
-        return max(-1000, min(1000, int(suffix[1:])))
+        return max(-100_000, min(100_000, int(suffix[1:])))
     except ValueError:
         raise QuantityError(WRONG_SUFFIX) from None

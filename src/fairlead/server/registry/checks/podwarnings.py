@@ -1,4 +1,4 @@
-"""What a real server warns of in pods: variables and ports that are said twice, which an apply may lose."""
+"""What a real server warns of in pods: selectors of nothing; variables and ports said twice, which an apply may lose."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,7 +28,12 @@ def template(*path: str) -> Callable[[Object, Object | None], list[str]]:
 
 def _warnings(spec: Object, at: str) -> list[str]:
     containers = list(_containers(spec, at))
-    out = [text for container, place in containers for text in _hidden(container, place)]
+    out = [
+        f"{at}.topologySpreadConstraints[{index}].labelSelector: a null labelSelector results in matching no pod"
+        for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ())
+        if constraint.get("labelSelector") is None
+    ]
+    out += [text for container, place in containers for text in _hidden(container, place)]
     return out + _ports(containers)
 
 
