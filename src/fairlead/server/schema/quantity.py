@@ -78,10 +78,8 @@ def write(value: Decimal, form: str) -> str:
     mantissa = written.rstrip("0")
     exponent += len(written) - len(mantissa)
     mantissa, exponent = mantissa + "0" * (exponent % 3), exponent - exponent % 3
-    if form == "exponent":
-        suffix = f"e{exponent}" if exponent else ""
-    else:
-        suffix = _DECIMAL_SUFFIX.get(exponent, "")  # a real server has none beyond E either, and answers 1000E with 1
+    # beyond E there is no suffix: a real server answers 1000E with 1
+    suffix = _DECIMAL_SUFFIX.get(exponent, "") if form != "exponent" else f"e{exponent}" if exponent else ""
     return f"{'-' if sign else ''}{mantissa}{suffix}"
 
 

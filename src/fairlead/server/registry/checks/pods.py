@@ -91,6 +91,7 @@ def pod_spec(spec: Object, path: str) -> list[Cause]:
     volumes: set[str] = set()
     for index, volume in enumerate(spec.get("volumes") or ()):
         here, name = f"{path}.volumes[{index}]", volume.get("name") or ""
+        before = len(found)
         sources = [key for key in volume if key != "name"]
         found += [causes.forbidden(f"{here}.{key}", "may not specify more than 1 volume type") for key in sources[1:]]
         for rule in _VOLUME:
@@ -98,7 +99,8 @@ def pod_spec(spec: Object, path: str) -> list[Cause]:
         found += label(f"{here}.name", name) if name else [causes.required(f"{here}.name")]
         if name in volumes:
             found.append(causes.duplicate(f"{here}.name", name))
-        volumes.add(name)
+        if len(found) == before:  # nothing mounts what is not sound
+            volumes.add(name)
     seen: set[str] = set()
     if not spec.get("containers"):
         found.append(causes.required(f"{path}.containers"))

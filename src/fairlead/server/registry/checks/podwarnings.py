@@ -1,4 +1,4 @@
-"""What a real server warns of in pods: selectors of nothing; variables and ports said twice, which an apply may lose."""
+"""What a real server warns of in pods: selectors of nothing; variables and ports said twice, which apply may lose."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -53,7 +53,14 @@ def service(new: Object, old: Object | None) -> list[Cause]:
         elif spec.get("ipFamilyPolicy") == "RequireDualStack" != old["spec"].get("ipFamilyPolicy"):
             told = "this cluster is not configured for dual-stack services"
             found.append(causes.invalid("spec.ipFamilyPolicy", "RequireDualStack", told))
-    return found
+    return found or _out_of_range(spec)
+
+
+def _out_of_range(spec: Object) -> list[Cause]:
+    """What cannot be allocated, which is found only where nothing else is wrong."""
+    given = [(index, one["nodePort"]) for index, one in enumerate(spec.get("ports") or ()) if one.get("nodePort")]
+    told = "provided port is not in the valid range. The range of valid ports is 30000-32767"
+    return [causes.invalid(f"spec.ports[{i}].nodePort", port, told) for i, port in given if not 30000 <= port <= 32767]
 
 
 def _families(spec: Object) -> list[Cause]:
