@@ -10,6 +10,7 @@ from workbench import MANAGER, WIDGET, Bench, install
 from fairlead.api.errors import Invalid
 from fairlead.api.world import World
 from fairlead.server.app import Server
+from fairlead.writes import apply
 from fairlead.writes.elision import unchanged
 from fairlead.writes.jsonpatch import same
 
@@ -74,3 +75,20 @@ def test_what_is_not_sent_would_have_changed_nothing(before, drift, after):
 @given(spec)
 def test_the_same_payload_again_is_not_sent(fields):
     asyncio.run(check(fields, None, fields))
+
+
+async def test_an_empty_list_where_another_has_items_is_sent(bench):
+    first = await apply(bench.cached, WIDGET("w", bench.namespace, spec={"size": 1}))
+    bench.view.put(WIDGET, await bench.merge(first, {"spec": {"lines": ["x"]}}))
+    after = await apply(bench.cached, WIDGET("w", bench.namespace, spec={"size": 1, "lines": []}))
+    assert after.spec["lines"] == []
+
+
+async def test_an_empty_map_where_another_has_one_is_not_sent_and_would_change_no_value(bench):
+    first = await apply(bench.cached, WIDGET("w", bench.namespace, spec={"size": 1}))
+    theirs = bench.view.put(WIDGET, await bench.merge(first, {"spec": {"options": {"a": "1"}}}))
+    payload = WIDGET("w", bench.namespace, spec={"size": 1, "options": {}})
+    bench.wire.forget()
+    assert await apply(bench.cached, payload) == theirs
+    assert bench.wire.sent == []
+    assert (await bench.other.apply(payload, field_manager=MANAGER)).spec == theirs.spec

@@ -38,9 +38,11 @@ def owned(obj: Mapping[str, Any], manager: str, api_version: str) -> Any:
 
 
 def unchanged(payload: Mapping[str, Any], obj: Mapping[str, Any], manager: str) -> bool:
-    """Whether applying the payload again would change nothing: we own exactly its paths, with its values and order.
+    """Whether applying the payload again would change no value: we own exactly its paths, with its values and order.
 
-    May say no where the server would see no change (a quantity spelled otherwise); never says yes where it would.
+    May say no where the server would see no change (a quantity spelled otherwise); never says yes where a value would
+    change, or one of ours be nobody's. An empty map where another has one asks for nothing: a server would only note us
+    as its owner too, again after each foreign write to it.
     """
     mine = owned(obj, manager, str(payload.get("apiVersion")))
     if mine is MISSING:
@@ -57,10 +59,10 @@ def _agrees(payload: Any, mine: Any, live: Any) -> bool:
             _agrees(payload.get(key, MISSING), mine.get(key, MISSING), found.get(key, MISSING))
             for key in payload.keys() | mine.keys()
         )
-    if mine is MISSING:  # an empty map or keyed list asks for nothing where there is one, and may be owned by nobody
+    if mine is MISSING:  # an empty map asks for nothing where there is one, and an empty keyed list is owned by nobody
         if isinstance(payload, dict) and isinstance(live, dict):
             return all(_agrees(item, MISSING, live.get(key, MISSING)) for key, item in payload.items())
-        return payload is MISSING or (payload == [] and isinstance(live, list))
+        return payload is MISSING or (payload == [] and live == [])
     if isinstance(payload, list) and isinstance(mine, list):
         return len(payload) == len(mine) and all(_agrees(*pair, MISSING) for pair in zip(payload, mine, strict=True))
     return payload is not MISSING and (same(payload, mine) or (payload == [] and mine == {}))
