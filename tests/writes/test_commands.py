@@ -124,3 +124,15 @@ async def test_migrate_says_in_a_line_that_its_list_is_refused(bench, fairlead):
     assert done.returncode == 1
     assert "list of widgets: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+async def test_release_takes_one_finalizer_off_every_object_and_leaves_the_others(bench, fairlead):
+    for name, finalizers in {"a": ["x.y/ours", "x.y/theirs"], "b": ["x.y/ours"], "c": ["x.y/theirs"]}.items():
+        made = await bench.widget(name)
+        await bench.merge(made, {"metadata": {"finalizers": finalizers}})
+    done = await fairlead("release", WIDGETS, "--finalizer", "x.y/ours", "-n", bench.namespace)
+    assert done.stdout == "2 widgets released\n", done.stderr
+    left = {obj.name: obj.finalizers for obj in (await bench.other.list(WIDGET, bench.namespace)).items}
+    assert left == {"a": ["x.y/theirs"], "b": [], "c": ["x.y/theirs"]}
+    done = await fairlead("release", WIDGETS, "--finalizer", "x.y/ours", "-n", "..")
+    assert (done.returncode != 0, "Traceback" in done.stderr) == (True, False)

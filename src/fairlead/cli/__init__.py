@@ -10,6 +10,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("fairlead.cli.run:run", "run an operator, on a cluster or with none"),
     "blame": ("fairlead.cli.blame:command", "show who owns which field of an object"),
     "migrate": ("fairlead.cli.migrate:command", "move ownership of fields from Update to Apply, for a fleet"),
+    "release": ("fairlead.cli.release:command", "take an operator's finalizer off, when it is uninstalled"),
     "orphans": ("fairlead.cli.orphans:command", "find and delete what was left in another cluster"),
     "serve": ("fairlead.cli.serve:serve", "serve the Kubernetes API from memory"),
 }
