@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
@@ -26,6 +27,12 @@ from fairlead.testing import real
 from fairlead.testing.real import RealServer
 
 _numbers = itertools.count(1)
+
+# The same examples on every machine, however slow; ARGS=--hypothesis-profile=explore looks for new ones.
+_UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, database=None, **_UNTIMED)
+settings.register_profile("explore", **_UNTIMED)
+settings.load_profile("same")
 
 
 @dataclass

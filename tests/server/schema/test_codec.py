@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.server.schema import builtin, quantity, times
@@ -168,11 +168,9 @@ def test_quantities_are_written_in_canonical_form(text, canonical):
 
 @given(st.from_regex(r"[+-]?[0-9]{1,9}(\.[0-9]{1,6})?(m|k|M|Ki|Mi|Gi|e[0-9])?", fullmatch=True))
 def test_a_canonical_quantity_is_the_same_quantity_and_stays(text):
-    value, form = quantity.parse(text)
-    assume(form == "exponent" or abs(value) < 10**21)  # from 1000E on a real server has no suffix and loses it
     canonical = quantity.canonical(text)
     assert quantity.canonical(canonical) == canonical
-    assert quantity.parse(canonical)[0] == value
+    assert quantity.parse(canonical)[0] == quantity.parse(text)[0]
 
 
 @pytest.mark.parametrize(
