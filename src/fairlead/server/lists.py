@@ -86,8 +86,8 @@ def list_objects(server: "Server", request: Request, route: Route) -> Response:
     return representation.answer_list(200, page(server, request, route), request.warnings)
 
 
-def page(server: "Server", request: Request, route: Route) -> Page:
-    """The page that a list request asks for."""
+def page(server: "Server", request: Request, route: Route, *, in_pages: bool = False) -> Page:
+    """The page that a list request asks for. `in_pages`: without a limit, all of them, at the version of the first."""
     resource = route.resource
     limit = integer(request, "limit") or 0
     token = request.first("continue")
@@ -110,7 +110,7 @@ def page(server: "Server", request: Request, route: Route) -> Page:
             refusal = expired(CONTINUE_EXPIRED)
             refusal.status["metadata"] = {"continue": _encode_token(ANY, start)}
             raise refusal
-    elif asked not in ("", "0") and (match == "Exact" or (not match and limit > 0)):
+    elif asked not in ("", "0") and (match == "Exact" or (not match and (limit > 0 or in_pages))):
         version = parse_version(asked, "list")
         if version < table.floor:
             raise expired("The resourceVersion for the provided list is too old.")

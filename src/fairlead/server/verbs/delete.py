@@ -51,6 +51,7 @@ def read_options(request: Request) -> DeleteOptions:
         if "orphanDependents" in request.query:
             given["orphanDependents"] = truth(request.first("orphanDependents"))
         given["dryRun"] = request.query.get("dryRun", [])
+        given["preconditions"] = {key: request.first(key) for key in ("uid", "resourceVersion") if request.first(key)}
     found = _validate(given)
     if found:
         raise option_failure("DeleteOptions", found)
@@ -87,6 +88,7 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=False)
     options = read_options(request)
+    _warn_of_orphans(request, resource, options)
     space = route.namespace if resource.namespaced else ""
     stored = server.table(resource).get(space, route.name)
     if stored is None:
@@ -96,6 +98,15 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
     if gone and not resource.delete_answers_object:
         return Response(status, encoding.encode(success(resource, stored.object)), warnings=request.warnings)
     return representation.answer(status, result, request.warnings)
+
+
+def _warn_of_orphans(request: Request, resource: Resource, options: DeleteOptions) -> None:
+    """Who deletes Jobs and says nothing of their Pods hears that these stay, found or not."""
+    if (resource.group, resource.kind) == ("batch", "Job") and options.propagation is None and options.orphan is None:
+        request.warn(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
+            "them or set propagationPolicy=Orphan to suppress this warning"
+        )
 
 
 def success(resource: Resource, obj: Object) -> dict[str, Any]:
@@ -247,7 +258,8 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=True)
     options = read_options(request)
-    page = lists.page(server, request, route)
+    _warn_of_orphans(request, resource, options)
+    page = lists.page(server, request, route, in_pages=True)
     table = server.table(resource)
     for item in page.items:
         metadata = item.object["metadata"]
