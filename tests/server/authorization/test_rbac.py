@@ -305,3 +305,28 @@ async def test_without_rbac_everyone_may_do_everything():
 async def test_an_unknown_mode_names_the_ones_there_are():
     with pytest.raises(ValueError, match="AlwaysAllow, RBAC"):
         Server(World(), authorization="ABAC")
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "only"),
+    [
+        ("User", "example.com", "rbac.authorization.k8s.io"),
+        ("Group", "example.com", "rbac.authorization.k8s.io"),
+        ("ServiceAccount", "rbac.authorization.k8s.io", ""),
+    ],
+)
+@pytest.mark.parametrize("place", ["clusterrolebindings", "NS/rolebindings"])
+async def test_a_subject_of_a_foreign_group_is_refused(api, place, kind, group, only):
+    subject = {"kind": kind, "name": "a", "apiGroup": group}
+    if kind == "ServiceAccount":
+        subject["namespace"] = "default"
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    bound = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
+    code, refused = await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, admin=True, dryRun="All")
+    assert code == 422, refused
+    told = f'Unsupported value: "{group}": supported values: "{only}"'
+    assert refused["details"]["causes"] == [
+        {"reason": "FieldValueNotSupported", "message": told, "field": "subjects[0].apiGroup"}
+    ]
+    subject["apiGroup"] = only
+    assert (await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, admin=True, dryRun="All"))[0] == 201

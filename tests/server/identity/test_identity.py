@@ -66,6 +66,20 @@ async def test_a_token_says_who_one_is():
     assert (status, review["status"]["user"]["username"]) == (201, "jane")
 
 
+async def test_a_token_of_the_servers_own_is_good_for_no_other_audience(api):
+    async def reviewed(*audiences):
+        body = {"spec": {"token": api.token, "audiences": list(audiences)}}
+        status, review = await ask(api.transport(), "POST", REVIEW, body, content_type="application/json")
+        assert status == 201, review
+        return review["status"]
+
+    found = await reviewed()
+    assert found["authenticated"]
+    (own,) = found["audiences"]
+    assert await reviewed("elsewhere") == {"user": {}, "error": "invalid bearer token"}
+    assert await reviewed("elsewhere", own) == found
+
+
 @pytest.mark.parametrize("authorization", ["AlwaysAllow", "RBAC"])
 async def test_without_a_token_only_health_and_version_answer(authorization):
     server = Server(World(), tokens=["t"], authorization=authorization)
