@@ -145,24 +145,6 @@ def test_entries_stand_by_operation_then_time_then_name():
     assert [each["manager"] for each in ownership.encode(ownership.decode(said))] == ["timeless", "a", "b", "late", "u"]
 
 
-def test_a_write_to_scale_takes_replicas_from_the_parents_applier():
-    from fairlead.api.fields import path
-
-    places = {"apps/v1": path("spec", "replicas")}
-    parent = ownership.decode(
-        [entry({"f:spec": {"f:replicas": {}, "f:selector": {}}}, manager="m1", operation="Apply", apiVersion="apps/v1")]
-    )
-    assert [(e.manager, e.api_version) for e in ownership.scale_entries(parent, places)] == [("m1", "autoscaling/v1")]
-    scale = ownership.decode(
-        [entry({"f:spec": {"f:replicas": {}}}, manager="hpa", apiVersion="autoscaling/v1", subresource="scale")]
-    )
-    after = ownership.encode(ownership.parent_entries(parent, scale, "apps/v1", places))
-    assert [(e["manager"], e["fieldsV1"], e.get("time")) for e in after] == [
-        ("m1", {"f:spec": {"f:selector": {}}}, None),
-        ("hpa", {"f:spec": {"f:replicas": {}}}, None),
-    ]
-
-
 @pytest.mark.parametrize(
     ("everywhere", "left"), [(True, {"f:status": {".": {}, "f:a": {}}}), (False, {"f:status": {}})]
 )

@@ -15,27 +15,22 @@ from fairlead.server.ownership.managed import (
     same_but_times,
     sent,
 )
-from fairlead.server.ownership.scaling import SCALE, Places, parent_entries, scale_entries
 from fairlead.server.ownership.schemas import Schemas
 from fairlead.server.ownership.updating import update
 
 __all__ = [
     "NOTHING",
-    "SCALE",
     "Applied",
     "Entry",
     "FieldConflict",
     "Managed",
     "ManagedFieldsError",
-    "Places",
     "Schemas",
     "TypedError",
     "apply",
     "decode",
     "encode",
-    "parent_entries",
     "same_but_times",
-    "scale_entries",
     "sent",
     "update",
 ]
