@@ -47,6 +47,17 @@ def test_pages_are_one_snapshot(first, limit, between):
     assert found == sorted(first)
 
 
+def test_no_collection_is_deleted_at_a_version_that_is_forgotten():
+    server = Server()
+    create(server, "a")
+    _, before = send(server, "GET", MAPS)
+    create(server, "b")
+    server.store.compact()
+    code, refused = send(server, "DELETE", MAPS, resourceVersion=before["metadata"]["resourceVersion"])
+    assert (code, refused["reason"]) == (410, "Expired")
+    assert [item["metadata"]["name"] for item in send(server, "GET", MAPS)[1]["items"]] == ["a", "b"]
+
+
 def test_an_expired_page_says_how_to_go_on():
     server = Server()
     for name in "abcd":
