@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -60,6 +61,7 @@ def demo(
             report.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"cannot write a page to {report}: {error.strerror}; name another folder") from error
+    logging.getLogger("fairlead").addHandler(logging.NullHandler())  # what the systems log is not what is shown
     told: Told = {}
     for name in systems or NAMES:
         bed = bed_of(name)
