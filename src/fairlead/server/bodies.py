@@ -105,7 +105,9 @@ def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]
 def _unknown_elsewhere(value: Object, resource: Resource) -> list[str]:
     """What an object that claims another version of the kind than the path's has beyond that version's schema."""
     api_version = value.get("apiVersion")
-    if value.get("kind") != resource.kind or api_version in (None, "", resource.api_version):
+    if value.get("kind") != resource.kind or not isinstance(api_version, str):
+        return []
+    if api_version in ("", resource.api_version):
         return []
     schema = versions.schema(resource, api_version)
     if schema is None:  # of a version that is not defined, nothing is known

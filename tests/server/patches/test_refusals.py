@@ -115,6 +115,7 @@ async def test_a_body_that_says_nothing_of_its_version_is_of_the_paths(deploymen
         assert (status, answer["apiVersion"], answer["kind"]) == (200, "apps/v1", "Deployment")
 
 
+@pytest.mark.only("embedded", reason="a real server panics there and drops the connection")
 async def test_a_merge_key_that_is_a_list_is_no_fault(deployments):
     patch = pod(containers=[{"name": ["x"], "image": "i"}])
     assert (await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All"))[0] == 422
