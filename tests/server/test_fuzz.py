@@ -16,7 +16,7 @@ from fairlead.server.exchange import Request, Streaming
 SECONDS = float(os.environ.get("FAIRLEAD_FUZZ_SECONDS", "0"))
 REQUESTS = 3_000
 SEED = int(os.environ.get("FAIRLEAD_FUZZ_SEED", "0"))
-LONG = 2.0  # seconds that no such request may take
+LONG = 2.0  # seconds of processor time that no such request may take
 POD = {
     "containers": [
         {
@@ -154,9 +154,9 @@ def test_no_spoiled_request_is_a_fault_of_the_server():
         obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": {"l": "m"}}, **rest}
         send(server, "POST", path, {}, "application/json", obj)
         request = requested(path, obj, chance)
-        start = time.monotonic()
+        start = time.process_time()
         answer = send(server, *request)
-        took = time.monotonic() - start
+        took = time.process_time() - start
         asked += 1
         told = (SEED, asked, request)
         assert not isinstance(answer, Streaming)
