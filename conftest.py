@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import json
 import os
+import signal
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -106,6 +107,8 @@ async def api(request):
 
 
 def pytest_configure(config):
+    # a shell's background job ignores Ctrl-C, and so would every command that a test starts and interrupts
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("FAIRLEAD_REQUIRE_REAL") == "1" and (reason := real.missing()):
         raise pytest.UsageError(f"FAIRLEAD_REQUIRE_REAL is set, and {reason}")
 

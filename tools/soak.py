@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import gc
 import itertools
+import linecache
 import logging
 import os
 import random
@@ -197,6 +198,7 @@ async def soak(minutes, objects, seed):
             await asyncio.sleep(2.5 * IDLE)
             # A server keeps some ten thousand changes a kind; forgotten here, what grows is a leak. It makes 410s, too.
             server.store.compact()
+            linecache.clearcache()  # what tracebacks of faults have read: no more than the code, but it comes late
             gc.collect()
             elapsed = time.monotonic() - started
             if held is None and elapsed >= minutes * 60 * WARM_UP and churn.writes >= 4 * objects:
