@@ -74,7 +74,7 @@ def programs(wanted):
     chosen = {name: command for name, command in found.items() if name.startswith(wanted)}
     for tool, folder, build in (
         ("go", "go", ["go", "build", "-trimpath", "-o", pages_go, "."]),
-        ("cargo", "rust", ["cargo", "build", "--release", "--locked", "--quiet", "--target-dir", BUILT / "rust"]),
+        ("cargo", "rust", ["cargo", "build", "--release", "--quiet", "--target-dir", BUILT / "rust"]),
     ):
         theirs = [name for name in chosen if name.startswith({"go": "controller-", "cargo": "kube-rs"}[tool])]
         if not theirs:

@@ -1,6 +1,7 @@
 """The HTTPProxy operator: every child by apply, nothing carried forward, nothing sent when nothing changed."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import fairlead as fl
 from fairlead.operators.httpproxy import status
@@ -123,7 +124,7 @@ def _waits_for(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], 
     return f"Waiting for the data plane to take EnvoyPatchPolicy {policies[0].name}"
 
 
-def _report_hostnames(statuses: list[dict], ctx: fl.Context) -> None:  # type: ignore[type-arg]
+def _report_hostnames(statuses: list[dict[str, Any]], ctx: fl.Context) -> None:
     ctx.status(hostnameStatuses=statuses)
     by_reason: dict[str, list[str]] = {}
     for each in statuses:
