@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from fairlead.api.builtin import ConfigMap
+from fairlead.api.builtin import ConfigMap, Event
 from fairlead.api.errors import Unknown
 from fairlead.api.objects import Object
 from fairlead.runtime.events import Recorder
@@ -94,3 +94,24 @@ def test_a_failure_to_write_is_logged_and_harms_nothing(server, caplog):
 
     virtual.run(test())
     assert "could not write an Event" in caplog.text
+
+
+def test_an_event_that_was_on_its_way_when_the_writer_stopped_is_flushed_and_not_doubled(server):
+    async def stopped(after_arrival):
+        server.objects.clear()
+        server.delay = 1.0
+        async with recording(server) as recorder:
+            recorder.record(about(), "Failed", "last words")
+            await asyncio.sleep(0.5)
+            if after_arrival:
+                (name,) = (series.name for series, _ in recorder._series.values())
+                server.objects[name] = Event(name, "default") | {"message": "last words"}
+        server.delay = 0.0
+        await recorder.flush()
+        return [event["message"] for event in server.objects.values()]
+
+    async def test():
+        assert await stopped(after_arrival=False) == ["last words"]
+        assert await stopped(after_arrival=True) == ["last words"]
+
+    virtual.run(test())

@@ -1,12 +1,13 @@
 """Kubernetes Events, best effort: what `kubectl describe` shows under an object. Never a reconcile's concern."""
 
 import asyncio
+import contextlib
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from fairlead.api.builtin import Event
-from fairlead.api.errors import ApiError, NotFound, Unknown
+from fairlead.api.errors import AlreadyExists, ApiError, NotFound, Unknown
 from fairlead.api.objects import Object
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
@@ -37,6 +38,7 @@ class _Series:
     count: int = 1
     sent_at: float = float("-inf")
     name: str = ""
+    known: bool = False  # the server answered that it has an Event of this name
 
 
 @dataclass(slots=True)
@@ -116,6 +118,9 @@ class Recorder:
                 series, about = self._series[key]
                 try:
                     await self._send(key, series, about)
+                except asyncio.CancelledError:
+                    self._dirty[key] = None  # stopped while on its way: `flush` sends it again
+                    raise
                 except (ApiError, Unknown, OSError) as error:
                     # said where people look: an operator without the right to create Events should know it
                     log.warning("could not write an Event about %s %s: %s", about.kind, about.name, error)
@@ -123,16 +128,16 @@ class Recorder:
     async def _send(self, key: _Key, series: _Series, about: Object) -> None:
         namespace = about.namespace or "default"
         count, series.sent_at = series.count, self._world.clock.monotonic()
-        if series.name:
+        if series.known:
             patch = {"count": count, "lastTimestamp": series.last}
             try:
                 await self._client.patch(Event, series.name, namespace, patch, type=PatchType.MERGE)
                 return
             except NotFound:
-                series.name = ""  # expired on the server, or somebody cleaned up
+                series.name, series.known = "", False  # expired on the server, or somebody cleaned up
         _, kind, reason, note = key
-        name = f"{about.name[:230]}.{self._world.random.getrandbits(64):016x}"
-        event = Event(name, namespace) | {
+        series.name = series.name or f"{about.name[:230]}.{self._world.random.getrandbits(64):016x}"
+        event = Event(series.name, namespace) | {
             "involvedObject": {
                 "apiVersion": about.api_version,
                 "kind": about.kind,
@@ -150,5 +155,6 @@ class Recorder:
             "reportingComponent": self._component,
             "reportingInstance": self._instance,
         }
-        await self._client.create(Object(event))
-        series.name = name
+        with contextlib.suppress(AlreadyExists):  # it had arrived, only its answer had not
+            await self._client.create(Object(event))
+        series.known = True
