@@ -8,7 +8,6 @@ import random
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 import fairlead as fl
 from fairlead.cache import Cache
@@ -16,7 +15,7 @@ from fairlead.client import http
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
 from fairlead.server.app import Server
-from fairlead.server.doors.http import _handle
+from fairlead.server.doors.http import Door
 from fairlead.testing import virtual
 
 BIG = "ü" * 1000  # more than one piece, and characters that a cut goes through
@@ -141,8 +140,8 @@ class Bed:
         self.world, self.wire = virtual.world(seed), Wire(seed)
         self.server = Server(self.world)
         self.others = Client(self.server.transport(), self.world)
-        self.serve = web.Server(lambda request: _handle(self.server, request), handler_cancellation=True)
-        monkeypatch.setattr(http.aiohttp, "TCPConnector", lambda **_: Connector(self.wire, self.serve))
+        self.door = Door(self.server)
+        monkeypatch.setattr(http.aiohttp, "TCPConnector", lambda **_: Connector(self.wire, self.door.connection))
         self.transport = http.HttpTransport(Cluster("http://127.0.0.1:1", None))
         self.cache = Cache(Client(self.transport, self.world), self.world)
         self.view = self.cache.watch(fl.ConfigMap)
@@ -174,7 +173,7 @@ class Bed:
             assert len(gone) == len(set(gone)), "a delete is told once"
             assert sorted(made) == sorted([*gone, *(obj.uid for obj in self.view.list())]), "and each that is due"
         await self.transport.close()
-        await self.serve.shutdown(1.0)
+        await self.door.close()
 
 
 def play(seed, monkeypatch, budget, fate):

@@ -191,6 +191,11 @@ class Server:
         if self.audit is not None:
             self.audit.close()
 
+    @property
+    def prompt(self) -> bool:
+        """Whether `respond` is the whole answer: no fault plan and no disk to wait for."""
+        return self.faults is None and self._journal is None
+
     async def answer(self, request: Request) -> Answer:
         """Answer one request from a door, through the fault plan where there is one (which may raise Dropped)."""
         return await self.settled(request) if self.faults is None else await self.faults.answer(request)
