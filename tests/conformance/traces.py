@@ -204,8 +204,11 @@ class Names:
             return "<time>"
         if key == "continue" and value:
             return "<continue>"
-        if key == "cells" and _AGE.match(value):
-            return "<age>"
+        if key == "cells":
+            if _AGE.match(value):
+                return "<age>"
+            for name, token in self.suffixes.items():
+                value = value.replace(name, token)
         if _JWT.match(value):
             return "<token>"
         if key == "message":  # prose, not compared by default: it must not be what numbers a uid

@@ -6,7 +6,7 @@ from typing import Any
 from fairlead.server import bodies, versions
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.exchange import Request
-from fairlead.server.failures import bad_request, internal_text, invalid_named
+from fairlead.server.failures import bad_request, invalid_named
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec, defaulting, pruning
 
@@ -44,8 +44,6 @@ def patched(
         if "apiVersion" in value and value["apiVersion"] is None:
             told = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
             raise _invalid_patch(shown(value), told)
-        if not value.get("apiVersion"):
-            raise internal_text("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     elif not value.get("kind"):
         value = {**value, "kind": resource.kind}
     try:

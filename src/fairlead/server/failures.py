@@ -132,7 +132,11 @@ def invalid_named(group: str, kind: str, name: str, causes: Sequence[Cause]) -> 
 
 def invalid(resource: Resource, obj: Object, causes: Sequence[Cause]) -> Failure:
     """The object is refused for these fields. It is called what it calls itself."""
-    group, _, _ = (obj.get("apiVersion") or resource.api_version).rpartition("/")
+    if resource.storage is not None and not resource.custom:
+        resource = resource.storage  # one kind of two groups goes by the name of the one that keeps it
+        group = resource.group
+    else:
+        group, _, _ = (obj.get("apiVersion") or resource.api_version).rpartition("/")
     return invalid_named(group, obj.get("kind") or resource.kind, obj["metadata"].get("name") or "", causes)
 
 

@@ -128,12 +128,13 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         if not write.options.dry_run and "status" in (read := decoding.filled(resource, obj)):
             # The defaults of a status are not stored with a new object, but read; the next write stores them.
             obj, write.respelled = read, True
-    write.respelled = write.respelled or resource.respelled
     if not resource.custom:
         obj = codec.stored(resource.schema, obj)
         if resource.kind == "Pod":
             obj = _limited(write, obj)
             given = obj["metadata"]
+    if resource.respelled is not None and resource.respelled(obj):
+        write.respelled = True
     if resource.prepare_create:
         resource.prepare_create(obj)
     name = given.get("name") or ""

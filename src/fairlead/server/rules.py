@@ -112,7 +112,8 @@ class Rules:
             return found + _replicas(resource, obj, status_only=status)
         found += metadata.standard_finalizers(obj["metadata"])
         found += metadata.validate(obj["metadata"], resource)
-        return found + (resource.validate(obj, old) if resource.validate else [])
+        check = resource.validate_status if subresource == "status" else resource.validate
+        return found + (check(obj, old) if check else [])
 
     def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:
         if resource.custom:
@@ -152,6 +153,10 @@ class Rules:
         if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
             return 0
         return 1 if grace < 0 else int(grace)
+
+    def collects(self, resource: Resource) -> bool:
+        """Whether a delete says what becomes of dependents: nothing depends on Events."""
+        return resource.kind != "Event" or resource.group not in ("", "events.k8s.io")
 
     def orphans_by_default(self, resource: Resource) -> bool:
         """Jobs and ReplicationControllers leave their Pods behind unless told otherwise."""

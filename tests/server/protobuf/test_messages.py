@@ -84,7 +84,7 @@ def test_what_the_envelope_does_not_say_is_what_the_path_says(api_version, kind)
 UNRECOGNIZED = "the object provided is unrecognized (must be of type ConfigMap): {}"
 HANDLED = '{} in version "v1" cannot be handled as a ConfigMap: {}'
 NO_PREFIX = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
-SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 @pytest.mark.parametrize(

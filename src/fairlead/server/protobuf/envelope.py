@@ -26,7 +26,7 @@ class Envelope(NamedTuple):
         if self.kind == "DeleteOptions":  # of whichever group
             named = "meta.v1.DeleteOptions"
         if named is None:
-            where = f'version {quoted(self.api_version)} in scheme "pkg/runtime/scheme.go:111"'
+            where = f'version {quoted(self.api_version)} in scheme "pkg/api/legacyscheme/scheme.go:30"'
             raise ProtoError(f"no kind {quoted(self.kind)} is registered for {where}")
         return {"apiVersion": self.api_version, "kind": self.kind, **decode(named, self.raw)}
 

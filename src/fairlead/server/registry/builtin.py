@@ -20,10 +20,12 @@ from fairlead.server.registry.checks import (
     rbac,
     scaling,
     services,
+    statuses,
     storage,
     webhooks,
     workloads,
 )
+from fairlead.server.registry.checks import events as event_checks
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
@@ -38,7 +40,7 @@ class Entry:
 
     generation: tuple[str, ...] = ()  # what moves the generation; none: the kind has no generation
     unconditional_update: bool = True
-    respelled: bool = False  # its first update is stored whatever it changes
+    respelled: Callable[[Object], bool] | None = None  # of a new one: its first update is stored whatever it changes
     create_on_update: bool = False
     delete_answers_object: bool = False
     keeps_status: bool = False  # a status given on create is kept
@@ -46,6 +48,7 @@ class Entry:
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
+    validate_status: Callable[[Object, Object | None], list[Cause]] | None = None
     warn: Callable[[Object, Object | None], list[str]] | None = None
 
 
@@ -77,11 +80,15 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_create=preparing.service,
         prepare_update=preparing.kept_addresses,
         validate=services.service,
+        validate_status=statuses.service,
         warn=services.service_warnings,
     ),
     ("", "ServiceAccount"): _ANSWERED,
     ("", "PersistentVolumeClaim"): Entry(
-        respelled=True, delete_answers_object=True, prepare_create=preparing.claim, validate=storage.claim
+        respelled=lambda claim: True,
+        delete_answers_object=True,
+        prepare_create=preparing.claim,
+        validate=storage.claim,
     ),
     ("", "PersistentVolume"): Entry(
         delete_answers_object=True, prepare_create=preparing.volume, validate=storage.volume
@@ -89,26 +96,33 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True, validate=others.pod_template),
     ("", "ResourceQuota"): Entry(delete_answers_object=True, validate=limits.resource_quota),
     ("", "LimitRange"): Entry(create_on_update=True, validate=limits.limit_range),
-    ("", "Event"): Entry(create_on_update=True),
+    ("", "Event"): Entry(create_on_update=True, validate=event_checks.event),
     ("", "Endpoints"): Entry(create_on_update=True),
     ("", "Node"): Entry(keeps_status=True, prepare_create=preparing.node),
     ("", "ReplicationController"): Entry(
-        generation=_SPEC, delete_answers_object=True, validate=workloads.replication_controller
+        generation=_SPEC,
+        delete_answers_object=True,
+        validate=workloads.replication_controller,
+        validate_status=statuses.replication_controller,
     ),
-    ("events.k8s.io", "Event"): Entry(create_on_update=True),
+    ("events.k8s.io", "Event"): Entry(create_on_update=True, validate=event_checks.strict_event),
     ("apps", "Deployment"): Entry(
         generation=("spec", "metadata.annotations"),
         status_keeps=("labels",),
         validate=workloads.deployment,
+        validate_status=statuses.deployment,
         warn=_TEMPLATE,
     ),
     ("apps", "ControllerRevision"): Entry(validate=others.controller_revision),
-    ("apps", "ReplicaSet"): Entry(generation=_SPEC, validate=workloads.replica_set, warn=_TEMPLATE),
+    ("apps", "ReplicaSet"): Entry(
+        generation=_SPEC, validate=workloads.replica_set, validate_status=statuses.replica_set, warn=_TEMPLATE
+    ),
     ("apps", "StatefulSet"): Entry(
         generation=_SPEC,
         prepare_create=preparing.stateful_set,
         prepare_update=preparing.stateful_set,
         validate=workloads.stateful_set,
+        validate_status=statuses.stateful_set,
         warn=workloads.stateful_set_warnings,
     ),
     ("apps", "DaemonSet"): Entry(
@@ -116,15 +130,23 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_create=preparing.daemon_set,
         prepare_update=preparing.daemon_set_update,
         validate=workloads.daemon_set,
+        validate_status=statuses.daemon_set,
         warn=_TEMPLATE,
     ),
-    ("batch", "Job"): Entry(generation=_SPEC, prepare_create=preparing.job, validate=batch.job, warn=_TEMPLATE),
+    ("batch", "Job"): Entry(
+        generation=_SPEC,
+        respelled=preparing.labels_job_anew,
+        prepare_create=preparing.job,
+        validate=batch.job,
+        validate_status=statuses.job,
+        warn=_TEMPLATE,
+    ),
     ("batch", "CronJob"): Entry(
         generation=_SPEC,
         validate=batch.cron_job,
         warn=podwarnings.template("spec", "jobTemplate", "spec", "template"),
     ),
-    ("autoscaling", "HorizontalPodAutoscaler"): Entry(validate=scaling.autoscaler),
+    ("autoscaling", "HorizontalPodAutoscaler"): Entry(validate=scaling.autoscaler, validate_status=statuses.autoscaler),
     ("rbac.authorization.k8s.io", "Role"): Entry(create_on_update=True, validate=rbac.role),
     ("rbac.authorization.k8s.io", "ClusterRole"): Entry(create_on_update=True, validate=rbac.cluster_role),
     ("rbac.authorization.k8s.io", "RoleBinding"): Entry(create_on_update=True, validate=rbac.role_binding),
@@ -145,12 +167,18 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         warn=networking.slice_warnings,
     ),
     ("networking.k8s.io", "Ingress"): Entry(
-        generation=_SPEC, validate=networking.ingress, warn=networking.ingress_warnings
+        generation=_SPEC,
+        validate=networking.ingress,
+        validate_status=statuses.ingress,
+        warn=networking.ingress_warnings,
     ),
     ("networking.k8s.io", "NetworkPolicy"): Entry(generation=_SPEC, validate=networking.network_policy),
     ("networking.k8s.io", "IngressClass"): Entry(generation=_SPEC, validate=classes.ingress_class),
     ("policy", "PodDisruptionBudget"): Entry(
-        generation=_SPEC, unconditional_update=False, validate=workloads.disruption_budget
+        generation=_SPEC,
+        unconditional_update=False,
+        validate=workloads.disruption_budget,
+        validate_status=statuses.disruption_budget,
     ),
     ("scheduling.k8s.io", "PriorityClass"): Entry(generation=("value",), validate=classes.priority_class),
     ("storage.k8s.io", "StorageClass"): Entry(delete_answers_object=True, validate=storage.storage_class),
@@ -255,6 +283,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         prepare_create=_created(entry, schema, status),
         prepare_update=entry.prepare_update,
         validate=entry.validate,
+        validate_status=entry.validate_status or entry.validate,
         warn=entry.warn,
     )
 

@@ -253,8 +253,13 @@ def kept_addresses(obj: Object, old: Object) -> None:
                 spec.setdefault("healthCheckNodePort", before.get("healthCheckNodePort"))
     spec = {key: value for key, value in spec.items() if value is not None}
     obj["spec"] = _with_node_ports(_with_addresses(spec, obj), obj)
-    if spec.get("type") != "LoadBalancer" and (obj.get("status") or {}).get("loadBalancer"):
+    if before.get("type") == "LoadBalancer" != spec.get("type") and (obj.get("status") or {}).get("loadBalancer"):
         obj["status"] = {**obj["status"], "loadBalancer": {}}
+
+
+def labels_job_anew(obj: Object) -> bool:
+    """Whether a Job is given the labels of its Pods whenever it is read, and kept without: it said none."""
+    return not obj["metadata"].get("labels") and not obj["spec"].get("manualSelector")
 
 
 def job(obj: Object) -> None:

@@ -37,7 +37,7 @@ class Resource:
     has_generation: bool = False
     generation_of: tuple[str, ...] = ("spec",)  # what counts as a new generation, e.g. metadata.annotations too
     unconditional_update: bool = True  # PUT without resourceVersion
-    respelled: bool = False  # its first update is stored whatever it changes: new ones are spelled in another way
+    respelled: Callable[[Object], bool] | None = None  # of a new one: it is kept otherwise than it will be read
     create_on_update: bool = False  # PUT to a missing name creates
     delete_answers_object: bool = False  # DELETE answers the object, not a Status
     deprecation: str = ""  # what every answer warns of
@@ -50,6 +50,7 @@ class Resource:
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None  # beyond the metadata; old or None
+    validate_status: Callable[[Object, Object | None], list[Cause]] | None = None  # on /status, in place of `validate`
     warn: Callable[[Object, Object | None], list[str]] | None = None
 
     @property

@@ -8,7 +8,7 @@ are plain strings.
 import base64
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,6 @@ from fairlead.server.causes import Cause
 from fairlead.server.schema import cel_work, times
 from fairlead.server.schema.correlation import aligned, correlated, unchanged
 from fairlead.server.schema.nodes import MISSING, Node
-from fairlead.server.schema.paths import node_at
 from fairlead.server.schema.structural import ANYTHING
 
 MISSING_EXTRA: Final = "validation rules need the extra `cel`: pip install 'fairlead[cel]'"
@@ -148,10 +147,11 @@ def failures(node: Node, obj: Any, old: Any, under: str = "") -> list[Failed]:
     return found
 
 
-def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
-    """What is wrong with the rules of a schema, for its definition."""
+def problems(node: Node, path: str, uncorrelated: str = "", wrong: Sequence[str] = ()) -> Iterator[Cause]:
+    """What is wrong with the rules of a schema, for its definition; none is compiled above a field that is `wrong`."""
     rules = node.rules
-    for index, fact in enumerate(rules.validations):
+    sound = not any(field.startswith((f"{path}.", f"{path}[")) for field in wrong)
+    for index, fact in enumerate(rules.validations if sound else ()):
         where = f"{path}.x-kubernetes-validations[{index}]"
         if not (fact.get("rule") or "").strip():
             continue  # told with the keywords
@@ -160,8 +160,6 @@ def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
         except _Refused as error:
             yield Cause("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
             continue
-        if fact.get("fieldPath") and node_at(node, fact["fieldPath"]) is None:
-            yield causes.invalid(f"{where}.fieldPath", fact["fieldPath"], "must be a valid path")
         if made.old and uncorrelated:
             told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
             yield causes.invalid(f"{where}.rule", fact["rule"], told)
@@ -169,11 +167,12 @@ def problems(node: Node, path: str, uncorrelated: str = "") -> Iterator[Cause]:
             told = "may not be set if oldSelf is not used in rule"
             yield causes.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
     for key, child in rules.properties.items():
-        yield from problems(child, f"{path}.properties[{key}]", uncorrelated)
+        yield from problems(child, f"{path}.properties[{key}]", uncorrelated, wrong)
     if node.values is not None and node.values is not ANYTHING:
-        yield from problems(node.values, f"{path}.additionalProperties", uncorrelated)
+        yield from problems(node.values, f"{path}.additionalProperties", uncorrelated, wrong)
     if node.items is not None:
-        yield from problems(node.items, f"{path}.items", uncorrelated or ("" if node.list_type == "map" else path))
+        below = uncorrelated or ("" if node.list_type == "map" else path)
+        yield from problems(node.items, f"{path}.items", below, wrong)
 
 
 class _Place(NamedTuple):

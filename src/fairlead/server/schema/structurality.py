@@ -9,6 +9,7 @@ from fairlead.server import causes
 from fairlead.server.causes import Cause
 from fairlead.server.schema import cel, pruning, structural
 from fairlead.server.schema.embedded import embedded_causes
+from fairlead.server.schema.paths import node_at
 from fairlead.server.schema.validation import compiled, schema_causes
 
 Schema = dict[str, Any]
@@ -57,17 +58,18 @@ def schema_problems(schema: Schema, path: str) -> list[Cause]:
         found = sorted(
             [*_shape(schema, path, "root"), *_completeness(schema, path)], key=lambda c: (c.field, c.message)
         )
-        if not found and all("x-kubernetes-validations" in cause.field for cause in spoken):
-            found = list(_defaults(schema, path)) or list(_compiling(schema, path))
+        if not found:
+            found = list(_defaults(schema, path)) or list(_compiling(schema, path, [cause.field for cause in spoken]))
     return found + spoken
 
 
-def _compiling(schema: Schema, path: str) -> Iterator[Cause]:
+def _compiling(schema: Schema, path: str, wrong: list[str]) -> Iterator[Cause]:
+    """What is wrong with the rules, save where a field at or below the schema they stand in is wrong anyway."""
     node = structural.compile(schema)
     if not cel.has_rules(node):
         return
     if cel.available():
-        yield from cel.problems(node, path)
+        yield from cel.problems(node, path, wrong=wrong)
     else:
         yield causes.forbidden(path, cel.MISSING_EXTRA)
 
@@ -219,6 +221,8 @@ def _rules(schema: Schema, path: str) -> Iterator[Cause]:
         reasons = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
         if rule.get("reason") is not None and rule["reason"] not in reasons:
             yield causes.not_supported(f"{here}.reason", rule["reason"], reasons)
+        if rule.get("fieldPath") and node_at(structural.part(schema), rule["fieldPath"]) is None:
+            yield causes.invalid(f"{here}.fieldPath", rule["fieldPath"], "must be a valid path")
 
 
 def _breaks_lines(text: str) -> bool:

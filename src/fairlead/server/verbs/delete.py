@@ -237,7 +237,9 @@ def _mark(server: "Server", metadata: Object) -> None:
 def _finalizers(server: "Server", resource: Resource, present: list[str], options: DeleteOptions) -> list[str]:
     """The finalizers after this delete asked for its propagation."""
     orphan = foreground = False
-    if options.orphan is not None:
+    if not server.rules.collects(resource):
+        pass
+    elif options.orphan is not None:
         orphan = options.orphan
     elif options.propagation is not None:
         orphan, foreground = options.propagation == "Orphan", options.propagation == "Foreground"
@@ -258,8 +260,8 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=True)
     options = read_options(request)
-    _warn_of_orphans(request, resource, options)
     page = lists.page(server, request, route, in_pages=True)
+    _warn_of_orphans(request, resource, options)
     table = server.table(resource)
     for item in page.items:
         metadata = item.object["metadata"]

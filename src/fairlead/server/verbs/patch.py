@@ -8,7 +8,17 @@ import msgspec
 from fairlead.server import bodies, decoding, encoding, pipeline, representations
 from fairlead.server.causes import go_text
 from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import Failure, bad_request, bare, conflict, failure, not_found, rejected_patch, too_large
+from fairlead.server.failures import (
+    Failure,
+    bad_request,
+    bare,
+    conflict,
+    failure,
+    internal_text,
+    not_found,
+    rejected_patch,
+    too_large,
+)
 from fairlead.server.options import write_options
 from fairlead.server.ownership import same_but_times
 from fairlead.server.patches import documents, json_patch, merge_patch, strategic
@@ -70,7 +80,10 @@ def evaluated(write: pipeline.Write, kind: str, live: Stored | None) -> Object:
     given = EVALUATORS[kind](write)  # a malformed patch of a missing object is a 404
     value, validation = given.evaluate(live.object), write.options.validation
     read = decoding.restored if kind == STRATEGIC else decoding.patched
-    return _same_thing(write, read(write.request, write.resource, value, validation, given.problems, given.shown))
+    obj = _same_thing(write, read(write.request, write.resource, value, validation, given.problems, given.shown))
+    if write.resource.custom and not obj.get("apiVersion"):
+        raise internal_text("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+    return obj
 
 
 def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ from fairlead.server.causes import Cause
 from fairlead.server.registry.checks import schedules
 from fairlead.server.registry.checks.pods import pod_spec
 from fairlead.server.registry.checks.rules import at_least, checks, choice, fixed, inside, joined, needed, value
-from fairlead.server.registry.checks.vocabulary import Object, at, domain_path, go_shape, selector, selects
+from fairlead.server.registry.checks.vocabulary import IMMUTABLE, Object, at, domain_path, go_shape, selector, selects
 
 _MODES: Final = ("NonIndexed", "Indexed")
 _REPLACEMENTS: Final = ("Failed", "TerminatingOrFailed")
@@ -160,7 +160,7 @@ def _spec(spec: Object, old: Object | None, path: str) -> list[Cause]:
 
 
 def _kept(new: Object, old: Object) -> list[Cause]:
-    """What of a Job's spec no update changes: scheduling is free while it is suspended and has never started."""
+    """What of a Job's spec no update changes."""
     spec, was = new["spec"], old["spec"]
     found: list[Cause] = []
     if spec.get("completionMode") != "Indexed":
@@ -169,21 +169,34 @@ def _kept(new: Object, old: Object) -> list[Cause]:
         told = "can only be modified in tandem with spec.parallelism"
         found.append(causes.invalid("spec.completions", spec["completions"], told))
     found += fixed("spec.selector")(new, old, "")
-    waiting = was.get("suspend") and not (old.get("status") or {}).get("startTime")
-    templates = [one["spec"].get("template") or {} for one in (new, old)]
-    if waiting:
-        templates = [_unscheduled(one) for one in templates]
-    if templates[0] != templates[1]:
-        found.append(causes.invalid("spec.template", spec.get("template"), "field is immutable"))
+    found += _template_kept(spec.get("template") or {}, was.get("template") or {}, old)
     rest = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
     return found + fixed(*(f"spec.{key}" for key in rest))(new, old, "")
 
 
-def _unscheduled(template: Object) -> Object:
-    spec = {key: given for key, given in (template.get("spec") or {}).items() if key not in _SCHEDULING}
-    affinity = {key: given for key, given in (spec.get("affinity") or {}).items() if key != "nodeAffinity"}
-    metadata = {k: v for k, v in (template.get("metadata") or {}).items() if k not in ("labels", "annotations")}
-    return {"metadata": metadata, "spec": {**spec, "affinity": affinity}}
+def _template_kept(template: Object, was: Object, old: Object) -> list[Cause]:
+    """While a Job is suspended and no Pod of it runs, where its Pods will run and what they get is free."""
+    status = old.get("status") or {}
+    held = [c.get("status") for c in status.get("conditions") or () if c.get("type") == "Suspended"]
+    stopped = not status.get("startTime") or "True" in held
+    if not (old["spec"].get("suspend") and stopped and not status.get("active")):
+        return [] if template == was else [causes.invalid("spec.template", template, IMMUTABLE)]
+    spec, before = template.get("spec") or {}, was.get("spec") or {}
+    if _fixed_part(spec, before) == _fixed_part(before, before):
+        return []
+    return [causes.invalid("spec.template.spec", spec, IMMUTABLE)]
+
+
+def _fixed_part(spec: Object, was: Object) -> Object:
+    """A Pod's spec without what is free: the resources of containers that kept their place, and scheduling."""
+    kept = {key: given for key, given in spec.items() if key not in _SCHEDULING}
+    kept["affinity"] = {key: given for key, given in (spec.get("affinity") or {}).items() if key != "nodeAffinity"}
+    for key in ("containers", "initContainers"):
+        given, before = spec.get(key) or [], was.get(key) or []
+        if len(given) == len(before):
+            paired = zip(given, before, strict=True)
+            kept[key] = [{**new, "resources": None} if new["name"] == old["name"] else new for new, old in paired]
+    return kept
 
 
 def _schedule(spec: Object, old: Object | None, path: str) -> list[Cause]:

@@ -20,7 +20,6 @@ from fairlead.server.registry.checks.rules import (
 from fairlead.server.registry.checks.vocabulary import (
     Object,
     go_shape,
-    not_negative,
     number_or_percent,
     one_of,
     selector,
@@ -38,12 +37,6 @@ _STATEFUL_FREE: Final = frozenset(
         "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
     }
 )  # fmt: skip
-
-
-def deployment(new: Object, old: Object | None) -> list[Cause]:
-    if old is not None and new["spec"] == old["spec"] and new.get("status") != old.get("status"):
-        return _status(new.get("status") or {})
-    return _DEPLOYMENT(new, old)
 
 
 def _selecting(kind: str, unreadable: str, owner: str) -> Rule:
@@ -195,7 +188,7 @@ def _controlled(spec: Object, old: Object | None, path: str) -> list[Cause]:
 
 _UNREADABLE: Final = "invalid label selector"
 _RETAINED: Final = ("Retain", "Delete")
-_DEPLOYMENT: Final = checks(
+deployment: Final = checks(
     inside(
         "spec",
         at_least(0, "replicas"),
@@ -284,19 +277,3 @@ def disruption_budget(new: Object, old: Object | None) -> list[Cause]:
             found += number_or_percent(f"spec.{key}", spec[key])
     found += selector("spec.selector", spec.get("selector"))
     return found + choice("spec.unhealthyPodEvictionPolicy", ("AlwaysAllow", "IfHealthyBudget"))(new, old, "")
-
-
-def _status(status: Object) -> list[Cause]:
-    """Counts of a status are not negative and no part is larger than the whole."""
-    found: list[Cause] = []
-    for key in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"):
-        found += not_negative(f"status.{key}", status.get(key))
-    whole = status.get("replicas") or 0
-    for key in ("updatedReplicas", "readyReplicas", "availableReplicas"):
-        if (status.get(key) or 0) > whole:
-            told = "cannot be greater than status.replicas"
-            found.append(causes.invalid(f"status.{key}", status.get(key) or 0, told))
-    if (status.get("availableReplicas") or 0) > (status.get("readyReplicas") or 0):
-        told = "cannot be greater than readyReplicas"
-        found.append(causes.invalid("status.availableReplicas", status["availableReplicas"], told))
-    return found

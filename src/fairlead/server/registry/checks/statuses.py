@@ -1,0 +1,114 @@
+"""What a status may say: counts that are not negative, and no part larger than its whole."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fairlead.server import causes
+from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.rules import Check, Rule, at_least, checks, inside
+from fairlead.server.registry.checks.vocabulary import Object, address, at, subdomain
+
+
+def _within(*parts: str, ready: str) -> Rule:
+    """Parts of `replicas`; those that are available are ready as well, which a message calls `ready`."""
+
+    def rule(status: Object, old: Object | None, path: str) -> list[Cause]:
+        whole, is_ready = (status.get(key) or 0 for key in ("replicas", "readyReplicas"))
+        counted = [(key, status.get(key) or 0) for key in parts]
+        told = "cannot be greater than status.replicas"
+        found = [causes.invalid(f"{path}.{key}", count, told) for key, count in counted if count > whole]
+        available = status.get("availableReplicas") or 0
+        if available > is_ready:
+            found.append(causes.invalid(f"{path}.availableReplicas", available, f"cannot be greater than {ready}"))
+        return found
+
+    return rule
+
+
+def _collisions(status: Object, old: Object | None, path: str) -> list[Cause]:
+    count, before = ((one or {}).get("collisionCount") for one in (status, old))
+    if before is None or (count is not None and count >= before):
+        return []
+    return [causes.invalid(f"{path}.collisionCount", count or 0, "cannot be decremented")]
+
+
+def _only_more(key: str, told: str) -> Rule:
+    """A count that no update may lower."""
+
+    def rule(status: Object, old: Object | None, path: str) -> list[Cause]:
+        count, before = ((one or {}).get(key) or 0 for one in (status, old))
+        return [causes.invalid(f"{path}.{key}", count, told)] if count < before else []
+
+    return rule
+
+
+def _balanced(new: Object, old: Object | None) -> list[Cause]:
+    """Where a load balancer answers: addresses and names."""
+    found: list[Cause] = []
+    for index, ingress in enumerate(at(new, "status.loadBalancer.ingress") or ()):
+        path = f"status.loadBalancer.ingress[{index}]"
+        found += address(f"{path}.ip", ingress["ip"]) if ingress.get("ip") else []
+        if name := ingress.get("hostname"):
+            found += subdomain(f"{path}.hostname", name)
+            if not address("", name):
+                found.append(causes.invalid(f"{path}.hostname", name, "must be a DNS name, not an IP address"))
+    return found
+
+
+def service(new: Object, old: Object | None) -> list[Cause]:
+    kind, answering = new["spec"].get("type"), at(new, "status.loadBalancer.ingress") or ()
+    if answering and kind != "LoadBalancer":
+        told = "may only be used when `spec.type` is 'LoadBalancer'"
+        return [causes.forbidden("status.loadBalancer.ingress", told)]
+    modes: list[Cause] = []
+    for index, ingress in enumerate(answering):
+        field = f"status.loadBalancer.ingress[{index}].ipMode"
+        mode, given = ingress.get("ipMode"), ingress.get("ip")
+        if mode is None and given:
+            modes.append(causes.required(field, "must be specified when `ip` is set"))
+        elif mode is not None and not given:
+            modes.append(causes.forbidden(field, "may not be specified when `ip` is not set"))
+        elif mode not in (None, "Proxy", "VIP"):
+            modes.append(causes.not_supported(field, mode, ("Proxy", "VIP")))
+    return modes + _balanced(new, old)
+
+
+def _status(counts: Iterable[str], *rules: Rule) -> Check:
+    return checks(inside("status", at_least(0, *counts), *rules, always=True))
+
+
+_READY: Final = "readyReplicas"
+_SEEN: Final = "observedGeneration"
+_LABELED: Final = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+_UPDATED: Final = ("updatedReplicas", "readyReplicas", "availableReplicas")
+
+deployment: Final = _status(
+    (_SEEN, "replicas", *_UPDATED, "unavailableReplicas", "terminatingReplicas", "collisionCount"),
+    _within(*_UPDATED, ready=_READY),
+    _collisions,
+)
+replica_set: Final = _status(
+    ("replicas", *_LABELED, _SEEN, "terminatingReplicas"),
+    _within(*_LABELED, ready=_READY),
+)
+replication_controller: Final = _status(("replicas", *_LABELED, _SEEN), _within(*_LABELED, ready=_READY))
+stateful_set: Final = _status(
+    ("replicas", *_UPDATED, "currentReplicas", _SEEN, "collisionCount"),
+    _within("currentReplicas", *_UPDATED, ready=f"status.{_READY}"),
+    _collisions,
+)
+daemon_set: Final = _status(
+    (
+        "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", _SEEN,
+        "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount",
+    ),
+    _collisions,
+)  # fmt: skip
+job: Final = _status(
+    ("active", "succeeded", "failed", "ready", "terminating"),
+    _only_more("failed", "cannot decrease the failed counter"),
+    _only_more("succeeded", "cannot decrease the succeeded counter"),
+)
+ingress: Final = _balanced
+autoscaler: Final = _status(("currentReplicas", "desiredReplicas"))
+disruption_budget: Final = _status(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"))
