@@ -1,5 +1,6 @@
 """Random histories of requests, as scenarios for the recorder's runner: the seed says everything."""
 
+import copy
 import random
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +77,7 @@ def _spoil(chance: random.Random, spec: dict[str, Any]) -> None:
     if item is None:
         node.pop(key, None)
     else:
-        node[key] = item
+        node[key] = copy.deepcopy(item)  # the next change may be inside
 
 
 SPOILS: tuple[tuple[str, Any], ...] = (

@@ -1,5 +1,6 @@
 """Random structural schemas, values that (mostly) fit them, and definitions of custom kinds made of both."""
 
+import copy
 import random
 from typing import Any
 
@@ -205,7 +206,7 @@ STRAYS = (None, "x", 1, 1.0, 1.5, -1, True, [], {}, ["x"], {"a": 1}, 2**31, 2**5
 def value(chance: random.Random, node: Schema, wrong: float = 0.06) -> Any:
     """A value for a schema: mostly one that fits."""
     if chance.random() < wrong:
-        return chance.choice(STRAYS)
+        return copy.deepcopy(chance.choice(STRAYS))
     if node.get("nullable") and chance.random() < 0.2:
         return None
     if node.get("enum") and chance.random() < 0.9:
@@ -246,7 +247,7 @@ def _object_value(chance: random.Random, node: Schema, wrong: float) -> Any:
         for name in chance.sample(NAMES, chance.randint(0, 3)):
             made[name] = value(chance, node["additionalProperties"], wrong)
     if chance.random() < (0.5 if node.get("x-kubernetes-preserve-unknown-fields") else wrong):
-        made[chance.choice(["u", "a", "b"])] = chance.choice(STRAYS)
+        made[chance.choice(["u", "a", "b"])] = copy.deepcopy(chance.choice(STRAYS))
     return made
 
 

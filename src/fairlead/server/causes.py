@@ -41,7 +41,8 @@ def duplicate(field: str, value: Any) -> Cause:
 
 
 def too_long(field: str, limit: int) -> Cause:
-    return Cause("FieldValueTooLong", field, f"Too long: may not be more than {limit} bytes")
+    told = f"may not be more than {limit} bytes" if limit >= 0 else "value is too long"
+    return Cause("FieldValueTooLong", field, f"Too long: {told}")
 
 
 def too_many(field: str, actual: int, limit: int) -> Cause:

@@ -5,8 +5,6 @@ evaluation error instead), costs are not estimated when rules are defined, and t
 are plain strings.
 """
 
-import base64
-import datetime
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -15,7 +13,8 @@ from typing import Any, Final, NamedTuple
 from fairlead.api import gojson
 from fairlead.server import causes
 from fairlead.server.causes import Cause
-from fairlead.server.schema import cel_work, times
+from fairlead.server.schema import cel_work
+from fairlead.server.schema.cel_values import TIMES, Misfits, declared, engine_value, escaped, time_at
 from fairlead.server.schema.correlation import aligned, correlated, unchanged
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
@@ -23,29 +22,10 @@ from fairlead.server.schema.structural import ANYTHING
 MISSING_EXTRA: Final = "validation rules need the extra `cel`: pip install 'fairlead[cel]'"
 _NOT_BOOL: Final = "cel expression must evaluate to a bool"
 _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
-_TIMES: Final = {"date-time": "TIMESTAMP", "datetime": "TIMESTAMP", "date": "TIMESTAMP", "duration": "DURATION"}
 _PATH: Final = re.compile(r"(?<![\w.])(self|oldSelf)((?:\s*\.\s*\??[A-Za-z_]\w*\b(?!\s*\())+)")
 _STEP: Final = re.compile(r"\.\s*\??\s*([A-Za-z_]\w*)")
 _LITERAL: Final = re.compile(r"""r?("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
 _FIELD: Final = re.compile(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
-_RESERVED: Final = frozenset(
-    (
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-    )
-) | {"loop", "package", "namespace", "return", "var", "void", "while"}
 _ERRORS: Final = (
     (re.compile(r'Key not found in map : "?(.*?)"?$'), r"no such key: \1"),
     (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
@@ -67,20 +47,7 @@ _MIXED: Final = re.compile(
 )
 
 
-_SCALARS: Final = {
-    "integer": ("int", (int,)),
-    "number": ("float", (int, float)),
-    "string": ("string", (str,)),
-    "boolean": ("bool", (bool,)),
-}
-_GO: Final = {
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-    str: "string",
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-}
+_LOOSE: Final = {"list": "list(DYN)", "map": "map(DYN)"}
 _SELECTED: Final = re.compile(r"expression of type ('[^']*') cannot be the operand of a select operation")
 
 
@@ -130,7 +97,7 @@ def has_rules(node: Node) -> bool:
 
 
 _ruled: dict[int, tuple[Node, bool]] = {}  # by identity; the node is kept so that its id stays its own
-_compiled: dict[int, tuple[Node, tuple[_Rule, ...]]] = {}
+_compiled: "dict[int, tuple[Node, tuple[_Rule | _Refused, ...]]]" = {}
 
 
 def failures(node: Node, obj: Any, old: Any, under: str = "") -> list[Failed]:
@@ -199,6 +166,9 @@ def _walk(
     rules = _rules(node)
     size = cel_work.size(value) if rules else cel_work.NOTHING
     for rule in rules:
+        if isinstance(rule, _Refused):
+            yield Failed(_faulty(node, path, f"rule compile error: {rule}"), False)
+            continue
         if rule.old and not rule.fact.get("optionalOldSelf") and (old is MISSING or old is None):
             continue
         work = cel_work.work(rule.shape, size)
@@ -227,29 +197,33 @@ def _walk(
             yield from _walk(node.items, item, was, f"{path}[{index}]", _Place(node.items, was, item), around, budget)
 
 
-def _rules(node: Node) -> tuple[_Rule, ...]:
+def _rules(node: Node) -> "tuple[_Rule | _Refused, ...]":
     known = _compiled.get(id(node))
     if known is None:
-        known = _compiled[id(node)] = (node, tuple(_compile(node, fact) for fact in node.rules.validations))
+        known = _compiled[id(node)] = (node, tuple(_tried(node, fact) for fact in node.rules.validations))
     return known[1]
+
+
+def _tried(node: Node, fact: dict[str, Any]) -> "_Rule | _Refused":
+    """A rule that cannot be compiled stands only in a schema that is being defined, where defaults are held to it."""
+    try:
+        return _compile(node, fact)
+    except _Refused as error:
+        return error
 
 
 def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple[Cause | None, bool]:
     """What is wrong by a rule, and whether it could not even be evaluated."""
-    present = old is not MISSING and old is not None
     message = (rule.fact.get("message") or "").strip()
-    wanted, types = _SCALARS.get(node.type, ("", None))
-    fits = types is None or type(value) in types
-    data = {"self": _value(node, value)} if fits else {}
-    if rule.old:
-        data["oldSelf"] = _value(node, aligned(node, old, value) if present else value)
-        data["hasOld"] = present
-    for name, root, keys in rule.times:
-        given = _at(value if root == "self" else old if present else None, keys)
-        if given is not None:
-            data[name] = given
+    misfits = Misfits()
+    data = _data(node, rule, value, old, misfits)
     try:
         result = rule.program.eval(data=data)
+        if misfits.told:
+            spoiled = rule.program.eval(data=_data(node, rule, value, old, Misfits(spoil=True)))
+            if (spoiled.type().name(), spoiled.value()) != (result.type().name(), result.value()):
+                told = f"{misfits.told[0]} evaluating rule: {message or rule.text}"
+                return _faulty(node, path, told), True
     except RuntimeError as error:
         if "Iteration budget exceeded" not in str(error):
             raise
@@ -258,8 +232,6 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
         return None, False
     if result.type().name() == "ERROR":
         told = _error(str(result.value()))
-        if not fits and told == 'No value with name "self" found in Activation':
-            told = f"invalid data, expected {wanted}, got {_GO[type(value)]}"
         for name, _, keys in rule.times:
             if told == f'No value with name "{name}" found in Activation':
                 told = f"no such key: {keys[-1]}"
@@ -274,6 +246,20 @@ def _evaluate(node: Node, rule: _Rule, value: Any, old: Any, path: str) -> tuple
     field = path + _below(node, rule.fact.get("fieldPath") or "")
     reason = rule.fact.get("reason") or "FieldValueInvalid"
     return _cause(reason, field.lstrip(".") or "<nil>", value, told), False
+
+
+def _data(node: Node, rule: _Rule, value: Any, old: Any, misfits: Misfits) -> dict[str, Any]:
+    """The variables of a rule."""
+    present = old is not MISSING and old is not None
+    data = {"self": engine_value(node, value, misfits)}
+    if rule.old:
+        data["oldSelf"] = engine_value(node, aligned(node, old, value) if present else value, misfits)
+        data["hasOld"] = present
+    for name, root, keys in rule.times:
+        given = time_at(value if root == "self" else old if present else None, keys)
+        if given is not None:
+            data[name] = given
+    return data
 
 
 def _below(node: Node | None, path: str) -> str:
@@ -349,15 +335,20 @@ def _compile(node: Node, fact: dict[str, Any]) -> _Rule:
     rewritten, variables = _with_times(node, text, spoken)
     if fact.get("optionalOldSelf"):
         rewritten = _replace(rewritten, r"(?<![\w.])oldSelf\b", "(hasOld ? optional.of(oldSelf) : optional.none())")
-    env = _environment(_signature(node), tuple((name, kind) for name, kind, _, _ in variables))
+    signature, typed = _signature(node), tuple((name, kind) for name, kind, _, _ in variables)
+    env = _environment(signature, typed)
     program = _program(env, rewritten, "rule")
-    if program.return_type().name() not in ("BOOL", "DYN"):
+    if program.return_type().name() not in (("BOOL",) if _signature(node) == "DYN" else ("BOOL", "DYN")):
         raise _Refused("rule", _NOT_BOOL)
     message = None
     if fact.get("messageExpression"):
         message = _program(env, fact["messageExpression"].strip(), "messageExpression")
         if message.return_type().name() not in ("STRING", "DYN"):
             raise _Refused("messageExpression", "messageExpression must evaluate to a string")
+    if (loose := _LOOSE.get(signature.partition("(")[0], signature)) != signature:
+        env = _environment(loose, typed)  # values may not fit the types that rules are checked by
+        program = env.compile(rewritten)
+        message = env.compile(fact["messageExpression"].strip()) if message is not None else None
     kept = tuple((name, root, keys) for name, _, root, keys in variables)
     shape = cel_work.shape(" ".join([spoken, _spoken(fact.get("messageExpression") or "")]))
     return _Rule(text, fact, program, message, old, kept, shape)
@@ -374,7 +365,7 @@ def _check(node: Node, text: str, spoken: str) -> None:
             continue
         place, end = node, match.end(1)
         for step in re.finditer(r"\.\s*([A-Za-z_]\w*)", match[2]):
-            below = {_escaped(key): child for key, child in place.rules.properties.items()}
+            below = {escaped(key): child for key, child in place.rules.properties.items()}
             if step[1] not in below or place.values is not None:
                 break
             place, end = below[step[1]], match.start(2) + step.end()
@@ -402,6 +393,7 @@ def _program(env: Any, text: str, key: str, shown: str = "") -> Any:
             return env.compile(text, disable_check=True)
         told = told.removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         told = told.replace(f" | {text}\n", f" | {shown or text}\n").replace("null_type", "null")
+        told = told.replace("google.protobuf.Timestamp", "timestamp").replace("google.protobuf.Duration", "duration")
         told = _SELECTED.sub(r"type \1 does not support field selection", told)
         what = "compilation failed" if key == "rule" else f"{key} compilation failed"
         raise _Refused(key, f"{what}: {_as_member(told, text)}") from None
@@ -424,21 +416,14 @@ def _undefined(node: Node, text: str, spoken: str) -> str:
         for step in _STEP.finditer(match[2]):
             if place is None or place.type != "object" or place.values is not None:
                 break
-            declared = {_escaped(key): child for key, child in _declared(place).items()}
-            if step[1] not in declared:
+            below = {escaped(key): child for key, child in declared(place).items()}
+            if step[1] not in below:
                 has = text[: match.start()].endswith("has(") and match.end() == match.start(2) + step.end()
                 at = match.start() - 1 if has else match.start(2) + step.start()
                 mark = f" | {text}\n | {'.' * at}^"
                 return f"compilation failed: ERROR: <input>:1:{at + 1}: undefined field '{step[1]}'\n{mark}"
-            place = declared[step[1]]
+            place = below[step[1]]
     return ""
-
-
-def _declared(node: Node) -> dict[str, Node | None]:
-    made: dict[str, Node | None] = dict(node.rules.properties)
-    if node.embedded:
-        made |= dict.fromkeys(("apiVersion", "kind", "metadata"))
-    return made
 
 
 def _with_times(node: Node, text: str, spoken: str) -> tuple[str, list[tuple[str, str, str, tuple[str, ...]]]]:
@@ -450,15 +435,15 @@ def _with_times(node: Node, text: str, spoken: str) -> tuple[str, list[tuple[str
             continue
         place, keys, end = node, [], 0
         for step in re.finditer(r"\.\s*([A-Za-z_]\w*)", match[2]):
-            below = {_escaped(key): (key, child) for key, child in place.rules.properties.items()}
+            below = {escaped(key): (key, child) for key, child in place.rules.properties.items()}
             if step[1] not in below:
                 break
             key, place = below[step[1]]
             keys.append(key)
             end = step.end()
-        kind = _TIMES.get(place.rules.format) if keys and place.type == "string" else None
+        kind = TIMES.get(place.rules.format) if keys and place.type == "string" else None
         if kind is not None:
-            name = f"{match[1]}__{'_'.join(_escaped(key) for key in keys)}"
+            name = f"{match[1]}__{'_'.join(escaped(key) for key in keys)}"
             variables[name] = (name, kind, match[1], tuple(keys))
             made += text[done : match.start()] + name
             done = match.start(2) + end
@@ -474,20 +459,10 @@ def _replace(text: str, pattern: str, by: str) -> str:
     return "".join([*pieces, re.sub(pattern, by, text[done:])])
 
 
-def _escaped(key: str) -> str:
-    """A property's name as an identifier of CEL."""
-    if key in _RESERVED:
-        return f"__{key}__"
-    made = key.replace("__", "__underscores__")
-    for mark, word in ((".", "dot"), ("-", "dash"), ("/", "slash")):
-        made = made.replace(mark, f"__{word}__")
-    return made
-
-
 def _signature(node: Node) -> str:
     """The type of a value here, as text, so that environments can be shared."""
     if node.type == "string":
-        return "BYTES" if node.rules.format == "byte" else _TIMES.get(node.rules.format, "STRING")
+        return "BYTES" if node.rules.format == "byte" else TIMES.get(node.rules.format, "STRING")
     if node.type == "array":
         return f"list({_signature(node.items)})" if node.items is not None else "list(DYN)"
     if node.type == "object":
@@ -521,51 +496,6 @@ def _environment(signature: str, variables: tuple[tuple[str, str], ...]) -> Any:
         cel.CelExtension("kubernetes", functions()),  # an extension may add overloads to functions that others declare
     ]
     return cel.NewEnv(variables=declared, extensions=extensions)
-
-
-def _value(node: Node | None, value: Any, inside: bool = False) -> Any:
-    """A value as the engine takes it: names escaped, numbers of the declared type, times where they can stand."""
-    if value is None:
-        return None
-    if type(value) is dict:
-        if node is None or node.rules is None:
-            return value
-        if node.values is not None and node.values is not ANYTHING:
-            return {key: _value(node.values, inner, inside) for key, inner in value.items()}
-        declared, held = _declared(node), [one for one in value.items() if one[1] is not None]  # null is as absent
-        return {_escaped(key): _value(declared[key], inner, True) for key, inner in held if key in declared}
-    if type(value) is list:
-        return [_value(node.items if node is not None else None, item, inside) for item in value]
-    if node is None or node.rules is None:
-        return value
-    if type(value) is int and node.type == "number":
-        return float(value)
-    if type(value) is float and node.type == "integer":
-        return int(value)
-    if type(value) is str and node.rules.format in _TIMES and not inside:
-        return _time(value, _TIMES[node.rules.format])
-    if type(value) is str and node.rules.format == "byte" and not inside:
-        return base64.b64decode(value)
-    return value
-
-
-def _at(value: Any, keys: tuple[str, ...]) -> Any:
-    """A time inside an object, as a time."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(value, str):
-        return None
-    try:
-        return _time(value, "TIMESTAMP")
-    except ValueError:
-        return _time(value, "DURATION")
-
-
-def _time(text: str, kind: str) -> Any:
-    if kind == "DURATION":
-        return datetime.timedelta(microseconds=times.parse_duration(text) / 1000)
-    made = datetime.datetime.fromisoformat(text.upper())
-    return made if made.tzinfo is not None else made.replace(tzinfo=datetime.UTC)
 
 
 def _shown_rule(fact: dict[str, Any]) -> str:

@@ -364,18 +364,15 @@ def _raw(node: Node, value: Any, unknown: list[str]) -> Any:
 
 
 def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
-    """The three unions of the CRD types. They decode what is inside leniently and with a context of its own."""
+    """The three unions of the CRD types. They decode what is inside leniently."""
     kind = node.go.kind
     props = builtin.named("apiextensions.v1.JSONSchemaProps")
-    try:
-        if type(value) is dict:
-            return _struct(props, value, [])
-        if kind == "SchemaOrArray":
-            return [_struct(props, item or {}, []) for item in value] if type(value) is list and value else None
-        if kind == "SchemaOrStrings":
-            return [_string(props.fields["type"], item, []) for item in value] if type(value) is list else None
-    except _WrongType as error:
-        raise error.told() from None
+    if type(value) is dict:
+        return _struct(props, value, [])
+    if kind == "SchemaOrArray":
+        return [_struct(props, item or {}, []) for item in value] if type(value) is list and value else None
+    if kind == "SchemaOrStrings":
+        return [_string(props.fields["type"], item, []) for item in value] if type(value) is list else None
     if type(value) is bool:
         return value
     raise DecodeError("boolean or JSON schema expected")

@@ -59,7 +59,10 @@ def schema_problems(schema: Schema, path: str) -> list[Cause]:
             [*_shape(schema, path, "root"), *_completeness(schema, path)], key=lambda c: (c.field, c.message)
         )
         if not found:
-            found = list(_defaults(schema, path)) or list(_compiling(schema, path, [cause.field for cause in spoken]))
+            whole = {**schema, "x-kubernetes-embedded-resource": True}
+            found = list(_defaults(whole, path)) or list(_compiling(schema, path, [cause.field for cause in spoken]))
+    if schema.get("nullable"):
+        found.append(causes.forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     return found + spoken
 
 
@@ -348,15 +351,11 @@ def _defaults(schema: Schema, path: str) -> Iterator[Cause]:
         node, value, here = structural.part(schema), schema["default"], f"{path}.default"
         if isinstance(value, dict | list) and pruning.unknown(node, value):
             yield causes.invalid(here, value, "must not have unknown fields")
-        wrong = [] if node.embedded else embedded_causes(node, value, here)
+        wrong = embedded_causes(node, value, here)
         wrong = wrong or schema_causes(structural.part(_untyped(schema)), value, under=here)
         if not wrong and cel.has_rules(node) and cel.available():
-            if unsound := next(cel.problems(node, here), None):
-                told = unsound.message.partition("}: ")[2]
-                wrong = [Cause("FieldValueInvalid", here, f'Invalid value: "{node.type}": rule compile error: {told}')]
-            else:
-                failed = cel.failures(node, value, value, here) or cel.failures(node, value, None, here)
-                wrong = [one.cause for one in failed]
+            failed = cel.failures(node, value, value, here) or cel.failures(node, value, None, here)
+            wrong = [one.cause for one in failed]
         yield from wrong
     for inner, where, _ in _children(schema, path):
         if not where.endswith(".additionalProperties"):  # nobody looks at defaults there

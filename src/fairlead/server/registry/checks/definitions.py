@@ -27,6 +27,12 @@ _LABEL_1035: Final = (
     "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 
+_ROOT: Final = (  # what the root of a schema may say where its status is a subresource
+    "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength",
+    "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items", "properties",
+    "externalDocs", "example", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
+)  # fmt: skip
+
 
 def definition(new: Object, old: Object | None) -> list[Cause]:
     spec = new.get("spec") or {}
@@ -187,6 +193,8 @@ def _schemas(versions: list[Object]) -> list[Cause]:
     for index, schema in enumerate(schemas[:1] if alike else schemas):
         path = "spec.validation" if alike else f"spec.versions[{index}].schema"
         if schema is not None:
+            if at(versions[index], "subresources.status") is not None:
+                found += _apart_from_status(schema, f"{path}.openAPIV3Schema")
             found += schema_problems(schema, f"{path}.openAPIV3Schema")
     for key, check in (("subresources", _subresources), ("additionalPrinterColumns", _columns)):
         given = [version.get(key) for version in versions]
@@ -199,6 +207,23 @@ def _schemas(versions: list[Object]) -> list[Cause]:
         path = "spec.selectableFields" if alike else f"spec.versions[{index}].selectableFields"
         found += selectable.fields(one, schemas[index], path) if one and not found else []
     return found
+
+
+def _apart_from_status(schema: Object, path: str) -> list[Cause]:
+    """The root of a schema whose status is validated by itself may say little besides its properties."""
+    if (kind := schema.get("type") or "") not in ("", "object"):
+        told = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+        return [causes.invalid(f"{path}.type", kind, told)]
+    if all(key in _ROOT or value in (None, "", False) for key, value in schema.items()):
+        return []
+    names = " ".join(_go_name(key) for key in _ROOT)
+    told = f"only [{names}] fields are allowed at the root of the schema if the status subresource is enabled"
+    return [causes.invalid(path, schema, told)]
+
+
+def _go_name(key: str) -> str:
+    key = "".join(part[:1].upper() + part[1:] for part in key.removeprefix("x-kubernetes-").split("-"))
+    return f"X{key}" if key in ("PreserveUnknownFields", "Validations") else key
 
 
 def _subresources(given: Any, path: str) -> list[Cause]:

@@ -1,0 +1,118 @@
+"""Values as the engine of CEL rules takes them, and what of them does not fit its schema."""
+
+import base64
+import datetime
+import math
+from typing import Any, Final
+
+from fairlead.server.schema import times
+from fairlead.server.schema.nodes import Node
+from fairlead.server.schema.structural import ANYTHING
+
+TIMES: Final = {"date-time": "TIMESTAMP", "datetime": "TIMESTAMP", "date": "TIMESTAMP", "duration": "DURATION"}
+_RESERVED: Final = frozenset(
+    (
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+        "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    )
+)  # fmt: skip
+_FITTING: Final[dict[str, tuple[str, tuple[type, ...], Any]]] = {  # the word, the types, one that fits
+    "integer": ("int", (int,), 0),
+    "number": ("float", (int, float), 0.0),
+    "string": ("string", (str,), ""),
+    "boolean": ("bool", (bool,), False),
+    "array": ("an array for the provided schema with type=array", (list,), []),
+    "object": ("a map for the provided schema with type=object", (dict,), {}),
+}
+_GO: Final = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
+_NULL: Final = "invalid data, got null for schema with nullable=false"
+
+
+class Misfits:
+    """Notes what does not fit its schema: 1.0 for an integer, what stood there before the schema changed.
+
+    A rule fails by it only where it looks there. That is seen by running it twice: on something that fits instead, and
+    on what equals nothing (`spoil`).
+    """
+
+    def __init__(self, *, spoil: bool = False) -> None:
+        self.told: list[str] = []
+        self._spoil = spoil
+
+    def noted(self, told: str, instead: Any) -> Any:
+        self.told.append(told)
+        return math.nan if self._spoil else instead
+
+
+def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool = False) -> Any:
+    """A value as the engine takes it: names escaped, numbers of the declared type, times where they can stand."""
+    if node is None or node.rules is None:
+        return value
+    if value is None:
+        return None if node.nullable else misfits.noted(_NULL, None)
+    wanted, types, instead = _FITTING.get(node.type, ("", (), None))
+    if wanted and type(value) not in types:
+        got = "" if node.type in ("array", "object") else f", got {_GO[type(value)]}"
+        return misfits.noted(f"invalid data, expected {wanted}{got}", int(value) if type(value) is float else instead)
+    if type(value) is dict:
+        return _map(node, value, misfits, inside)
+    if type(value) is list:
+        return [engine_value(node.items, item, misfits, inside) for item in value]
+    if node.type == "number":
+        return float(value)
+    if type(value) is str and node.rules.format in TIMES and not inside:
+        return _time(value, TIMES[node.rules.format])
+    if type(value) is str and node.rules.format == "byte" and not inside:
+        return base64.b64decode(value)
+    return value
+
+
+def _map(node: Node, value: dict[str, Any], misfits: Misfits, inside: bool) -> Any:
+    if node.values is not None and node.values is not ANYTHING:
+        return {key: engine_value(node.values, inner, misfits, inside) for key, inner in value.items()}
+    fields, held = declared(node), [one for one in value.items() if one[1] is not None]  # null is as absent
+    return {escaped(key): engine_value(fields[key], inner, misfits, True) for key, inner in held if key in fields}
+
+
+def declared(node: Node) -> dict[str, Node | None]:
+    """The fields of an object that rules may name."""
+    made: dict[str, Node | None] = dict(node.rules.properties)
+    if node.embedded:
+        made |= dict.fromkeys(("apiVersion", "kind", "metadata"))
+    return made
+
+
+def escaped(key: str) -> str:
+    """A property's name as an identifier of CEL."""
+    if key in _RESERVED:
+        return f"__{key}__"
+    made = key.replace("__", "__underscores__")
+    for mark, word in ((".", "dot"), ("-", "dash"), ("/", "slash")):
+        made = made.replace(mark, f"__{word}__")
+    return made
+
+
+def time_at(value: Any, keys: tuple[str, ...]) -> Any:
+    """A time inside an object, as a time."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(value, str):
+        return None
+    try:
+        return _time(value, "TIMESTAMP")
+    except ValueError:
+        return _time(value, "DURATION")
+
+
+def _time(text: str, kind: str) -> Any:
+    if kind == "DURATION":
+        return datetime.timedelta(microseconds=times.parse_duration(text) / 1000)
+    made = datetime.datetime.fromisoformat(text.upper())
+    return made if made.tzinfo is not None else made.replace(tzinfo=datetime.UTC)
