@@ -154,7 +154,7 @@ def _commit_create(write: Write, obj: Object) -> Stored:
     given.pop("resourceVersion", None)
     obj = _settled(write, obj)
     if write.options.dry_run:
-        return Stored(versions.convert(resource, versions.stored_form(resource, obj)), 0, resource)
+        return Stored(versions.read_back(resource, obj), 0, resource)
     return _put(write, obj, None)
 
 
@@ -243,7 +243,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
         if same:
             return live
     if write.options.dry_run:
-        return Stored(versions.convert(resource, versions.stored_form(resource, obj)), live.version, resource)
+        return Stored(versions.read_back(resource, obj), live.version, resource)
     return _put(write, obj, live)
 
 

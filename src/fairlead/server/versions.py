@@ -65,5 +65,10 @@ def stored_form(resource: Resource, obj: Object) -> Object:
     return convert(resource.storage, obj) if resource.storage is not None else obj
 
 
+def read_back(resource: Resource, obj: Object) -> Object:
+    """An object as it would be read if it were kept."""
+    return read(resource, convert(resource.storage, obj)) if resource.storage is not None else obj
+
+
 def named(resource: Resource, obj: Object) -> Object:
     return obj if obj.get("apiVersion") == resource.api_version else {**obj, "apiVersion": resource.api_version}
