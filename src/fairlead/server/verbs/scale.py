@@ -196,7 +196,8 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
     obj = with_managed(obj, owners)
     entries = obj["metadata"].get("managedFields") or []
     write.managed = decode(entries)  # of two entries of one writer, the later holds
-    write.respelled = not resource.custom and any(_reordered(entry["fieldsV1"]) for entry in entries)
+    reordered = not resource.custom and any(_reordered(entry["fieldsV1"]) for entry in entries)
+    write.respelled = reordered or len(entries) != len(write.managed)
     return obj
 
 
