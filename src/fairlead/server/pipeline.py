@@ -48,6 +48,14 @@ DUPLICATE_OWNERS_PATCHED = (
     "observed: {}"
 )
 
+_KEPT = {  # kinds that a real server keeps under another name than their own, as messages show
+    "endpoints": "services/endpoints",
+    "ingresses": "ingress",
+    "nodes": "minions",
+    "replicationcontrollers": "controllers",
+    "services": "services/specs",
+}
+
 
 @dataclass(slots=True)
 class Write:
@@ -281,11 +289,12 @@ def _finished(new: dict[str, Any], old: dict[str, Any]) -> bool:
 
 def _precondition(write: Write, uid: str, live: Stored | None) -> str:
     resource = write.resource
-    group = f"{resource.group}/" if resource.custom else ""
+    root = "" if write.options.dry_run else "/registry"
+    kept = f"{resource.group}/{resource.plural}" if resource.custom else _KEPT.get(resource.plural, resource.plural)
     place = f"{write.namespace}/" if resource.namespaced else ""
     found = live.object["metadata"]["uid"] if live else ""
     return (
-        f"StorageError: invalid object, Code: 4, Key: /registry/{group}{resource.plural}/{place}{write.name}, "
+        f"StorageError: invalid object, Code: 4, Key: {root}/{kept}/{place}{write.name}, "
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
         f"UID in object meta: {found}"
     )

@@ -105,13 +105,15 @@ class Rules:
         """A kind's own validation, which looks at the metadata too: its errors are therefore reported twice."""
         if resource.custom and (wrong := _type_meta(resource, obj)):
             return wrong
-        found = metadata.validate_update(obj["metadata"], old["metadata"]) if resource.kind != "EndpointSlice" else []
+        loose = (resource.group, resource.kind) == ("", "Event")  # whose validation looks at no metadata
+        sliced = resource.kind == "EndpointSlice"  # whose looks at new metadata only
+        found = [] if loose or sliced else metadata.validate_update(obj["metadata"], old["metadata"])
         if resource.custom:
             status = subresource == "status"
             found += validation.validate(resource.schema, obj, old, status_only=status, warn=warn)
             return found + _replicas(resource, obj, status_only=status)
-        found += metadata.standard_finalizers(obj["metadata"])
-        found += metadata.validate(obj["metadata"], resource)
+        if not loose:
+            found += metadata.standard_finalizers(obj["metadata"]) + metadata.validate(obj["metadata"], resource)
         check = resource.validate_status if subresource == "status" else resource.validate
         return found + (check(obj, old) if check else [])
 

@@ -83,7 +83,11 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate_status=statuses.service,
         warn=services.service_warnings,
     ),
-    ("", "ServiceAccount"): _ANSWERED,
+    ("", "ServiceAccount"): Entry(
+        delete_answers_object=True,
+        prepare_create=preparing.service_account,
+        prepare_update=preparing.service_account,
+    ),
     ("", "PersistentVolumeClaim"): Entry(
         respelled=lambda claim: True,
         delete_answers_object=True,

@@ -310,6 +310,12 @@ def lease(obj: Object, old: Object | None = None) -> None:
     obj["spec"] = {key: value for key, value in (obj.get("spec") or {}).items() if key not in shut}
 
 
+def service_account(obj: Object, old: Object | None = None) -> None:
+    """Its secrets are known by their names alone."""
+    if obj.get("secrets"):
+        obj["secrets"] = [{"name": one["name"]} if one.get("name") else {} for one in obj["secrets"]]
+
+
 def endpoint_slice(obj: Object, old: Object | None = None) -> None:
     """The old topology of endpoints is gone."""
     ends = [{k: v for k, v in end.items() if k != "deprecatedTopology"} for end in obj.get("endpoints") or ()]

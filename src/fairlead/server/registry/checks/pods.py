@@ -53,31 +53,66 @@ def _update(new: Object, old: Object) -> list[Cause]:
     for key in ("containers", "initContainers"):
         if len(old.get(key) or ()) != len(new.get(key) or ()):
             return [causes.forbidden(f"spec.{key}", "pod updates may not add or remove containers")]
+    found: list[Cause] = []
     deadline, was = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
-    if was is not None and deadline != was:
-        if deadline is None:
-            return [
-                causes.invalid(
-                    "spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value"
-                )
-            ]
-        if deadline > was:
-            return [
-                causes.invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")
-            ]
-    tolerations = new.get("tolerations") or []
-    if not all(one in tolerations for one in old.get("tolerations") or ()):
-        told = "existing toleration can not be modified except its tolerationSeconds"
-        seconds = "tolerationSeconds"
-        bare = [{k: v for k, v in one.items() if k != seconds} for one in tolerations]
-        if not all({k: v for k, v in one.items() if k != seconds} in bare for one in old.get("tolerations") or ()):
-            return [causes.forbidden("spec.tolerations", told)]
-    return [] if _comparable(new, old) == _comparable(old, old) else [causes.forbidden("spec", _FIXED)]
+    if was is not None and deadline is None:
+        told = "must not update from a positive integer to nil value"
+        found.append(causes.invalid("spec.activeDeadlineSeconds", None, told))
+    elif was is not None and deadline > was:
+        told = "must be less than or equal to previous value"
+        return [causes.invalid("spec.activeDeadlineSeconds", deadline, told)]
+    found += _tolerations_kept(new, old) + _gates_kept(new, old)
+    if old.get("schedulingGates"):
+        found += _selector_kept(new, old)
+    if _comparable(new, old) != _comparable(old, old):
+        found.append(causes.forbidden("spec", _FIXED))
+    return found
+
+
+def _tolerations_kept(new: Object, old: Object) -> list[Cause]:
+    """Tolerations may be added, and their seconds changed."""
+    given, kept = (
+        [
+            {key: value for key, value in one.items() if key != "tolerationSeconds"}
+            for one in spec.get("tolerations") or ()
+        ]
+        for spec in (new, old)
+    )
+    told = "existing toleration can not be modified except its tolerationSeconds"
+    return [] if all(one in given for one in kept) else [causes.forbidden("spec.tolerations", told)]
+
+
+def _gates_kept(new: Object, old: Object) -> list[Cause]:
+    """Gates may only go."""
+    known = [gate.get("name") for gate in old.get("schedulingGates") or ()]
+    return [
+        causes.forbidden(
+            f"spec.schedulingGates[{index}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
+        )
+        for index, gate in enumerate(new.get("schedulingGates") or ())
+        if gate.get("name") not in known
+    ]
+
+
+def _selector_kept(new: Object, old: Object) -> list[Cause]:
+    """Before its gates are open, a Pod may be bound to fewer nodes, never to others."""
+    given, kept = (spec.get("nodeSelector") or {} for spec in (new, old))
+    if kept.items() <= given.items():
+        return []
+    return [
+        causes.invalid(
+            "spec.nodeSelector", given, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        )
+    ]
 
 
 def _comparable(spec: Object, old: Object) -> Object:
     """A spec without what may change."""
-    kept: dict[str, Any] = {k: v for k, v in spec.items() if k not in ("activeDeadlineSeconds", "tolerations")}
+    free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
+    if old.get("schedulingGates"):
+        free.add("nodeSelector")
+    kept: dict[str, Any] = {key: value for key, value in spec.items() if key not in free}
     for key in ("containers", "initContainers"):
         kept[key] = [{k: v for k, v in c.items() if k != "image"} for c in spec.get(key) or ()]
     if old.get("terminationGracePeriodSeconds", 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
