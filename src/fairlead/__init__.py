@@ -27,7 +27,7 @@ _PUBLIC = {
     "Immutable": "fairlead.writes.errors",
     "Gone": "fairlead.writes.errors",
     "WriteError": "fairlead.writes.errors",
-    "Draft": "fairlead.writes.view",
+    "Draft": "fairlead.writes.draft",
 }
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from fairlead.runtime.outcomes import Terminal as Terminal
     from fairlead.runtime.outcomes import Wait as Wait
     from fairlead.runtime.sources import select as select
+    from fairlead.writes.draft import Draft as Draft
     from fairlead.writes.errors import Foreign as Foreign
     from fairlead.writes.errors import Gone as Gone
     from fairlead.writes.errors import Immutable as Immutable
     from fairlead.writes.errors import WriteError as WriteError
-    from fairlead.writes.view import Draft as Draft
 
 __all__ = ["__version__", *sorted(_PUBLIC)]
 

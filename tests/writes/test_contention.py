@@ -57,6 +57,30 @@ async def test_decisions_land_among_put_loops_at_about_one_request_each(bench, w
     assert requests <= 1.1 * times * half
 
 
+async def test_conditions_are_added_at_one_request_each_though_others_write_that_list_before_each(bench):
+    """The tightest of foreign writers: someone says something new in a condition of his just before each of ours."""
+    theirs = [{"type": f"F{n}", "status": "True", "message": "0"} for n in range(4)]
+    widget = await bench.widget(status={"conditions": theirs})
+    said = []
+
+    async def interfere():
+        bench.wire.first = [interfere]
+        live = await bench.live(widget)
+        said.append(str(len(said)))
+        new = [{**each, "message": said[-1]} if "F" in each["type"] else each for each in live.status["conditions"]]
+        await bench.merge(live, {"status": {"conditions": new}}, "status")
+
+    bench.wire.first = [interfere]
+    for n in range(20):
+        report = Report(1)
+        report.condition(f"O{n}", True, "Because")
+        widget = await status.flush(bench.writer, WIDGET, widget, report)
+    assert len(bench.wire.sent) == len(said) == 20
+    conditions = (await bench.live(widget)).status["conditions"]
+    assert [each["type"] for each in conditions] == [f"F{n}" for n in range(4)] + [f"O{n}" for n in range(20)]
+    assert [each["message"] for each in conditions[:4]] == ["19"] * 4
+
+
 async def test_a_foreign_label_never_refuses_a_status_report(bench):
     """Two hundred objects, each labelled by someone between the look and the report: no conflict, one request each."""
     for n in range(200):

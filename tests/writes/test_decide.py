@@ -3,12 +3,16 @@
 import asyncio
 import dataclasses
 import functools
+from types import SimpleNamespace
 
 import pytest
-from workbench import WIDGET
+from workbench import WIDGET, Bench, install
 
 from fairlead.api.errors import Invalid
-from fairlead.writes import Gone, Impure, NotNamed, Replaced, Undecided, Untestable, WriteError, decide
+from fairlead.client.client import Client
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+from fairlead.writes import Gone, Impure, NotNamed, Replaced, Undecided, Untestable, WriteError, Writer, decide
 
 
 def plan(draft, made="ours"):
@@ -229,6 +233,34 @@ async def test_a_crowd_on_the_very_field_ends_in_an_error(bench):
     bench.wire.first = [interfere]
     with pytest.raises(Undecided, match="16 times"):
         await decide(bench.writer, WIDGET, widget, count)
+
+
+def test_a_crowd_on_one_field_parts_by_waits_of_chance():
+    """Thirty processes count in one field. Without the waits they go in step, and all but sixteen of them give up."""
+
+    class Slow:  # what every request of a real server takes, in virtual time
+        def __init__(self, transport):
+            self.transport = transport
+
+        async def request(self, *args, **kwargs):
+            await asyncio.sleep(0.001)
+            answer = await self.transport.request(*args, **kwargs)
+            await asyncio.sleep(0.001)
+            return answer
+
+    def increment(draft):
+        draft.status["counts"]["n"] += 1
+
+    async def crowd():
+        world = virtual.world()
+        bench = Bench(SimpleNamespace(namespace="default"), Server(world, tokens=["t"]).transport())
+        await install(bench.other)
+        widget = await bench.widget(status={"counts": {"n": 0}})
+        writers = [Writer(Client(Slow(bench.transport), world), world, f"o{n}") for n in range(30)]
+        await asyncio.gather(*(decide(writer, WIDGET, widget, increment) for writer in writers))
+        return (await bench.live(widget)).status["counts"]["n"]
+
+    assert virtual.run(crowd()) == 30
 
 
 async def test_decisions_of_one_process_take_turns(bench):

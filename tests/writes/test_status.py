@@ -79,12 +79,50 @@ async def test_others_conditions_and_fields_stay_and_do_not_disturb(bench, write
 
 
 async def test_an_added_condition_keeps_one_that_came_meanwhile(bench, writer):
-    """Guard: the test of the whole list when a condition is added."""
+    """Guard: the types that are there, and how many."""
     widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}]})
     both = [{"type": "B", "status": "True"}, {"type": "A", "status": "True"}]
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": both}}, subresource="status")]
     after = await status.flush(writer, WIDGET, widget, ready())
     assert {condition["type"] for condition in after.status["conditions"]} == {"A", "B", "Ready"}
+
+
+async def test_a_condition_that_someone_adds_first_is_not_added_twice(bench, writer):
+    """Guard: how many conditions there are. One that came after the last was not among those looked at."""
+    first = {"type": "A", "status": "True"}
+    widget = await bench.widget(status={"conditions": [first]})
+    both = [first, {"type": "Ready", "status": "False"}]
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": both}}, subresource="status")]
+    after = await status.flush(writer, WIDGET, widget, ready())
+    assert [(c["type"], c["status"]) for c in after.status["conditions"]] == [("A", "True"), ("Ready", "True")]
+
+
+async def test_an_added_condition_is_not_disturbed_by_what_others_say_in_theirs(bench, writer):
+    widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}]})
+    other = [{"type": "A", "status": "False", "message": "no"}]
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": other}}, subresource="status")]
+    after = await status.flush(writer, WIDGET, widget, ready())
+    assert after.status["conditions"][0] == other[0]
+    assert after.is_true("Ready")
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
+
+
+async def test_a_condition_without_a_generation_is_not_disturbed_by_what_others_say_in_theirs(bench, writer):
+    mine = {"type": "Ready", "status": "False", "reason": "Old", "message": ""}
+    widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}, mine]})
+    other = [{"type": "A", "status": "False"}, mine]
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": other}}, subresource="status")]
+    after = await status.flush(writer, WIDGET, widget, ready())
+    assert after.condition("Ready")["observedGeneration"] == 1
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
+
+
+async def test_what_a_report_says_stands_though_it_stood_there_before(bench, writer):
+    """Guard: a value that is what it is to be. Someone changes it just before the rest of the report arrives."""
+    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(phase="P"))
+    bench.wire.first = [lambda: bench.merge(widget, {"status": {"phase": "Theirs"}}, subresource="status")]
+    after = await status.flush(writer, WIDGET, widget, ready(value=False, phase="P"))
+    assert (after.is_true("Ready"), after.status["phase"]) == (False, "P")
 
 
 async def test_a_condition_is_found_again_where_another_moved_it(bench, writer):

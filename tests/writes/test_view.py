@@ -2,21 +2,31 @@
 
 import copy
 import operator
+import os
 
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from fairlead.api import gojson
+from fairlead.server.patches import json_patch
+from fairlead.writes.draft import Draft
 from fairlead.writes.guards import patch_of
-from fairlead.writes.jsonpatch import at, parse
 from fairlead.writes.jsonpatch import tests_hold as holds
-from fairlead.writes.view import Draft, Ledger, ListView, MapView, plain
+from fairlead.writes.view import Ledger, ListView, MapView, plain
 
 OBJ = {
     "apiVersion": "example.com/v1",
     "kind": "Widget",
     "metadata": {"name": "w", "namespace": "n", "uid": "u", "resourceVersion": "7", "labels": {"a/b": "1"}},
-    "spec": {"size": 3, "ports": [{"name": "x", "port": 1}, {"name": "y", "port": 2}], "empty": {}, "note": None},
+    "spec": {
+        "size": 3,
+        "ports": [{"name": "x", "port": 1}, {"name": "y", "port": 2}],
+        "empty": {},
+        "note": None,
+        "none": [],
+        "tags": ["a", "b"],
+    },
     "status": {"phase": "Old"},
 }
 
@@ -26,7 +36,7 @@ def patch(function, obj=OBJ):
     ledger = Ledger(obj)
     function(Draft(ledger))
     assert obj == before, "the object itself is never changed"
-    return patch_of(ledger)
+    return patch_of(ledger).ops
 
 
 def guards_of(function):
@@ -43,11 +53,14 @@ def guards_of(function):
     return tests
 
 
+TWO = {"/spec/ports/2": {"": "u"}}  # a mark that was added at the end is found there, so there are two
+
+
 READS = [
     ("a scalar", lambda d: d.spec["size"], {"/spec/size": 3}),
     ("a scalar by get", lambda d: d.get("spec").get("size"), {"/spec/size": 3}),
-    ("an absence", lambda d: d.spec.get("none"), {"/spec/none": None}),
-    ("an absence asked with in", lambda d: "none" in d.spec, {"/spec/none": None}),
+    ("an absence", lambda d: d.spec.get("gone"), {"/spec/gone": None}),
+    ("an absence asked with in", lambda d: "gone" in d.spec, {"/spec/gone": None}),
     ("an absence below an absence", lambda d: d.annotations.get("x"), {"/metadata/annotations": None}),
     ("a null", lambda d: d.spec.get("note"), {"/spec/note": None}),
     ("a key with a slash", lambda d: d.labels["a/b"], {"/metadata/labels/a~1b": "1"}),
@@ -61,10 +74,18 @@ READS = [
     ("one item", lambda d: d.spec["ports"][1]["port"], {"/spec/ports/1/port": 2}),
     ("items up to the one found", lambda d: next(p for p in d.spec["ports"] if p["name"] == "x")["port"],
      {"/spec/ports/0/name": "x", "/spec/ports/0/port": 1}),
-    ("a list to its end", lambda d: [p["name"] for p in d.spec["ports"]], {"/spec/ports": OBJ["spec"]["ports"]}),
-    ("the length of a list", lambda d: len(d.spec["ports"]), {"/spec/ports": OBJ["spec"]["ports"]}),
-    ("the last item", lambda d: d.spec["ports"][-1]["name"], {"/spec/ports": OBJ["spec"]["ports"]}),
-    ("an absence in an item", lambda d: d.spec["ports"][0].get("none"), {"/spec/ports": OBJ["spec"]["ports"]}),
+    ("items to the end of a list", lambda d: [p["name"] for p in d.spec["ports"]],
+     {"/spec/ports/0/name": "x", "/spec/ports/1/name": "y", **TWO}),
+    ("the length of a list", lambda d: len(d.spec["ports"]), TWO),
+    ("the length of an empty list", lambda d: len(d.spec["none"]), {"/spec/none": []}),
+    ("the last item", lambda d: d.spec["ports"][-1]["name"], {"/spec/ports/1/name": "y", **TWO}),
+    ("a place behind the last", lambda d: d.spec["ports"][2:], TWO),
+    ("an absence in an item", lambda d: d.spec["ports"][0].get("none"), {"/spec/ports/0/none": None}),
+    ("that a list is there", lambda d: d.spec["ports"] is None, {"/spec/ports/0": OBJ["spec"]["ports"][0]}),
+    ("that an empty list is there", lambda d: d.spec["none"] is None, {"/spec/none": []}),
+    ("that a list is not empty", lambda d: bool(d.spec["ports"]), {"/spec/ports/0": OBJ["spec"]["ports"][0]}),
+    ("every item of a list", lambda d: "x" in d.spec["tags"], {"/spec/tags": ["a", "b"]}),
+    ("a list compared", lambda d: d.spec["ports"] == [], {"/spec/ports": OBJ["spec"]["ports"]}),
     ("a map compared", lambda d: d.labels == {}, {"/metadata/labels": {"a/b": "1"}}),
     ("a plain copy", lambda d: copy.deepcopy(d.labels), {"/metadata/labels": {"a/b": "1"}}),
     ("metadata whole is the resourceVersion", lambda d: dict(d.metadata), {"/metadata/resourceVersion": "7"}),
@@ -113,12 +134,12 @@ def test_an_absence_is_guarded_at_its_first_missing_ancestor_and_made_in_one_pie
     ]
 
 
-def test_an_absence_in_an_item_is_guarded_by_the_list():
+def test_what_is_put_into_an_item_is_guarded_by_the_item():
     def add(draft):
         draft.spec["ports"][0]["protocol"] = "UDP"
 
     assert change(add) == [
-        ("test", "/spec/ports", OBJ["spec"]["ports"]),
+        ("test", "/spec/ports/0", OBJ["spec"]["ports"][0]),
         ("add", "/spec/ports/0/protocol", "UDP"),
     ]
 
@@ -130,21 +151,61 @@ def test_a_removal_is_tested():
     assert change(remove) == [("test", "/spec/size", 3), ("remove", "/spec/size")]
 
 
-def test_a_changed_list_is_tested_whole():
+def test_an_item_at_the_end_is_added_where_the_list_was_seen_to_end():
     def append(draft):
-        draft.spec["ports"].append({"name": "z"})
+        draft.spec["ports"] += [{"name": "z"}, {"name": "a"}]
 
     assert change(append) == [
-        ("test", "/spec/ports", OBJ["spec"]["ports"]),
-        ("replace", "/spec/ports", [*OBJ["spec"]["ports"], {"name": "z"}]),
+        ("add", "/spec/ports/-", {"": "u"}),
+        ("test", "/spec/ports/2", {"": "u"}),
+        ("remove", "/spec/ports/2"),
+        ("add", "/spec/ports/-", {"name": "z"}),
+        ("add", "/spec/ports/-", {"name": "a"}),
     ]
+
+
+def test_a_list_whose_items_move_is_tested_whole():
+    def insert(draft):
+        draft.spec["ports"].insert(0, {"name": "z"})
+
+    assert change(insert) == [
+        ("test", "/spec/ports", OBJ["spec"]["ports"]),
+        ("replace", "/spec/ports", [{"name": "z"}, *OBJ["spec"]["ports"]]),
+    ]
+
+
+@pytest.mark.parametrize("items", [[], [0], [0, 1, 2], {"0": 0, "1": 1}, None])
+def test_a_list_of_another_length_fails_its_test(items):
+    obj = {**OBJ, "spec": {"steps": [0, 1]}}
+    ops = patch(lambda draft: draft.status.update(many=len(draft.spec["steps"])), obj)
+    other = {**OBJ, "spec": {"steps": items}}
+    assert holds(obj, ops)
+    assert not holds(other, ops)
+    with pytest.raises(json_patch.CannotApply):
+        json_patch.apply(other, json_patch.decode(gojson.dumps(ops)))
+
+
+def test_much_of_a_list_is_tested_as_the_list_and_too_much_as_the_version():
+    obj = {
+        **OBJ,
+        "spec": {"steps": [{"n": n, "m": n} for n in range(200)], "many": dict.fromkeys(map(str, range(6000)), 1)},
+    }
+
+    def few(draft):
+        draft.status["sum"] = sum(step["n"] for step in draft.spec["steps"])
+
+    def too_many(draft):
+        draft.status["sum"] = sum(draft.spec["many"][key] for key in obj["spec"]["many"])
+
+    assert [op["path"] for op in patch(few, obj)[1:]] == ["/spec/steps", "/status/sum", "/status/sum"]
+    assert [op["path"] for op in patch(too_many, obj)[1:]] == ["/metadata/resourceVersion", "/status/sum"]
 
 
 def test_a_change_to_what_is_there_already_is_no_change():
     def same_again(draft):
         draft.status["phase"] = "Old"
         draft.spec["ports"] = [{"port": 1, "name": "x"}, {"name": "y", "port": 2}]
-        draft.spec.pop("none", None)
+        draft.spec.pop("gone", None)
 
     assert patch(same_again) == []
 
@@ -162,9 +223,9 @@ def test_own_changes_are_seen_and_later_ones_win():
         del draft.status["plan"]
         assert "plan" not in draft.status
 
-    replaced = [op for op in patch(function) if op["op"] != "test"]
-    assert [op["path"] for op in replaced] == ["/spec/ports"]
-    assert replaced[0]["value"] == [{"name": "x", "port": 9}, {"name": "y", "port": 2}, {"name": "z"}]
+    after = patched(OBJ, patch(function))
+    assert after["spec"]["ports"] == [{"name": "x", "port": 9}, {"name": "y", "port": 2}, {"name": "z"}]
+    assert after["status"] == OBJ["status"]
 
 
 def test_a_true_and_a_one_are_not_the_same():
@@ -198,22 +259,13 @@ def test_items_keep_their_identity_when_the_list_changes(edit):
     draft = Draft(ledger)
     edit(draft["spec"]["steps"])
     assert draft.plain() == expected
-    assert patched(obj, patch_of(ledger)) == expected
+    assert patched(obj, patch_of(ledger).ops) == expected
 
 
 def patched(obj, ops):
     """What a server makes of the patch."""
-    obj = copy.deepcopy(obj)
     assert holds(obj, ops)
-    for op in ops:
-        *parents, last = parse(op["path"])
-        into = at(obj, parents)
-        key = int(last) if isinstance(into, list) else last
-        if op["op"] == "remove":
-            del into[key]
-        elif op["op"] != "test":
-            into[key] = op["value"]
-    return obj
+    return json_patch.apply(obj, json_patch.decode(gojson.dumps(ops)))
 
 
 KEYS = st.sampled_from("abc")
@@ -260,6 +312,7 @@ SEQUENCES = {
     "add": lambda s, n, value: operator.add(s, [value]),
     "sort": lambda s, n, value: s.sort(key=lambda item: item if isinstance(item, int) else -1),
 }
+COPIES = ("copy", "or", "values", "slice", "list", "add")
 
 
 def play(root, steps):
@@ -279,10 +332,17 @@ def play(root, steps):
         except (KeyError, IndexError, ValueError) as error:
             said.append(type(error).__name__)
             continue
-        said.append((name, copy.deepcopy(plain(got)) if name != "ior" else None))
+        said.append((name, shape(got, name in COPIES)))
         new = got if isinstance(got, list) and name in ("slice", "list", "values") else [got]
         held += [each for each in (*new, got) if isinstance(each, dict | list | MapView | ListView)]
     return said
+
+
+def shape(value, below=False):
+    """What is learnt from having it, or from having what is in it, without looking further."""
+    if below and isinstance(value, dict | list):
+        return [(key, shape(value[key])) for key in (value if isinstance(value, dict) else range(len(value)))]
+    return "map" if isinstance(value, dict | MapView) else "list" if isinstance(value, list | ListView) else value
 
 
 STEP = st.tuples(
@@ -303,7 +363,7 @@ def test_a_draft_behaves_as_a_plain_copy_would(spec, steps):
     draft = Draft(ledger)
     assert play(draft["spec"], steps) == said
     assert draft.plain() == expected
-    ops = patch_of(ledger)
+    ops = patch_of(ledger).ops
     assert obj == before, "the object itself is never changed"
     assert patched(obj, ops) == expected
 
@@ -318,7 +378,7 @@ def test_a_map_that_lost_its_last_key_is_empty():
 
 
 def test_nothing_set_where_nothing_is_sends_nothing():
-    assert patch(lambda d: d.spec.update(none=None)) == []
+    assert patch(lambda d: d.spec.update(gone=None)) == []
 
 
 def test_a_part_that_was_taken_away_is_filled_anew():
@@ -328,3 +388,30 @@ def test_a_part_that_was_taken_away_is_filled_anew():
         draft.status["ready"] = True
 
     assert change(anew) == [("test", "/status", {"phase": "Old"}), ("replace", "/status", {"ready": True})]
+
+
+@settings(max_examples=int(os.environ.get("FAIRLEAD_EXAMPLES", "150")), deadline=None, derandomize=True)
+@given(
+    spec=st.dictionaries(KEYS, VALUES, max_size=3),
+    steps=st.lists(STEP, max_size=8),
+    theirs=st.lists(STEP, min_size=1, max_size=3),
+)
+def test_where_the_guards_hold_the_function_would_do_the_same_again(spec, steps, theirs):
+    """What guards are for: someone changed the object, yet every test passes, so the decision is right about it too."""
+    obj, other = {**OBJ, "spec": spec}, {**copy.deepcopy(OBJ), "spec": copy.deepcopy(spec)}
+    ledger = Ledger(obj)
+    draft = Draft(ledger)
+    try:
+        play(copy.deepcopy(spec), steps)
+        play(other["spec"], theirs)
+    except RecursionError:
+        reject()
+    said = play(draft["spec"], steps)
+    draft.status["mark"] = 1
+    ops = patch_of(ledger).ops
+    if other == obj or not holds(other, ops):
+        return
+    landed = patched(other, ops)
+    again = copy.deepcopy(other)
+    assert play(again["spec"], steps) == said
+    assert landed == {**again, "status": {**again["status"], "mark": 1}}

@@ -11,33 +11,43 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
-    Mutant("decide: uid", "writes/guards.py", "return [uid, *guards", "return [*guards"),
+    Mutant("decide: uid", "writes/guards.py", "Patch([_test(uid, at(base, uid)), *", "Patch([*"),
     Mutant("decide: a value that was read", "writes/guards.py", "if noted is Noted.VALUE:", "if False:"),
     Mutant("decide: an absence that was read", "writes/guards.py", "elif noted is Noted.ABSENT:", "elif False:"),
     Mutant(
         "decide: a value that is replaced",
         "writes/guards.py",
-        'guards.value(path)\n            changes.append({"op": "replace"',
-        'changes.append({"op": "replace"',
+        "guards.value(path)\n            if new is DELETED:",
+        "if new is DELETED:",
     ),
     Mutant(
         "decide: a value that is removed",
         "writes/guards.py",
-        'guards.value(path)\n            changes.append({"op": "remove"',
-        'changes.append({"op": "remove"',
+        "guards.value(path)\n            if new is DELETED:",
+        "if new is not DELETED:\n                guards.value(path)\n            if new is DELETED:",
     ),
-    Mutant("decide: an absence that is filled", "writes/guards.py", "guards.absent(first)\n", "pass\n"),
+    Mutant(
+        "decide: a value that is what it is to be",
+        "writes/guards.py",
+        "guards.value(path)\n            if new is DELETED:",
+        "if not same(old, new):\n                guards.value(path)\n            if new is DELETED:",
+    ),
+    Mutant("decide: an absence that is filled", "writes/guards.py", "guards.filling(first)\n", "pass\n"),
     Mutant(
         "decide: the first missing ancestor", "writes/guards.py", "for end in range(1, len(path)):", "for end in ():"
     ),
-    Mutant("decide: the list around an absence", "writes/guards.py", "if inside:", "if False:"),
+    Mutant("decide: the item that is filled", "writes/guards.py", "if inside:", "if False:"),
+    Mutant("decide: how long a list is", "writes/guards.py", "elif noted is Noted.LENGTH:", "elif False:"),
+    Mutant("decide: where a list ends that is added to", "writes/guards.py", "guards.length(first[:-1])\n", "pass\n"),
+    Mutant("decide: a length is where a mark is found", "writes/guards.py", "[add, _test(last, mark), {", "[add, {"),
+    Mutant("decide: waits of chance in a crowd", "writes/decide.py", "if run > 1:", "if False:"),
     Mutant("decide: that a map is there", "writes/guards.py", "if noted is Noted.PRESENT}", "if False}"),
     Mutant("decide: that a map is not empty", "writes/guards.py", "if noted is Noted.FILLED}", "if False}"),
     Mutant(
-        "decide: reaching the end of a list",
+        "decide: all of a list whose items move",
         "writes/view.py",
-        "self.ledger.note(self.path, Noted.VALUE)\n        return self._items if",
-        "return self._items if",
+        "self.ledger.note(self.path, Noted.VALUE)\n        if self._items",
+        "if self._items",
     ),
     Mutant(
         "decide: what the function hands out",

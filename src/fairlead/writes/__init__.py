@@ -6,6 +6,7 @@ Usable alone: make a `Writer` from a client, a world and a field manager name, a
 from fairlead.writes.apply import apply, apply_all
 from fairlead.writes.decide import Decided, decide
 from fairlead.writes.delete import delete
+from fairlead.writes.draft import Draft
 from fairlead.writes.errors import (
     Changed,
     Deleting,
@@ -26,7 +27,6 @@ from fairlead.writes.prune import prune
 from fairlead.writes.seen import Seen
 from fairlead.writes.shared import create_only
 from fairlead.writes.status import Report
-from fairlead.writes.view import Draft
 from fairlead.writes.writer import Writer
 
 __all__ = [

@@ -13,9 +13,10 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.client.client import PatchType
 from fairlead.writes import purity
+from fairlead.writes.draft import Draft
 from fairlead.writes.errors import NotNamed, Undecided, Untestable, WriteError
 from fairlead.writes.jsonpatch import Op, Path, named, parse, pointer, tests_hold
-from fairlead.writes.view import Draft, Ledger
+from fairlead.writes.view import Ledger
 from fairlead.writes.writer import Writer, told
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ async def decide(
     """Let a pure function decide on changes to `obj`, and make them if what it read still holds.
 
     Guaranteed: the changes land only on the object of that uid, and only while every field, absence and list that the
-    function read, every value that it replaces and every absence that it fills are as it saw them. Otherwise it runs
+    function read, every value that it sets and every absence that it fills are as it saw them. Otherwise it runs
     again on a live read; unrelated writers never make it. Not guaranteed: anything it did not read, and a decision to
     change nothing (that one is not sent, so it is as old as the copy it was made on).
 
@@ -61,16 +62,16 @@ async def decide(
                 await asyncio.sleep(writer.world.random.uniform(0, min(LONGEST, SHORTEST * 2**run)))
                 base = await writer.live(kind, obj)
             result, ledger, patch = purity.run(function, base)
-            if not patch:
+            if not patch.changes:
                 return Decided(result, base, changed=False)
             _check(what, ledger, allowed)
-            subresource = await _endpoint(writer, kind, what, patch)
+            subresource = await _endpoint(writer, kind, what, patch.changes)
             try:
                 answer = await writer.client.patch(
                     kind,
                     obj.name,
                     obj.namespace,
-                    patch,
+                    patch.ops,
                     type=PatchType.JSON,
                     subresource=subresource,
                     field_manager=writer.manager,
@@ -79,8 +80,8 @@ async def decide(
                 if not failed_test(error):
                     raise
                 found = await writer.live(kind, obj)
-                if live and found.resource_version == base.resource_version and tests_hold(found, patch):
-                    raise Untestable(what, patch) from error
+                if live and found.resource_version == base.resource_version and tests_hold(found, patch.ops):
+                    raise Untestable(what, patch.ops) from error
             except NotFound:
                 await writer.live(kind, obj)  # raises Gone; where the object is there, its endpoint is not
                 raise
@@ -106,9 +107,9 @@ def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:
             raise NotNamed(what, pointer(path), [pointer(name) for name in allowed])
 
 
-async def _endpoint(writer: Writer, kind: Kind, what: str, patch: list[Op]) -> str | None:
+async def _endpoint(writer: Writer, kind: Kind, what: str, changes: list[Op]) -> str | None:
     """Status is written at its own endpoint where the kind has one; each endpoint ignores the other's fields."""
-    tops = {parse(op["path"])[0] == "status" for op in patch if op["op"] != "test"}
+    tops = {parse(op["path"])[0] == "status" for op in changes}
     if True not in tops:
         return None
     if "status" not in (await writer.client.served(kind)).subresources:

@@ -5,7 +5,8 @@ from typing import Any
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.decide import decide
-from fairlead.writes.view import Draft, MapView
+from fairlead.writes.draft import Draft
+from fairlead.writes.view import MapView
 from fairlead.writes.writer import Writer
 
 

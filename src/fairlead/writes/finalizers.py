@@ -5,8 +5,8 @@ from contextlib import suppress
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.decide import decide
+from fairlead.writes.draft import Draft
 from fairlead.writes.errors import Deleting, Gone
-from fairlead.writes.view import Draft
 from fairlead.writes.writer import Writer, told
 
 PAGE = 500  # objects a list request: what kubectl asks for

@@ -1,5 +1,6 @@
 """JSON patch as a server evaluates it: pointers, and whether its tests hold on a copy."""
 
+import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -68,5 +69,25 @@ def holds(obj: Any, op: Op) -> bool:
 
 
 def tests_hold(obj: Any, patch: Iterable[Op]) -> bool:
-    """Whether each test of the patch holds on `obj`."""
-    return all(holds(obj, op) for op in patch if op["op"] == "test")
+    """Whether each test of the patch holds when its turn comes."""
+    obj = copy.deepcopy(obj)
+    for op in patch:
+        if op["op"] != "test":
+            _do(obj, op)
+        elif not holds(obj, op):
+            return False
+    return True
+
+
+def _do(obj: Any, op: Op) -> None:
+    """Make the change of an operation, where it fits."""
+    *parents, last = parse(op["path"])
+    into = at(obj, parents)
+    if isinstance(into, dict):
+        into.pop(last, None)
+        if op["op"] != "remove":
+            into[last] = op["value"]
+    elif isinstance(into, list) and last == "-":
+        into.append(op["value"])
+    elif isinstance(into, list) and str(last).isdigit():
+        into[int(last) : int(last) + 1] = [] if op["op"] == "remove" else [op["value"]]

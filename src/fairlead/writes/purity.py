@@ -7,15 +7,16 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from fairlead.writes.draft import Draft
 from fairlead.writes.errors import Impure
-from fairlead.writes.guards import patch_of
-from fairlead.writes.jsonpatch import Op, same
-from fairlead.writes.view import Draft, Ledger, plain
+from fairlead.writes.guards import Patch, patch_of
+from fairlead.writes.jsonpatch import same
+from fairlead.writes.view import Ledger, ListView, MapView, plain
 
 T = TypeVar("T")
 
 
-def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Ledger, list[Op]]:
+def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Ledger, Patch]:
     """The function's result on a draft of `base`, what it read and changes, and the patch for that.
 
     It runs twice. Both runs must make the same patch and leave alone what the function captures: closure cells,
@@ -25,7 +26,7 @@ def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Ledger
     before = _captured(function)
     result, ledger, patch = _once(function, base, name)
     again, _, patch_again = _once(function, base, name)
-    if not same(patch_again, patch):
+    if not same(patch_again.ops, patch.ops):
         raise Impure(name, "two runs on the same object make different changes")
     if _differ(result, again):
         raise Impure(name, "two runs on the same object return different values")
@@ -35,7 +36,7 @@ def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Ledger
     return result, ledger, patch
 
 
-def _once(function: Callable[[Draft], T], base: dict[str, Any], name: str) -> tuple[T, Ledger, list[Op]]:
+def _once(function: Callable[[Draft], T], base: dict[str, Any], name: str) -> tuple[T, Ledger, Patch]:
     ledger = Ledger(base)
     result: Any = function(Draft(ledger))
     if inspect.isawaitable(result):
@@ -63,7 +64,7 @@ def _handed_out(result: Any) -> Any:
         for key, value in held.items():
             object.__setattr__(result, key, _handed_out(value))
         return result
-    if isinstance(result, dict | list) or type(result).__module__ == plain.__module__:
+    if isinstance(result, dict | list | MapView | ListView):
         return plain(result)
     return result
 

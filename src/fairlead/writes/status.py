@@ -7,9 +7,10 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.times import rfc3339
 from fairlead.writes.decide import decide
+from fairlead.writes.draft import Draft
 from fairlead.writes.elision import digest
 from fairlead.writes.errors import Superseded
-from fairlead.writes.view import Draft, MapView
+from fairlead.writes.view import MapView
 from fairlead.writes.writer import Memo, Writer, told
 
 STATUSES = ("True", "False", "Unknown")
@@ -49,9 +50,9 @@ class Report:
 async def flush(writer: Writer, kind: Kind, obj: Object, report: Report) -> Object:
     """Write the report, in one request or none.
 
-    Guard: uid, each value that is replaced, the whole list when a condition is added, and observedGeneration, which
-    never goes back: raises Superseded when a newer generation has been reported. lastTransitionTime moves only when
-    the condition's status does; conditions and fields that the report does not name stay.
+    Guard: uid, each value that is set, the types in the list and how many when a condition is added, not what others
+    say in theirs, and observedGeneration, which never goes back: raises Superseded when a newer generation has been
+    reported. lastTransitionTime moves only when the condition's status does; what the report does not name stays.
     """
     what = told(kind, obj.name, obj.namespace)
     now = rfc3339(writer.world.clock.now())

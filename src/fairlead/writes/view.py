@@ -1,4 +1,4 @@
-"""The draft that a deciding function is handed: reads are noted, writes are collected, the object stays as it is."""
+"""Maps and lists of an object whose reads are noted and whose changes are collected; the object stays as it is."""
 
 from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
 from enum import Enum
@@ -17,6 +17,7 @@ class Noted(Enum):
     VALUE = "its value"
     ABSENT = "that it is not there"
     PRESENT = "that a map or list is there, not what is in it"
+    LENGTH = "how many items a list has, not what they are"
     FILLED = "that a map or list is not empty"
 
 
@@ -220,11 +221,12 @@ class MapView(MutableMapping[str, Any]):
 class ListView(MutableSequence[Any]):
     """A list of the object.
 
-    Reading an item notes that item at its place. Reaching the end, measuring, adding and removing note the whole list.
-    Like a map, a view is the list itself, and its items keep their identity when they change places.
+    Reading an item notes that item at its place; reaching the end and measuring note how long the list is. Adding at
+    the end depends on its length too. Whatever moves items notes the whole list. Like a map, a view is the list itself,
+    and its items keep their identity when they change places.
     """
 
-    __slots__ = ("_base", "_items", "_own", "_views", "ledger", "path")
+    __slots__ = ("_added", "_base", "_items", "_own", "_views", "ledger", "path")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, ledger: Ledger, path: Path, base: list[Any]) -> None:
@@ -232,6 +234,7 @@ class ListView(MutableSequence[Any]):
         self.path = path
         self._base = base
         self._own: dict[int, Any] = {}  # set by the function, at a place that the object has
+        self._added: list[Any] = []  # behind what the object has
         self._views: dict[int, MapView | ListView] = {}
         self._items: list[Any] | None = None  # all of it, once places are no longer those of the object
 
@@ -244,10 +247,30 @@ class ListView(MutableSequence[Any]):
             self._views[index] = _view(self.ledger, (*self.path, index), value)
         return self._views.get(index, value)
 
+    def _place(self, index: int) -> int:
+        """The place that is meant, counted from the front. Notes the length where that is asked for."""
+        if 0 <= index < len(self._base):
+            return index
+        length = len(self)
+        if not -length <= index < length:
+            raise IndexError("list index out of range")
+        return index % length
+
+    def _read(self, place: int) -> Any:
+        """What the function gets, noted. What it put there itself is not noted."""
+        if place >= len(self._base):
+            return self._added[place - len(self._base)]
+        value = self._at(place)
+        if place not in self._own:
+            self.ledger.note((*self.path, place), _noted(value))
+        return value
+
     def _all(self) -> list[Any]:
         """Every item; notes the whole list."""
         self.ledger.note(self.path, Noted.VALUE)
-        return self._items if self._items is not None else [self._at(index) for index in range(len(self._base))]
+        if self._items is not None:
+            return self._items
+        return [*(self._at(index) for index in range(len(self._base))), *self._added]
 
     def _take(self) -> list[Any]:
         """Every item, to be moved about."""
@@ -256,27 +279,30 @@ class ListView(MutableSequence[Any]):
 
     def changed(self) -> dict[int, Any] | None:
         """By place, what the function set, and the views below, which may have changed. None when all of it has."""
-        return None if self._items is not None else {**self._views, **self._own}
+        if self._items is not None:
+            return None
+        return {**self._views, **self._own, **dict(enumerate(self._added, len(self._base)))}
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
     @overload
     def __getitem__(self, index: slice) -> list[Any]: ...
     def __getitem__(self, index: int | slice) -> Any:
-        if self._items is not None or isinstance(index, slice) or not 0 <= index < len(self._base):
+        if self._items is not None:
             return self._all()[index]
-        value = self._at(index)
-        if index not in self._own:
-            self.ledger.note((*self.path, index), _noted(value))
-        return value
+        if isinstance(index, slice):
+            return [self._read(place) for place in range(*index.indices(len(self)))]
+        return self._read(self._place(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice):
             self._take()[index] = map(_kept, value)
-        elif self._items is None and 0 <= index < len(self._base):
-            self._own[index] = _kept(value)
+        elif self._items is not None:
+            self._items[index] = _kept(value)
+        elif (place := self._place(index)) < len(self._base):
+            self._own[place] = _kept(value)
         else:
-            self._take()[index] = _kept(value)
+            self._added[place - len(self._base)] = _kept(value)
 
     def __delitem__(self, index: int | slice) -> None:
         del self._take()[index]
@@ -284,17 +310,23 @@ class ListView(MutableSequence[Any]):
     def insert(self, index: int, value: Any) -> None:
         self._take().insert(index, _kept(value))
 
+    def append(self, value: Any) -> None:
+        (self._added if self._items is None else self._items).append(_kept(value))
+
     def sort(self, *, key: Any = None, reverse: bool = False) -> None:
         self._take().sort(key=key, reverse=reverse)
 
     def __len__(self) -> int:
-        return len(self._all())
+        if self._items is not None:
+            return len(self._items)
+        self.ledger.note(self.path, Noted.LENGTH)
+        return len(self._base) + len(self._added)
 
     def __bool__(self) -> bool:
         if self._items is None and self._base:
             self.ledger.note(self.path, Noted.FILLED)
             return True
-        return len(self) > 0
+        return bool(self._added) or len(self) > 0
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, list | ListView) and same(self.plain(), plain(other)))
@@ -309,7 +341,7 @@ class ListView(MutableSequence[Any]):
         return f"<list at {'.'.join(map(str, self.path))}>"
 
     def __copy__(self) -> list[Any]:
-        return list(self._all())
+        return list(self)
 
     copy = __copy__
 
@@ -319,83 +351,6 @@ class ListView(MutableSequence[Any]):
     def plain(self) -> list[Any]:
         """A plain copy; notes the whole list."""
         return [plain(item) for item in self._all()]
-
-
-class Draft(MapView):
-    """The whole object, with the properties that an Object has.
-
-    A property of a part that is missing is an empty map that can be written to; `draft.get("status")` is None then.
-    """
-
-    __slots__ = ()
-
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger, (), ledger.base)
-        ledger.root = self
-
-    def _part(self, *keys: str) -> MutableMapping[str, Any]:
-        part: Any = self
-        for key in keys:
-            if isinstance(part, MapView):
-                own = part._own.get(key)  # noqa: SLF001 - a map like itself
-                part = own if isinstance(own, dict) else part.below(key)
-            else:
-                part = part.setdefault(key, {})  # in a map of the function's own
-            if part is None:
-                raise TypeError(f"{'.'.join(keys)} is no map here: read it as an item of the draft")
-        result: MutableMapping[str, Any] = part
-        return result
-
-    @property
-    def metadata(self) -> MutableMapping[str, Any]:
-        return self._part("metadata")
-
-    @property
-    def labels(self) -> MutableMapping[str, Any]:
-        return self._part("metadata", "labels")
-
-    @property
-    def annotations(self) -> MutableMapping[str, Any]:
-        return self._part("metadata", "annotations")
-
-    @property
-    def spec(self) -> MutableMapping[str, Any]:
-        return self._part("spec")
-
-    @property
-    def status(self) -> MutableMapping[str, Any]:
-        return self._part("status")
-
-    @property
-    def name(self) -> str:
-        return str(self.metadata.get("name") or "")
-
-    @property
-    def namespace(self) -> str | None:
-        return self.metadata.get("namespace") or None
-
-    @property
-    def uid(self) -> str:
-        return str(self.metadata.get("uid") or "")
-
-    @property
-    def generation(self) -> int:
-        return int(self.metadata.get("generation") or 0)
-
-    @property
-    def deleting(self) -> bool:
-        return bool(self.metadata.get("deletionTimestamp"))
-
-    def condition(self, type: str) -> Any:  # noqa: A002 - the API's own word
-        """The condition of that type, or None. Notes the types up to it; the whole list when there is none."""
-        for condition in self.status.get("conditions") or ():
-            if condition.get("type") == type:
-                return condition
-        return None
-
-    def is_true(self, type: str) -> bool:  # noqa: A002 - the API's own word
-        condition = self.condition(type)
-        return condition is not None and condition.get("status") == "True"
 
 
 def plain(value: Any) -> Any:
