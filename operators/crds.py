@@ -1,6 +1,7 @@
 """The CRDs of a reference system, and their installation."""
 
 import asyncio
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -18,11 +19,11 @@ def definitions(package: str) -> list[dict[str, Any]]:
     return [crd for path in paths for crd in documents.read(path.read_bytes())]
 
 
-async def install(client: Client, package: str) -> None:
-    """Install the CRDs of a system, and wait until each kind is served."""
+async def install(client: Client, package: str, labels: Mapping[str, str] | None = None) -> None:
+    """Install the CRDs of a system that are not there yet, with these labels, and wait until each kind is served."""
     for crd in definitions(package):
         try:
-            await client.create(crd)
+            await client.create({**crd, "metadata": {**crd["metadata"], "labels": dict(labels or {})}})
         except AlreadyExists:
             continue
         spec = crd["spec"]

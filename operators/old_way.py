@@ -25,12 +25,21 @@ Key = tuple[str | None, str]
 class View:
     """What a legacy reconcile reads and writes with: a cache that may be stale, and the bare verbs."""
 
-    def __init__(self, client: Client, world: fl.World, kinds: Iterable[fl.Kind], namespace: str | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        world: fl.World,
+        kinds: Iterable[fl.Kind],
+        namespace: str | None,
+        labels: Mapping[fl.Kind, str] | None = None,
+    ) -> None:
         self.client = client
         self.world = world
         self.cache = Cache(client, world)
         within = [namespace] if namespace else None
-        self.views = {kind: self.cache.watch(kind, namespaces=within) for kind in kinds}
+        self.views = {
+            kind: self.cache.watch(kind, namespaces=within, labels=(labels or {}).get(kind)) for kind in kinds
+        }
         self.wake: Callable[[Key], None] = lambda key: None
         """Have a key looked at: for what is learnt from elsewhere than this view."""
 
@@ -77,15 +86,17 @@ async def running(
     primary: fl.Kind,
     owns: Iterable[fl.Kind] = (),
     watches: Mapping[fl.Kind, Callable[[fl.Object, View], Iterable[Key]]] | None = None,
+    labels: Mapping[fl.Kind, str] | None = None,
     workers: int = 1,
     seen: Callable[[str, bool], None] = lambda name, failed: None,
 ) -> AsyncIterator[View]:
-    """A controller at work for as long as the block lasts, in one namespace or all.
+    """A controller at work for as long as the block lasts, in one namespace or all, on the objects that `labels` select
+    of a kind, all where it names none.
 
     `seen` is told of each pass: the object's name, and whether it failed.
     """
     mappers = dict(watches or {})
-    view = View(client, world, [primary, *owns, *mappers], namespace)
+    view = View(client, world, [primary, *owns, *mappers], namespace, labels)
     queue: Queue[Key] = Queue(world)
     view.wake = queue.add
     failures: dict[Key, int] = {}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import fairlead as fl
+from fairlead.api.errors import UserError
 from fairlead.api.world import SystemClock
 from fairlead.client.client import Client
 from fairlead.client.transport import Response, Stream, Transport
@@ -28,6 +29,9 @@ WATCH = (0.02, 0.2)
 """Seconds until a watch event has come: a busy server's watch cache and a busy informer."""
 PATIENCE = 3600.0
 """Seconds after which what is not done counts as stuck. Longer than the longest back-off of the old way."""
+
+STORY = "fairlead-demo"
+"""The label of what a story brings along outside its namespace; its value is that namespace."""
 
 Door = Callable[[], Transport]
 
@@ -89,6 +93,15 @@ class Stage:
         return self.world.clock.monotonic() - self.began
 
     @property
+    def labels(self) -> dict[str, str]:
+        """What everything is to carry that the story makes outside its namespace, and its actors look at there."""
+        return {STORY: self.namespace}
+
+    @property
+    def selector(self) -> str:
+        return f"{STORY}={self.namespace}"
+
+    @property
     def admin(self) -> Client:
         return Client(self._opened(), self.world, user_agent="bed")
 
@@ -147,10 +160,15 @@ class Stage:
         return isinstance(self.world.clock, SystemClock)
 
     def observed(self, op: fl.Operator, who: str = "operator") -> fl.Operator:
-        """The operator, with each pass on the record."""
+        """The operator, with each pass on the record. Of a kind that is in no namespace, it reconciles the story's."""
         observed = copy(op)
         observed.controllers = {
-            key: replace(each, reconcile=self._noted(each.reconcile, who)) for key, each in op.controllers.items()
+            key: replace(
+                each,
+                reconcile=self._noted(each.reconcile, who),
+                when=each.when if each.kind.namespaced else self._is_own,
+            )
+            for key, each in op.controllers.items()
         }
         return observed
 
@@ -185,6 +203,9 @@ class Stage:
 
         return noted
 
+    def _is_own(self, obj: fl.Object) -> bool:
+        return obj.labels.get(STORY) == self.namespace
+
     def _opened(self, door: Door | None = None) -> Transport:
         self._doors.append((door or self.door)())
         return self._doors[-1]
@@ -193,6 +214,9 @@ class Stage:
         counts: Count = Counter()
         for door in (self.door, *self.beside):
             answer = await self._opened(door).request("GET", "/metrics")
+            if answer.status != 200:
+                said = f"the server answers {answer.status} to GET /metrics, where it counts its answers"
+                raise UserError(f"{said}: use an account that may read that")
             for labels, value in _SAMPLE.findall(answer.body.decode()):
                 sample = dict(_LABEL.findall(labels))
                 name = "/".join(filter(None, (sample["resource"], sample["subresource"])))

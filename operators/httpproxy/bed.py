@@ -1,7 +1,7 @@
 """The test bed: proxies made at once beside a gateway controller, for the tests and `fairlead demo httpproxy`."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
@@ -24,9 +24,9 @@ ADDRESSES, PACE = 16, 0.06
 """How late the old operator's cache learns of ConfigMaps; README.md has the reason and what other values give."""
 
 
-async def install(client: Client) -> None:
+async def install(client: Client, labels: Mapping[str, str] | None = None) -> None:
     """The CRDs of this system: its own, and the genuine ones of Gateway API and Envoy Gateway."""
-    await crds.install(client, __package__)
+    await crds.install(client, __package__, labels)
 
 
 async def report_connector(
@@ -77,7 +77,7 @@ def theirs_beside(transport: Transport, world: fl.World, namespace: str) -> Abst
 async def play(stage: Stage, way: Way, scale: int, *, mode: gateway.Mode = "update") -> None:
     """Create so many proxies at once; done is Programmed=True."""
     admin, world, where = stage.admin, stage.world, stage.namespace
-    await install(admin)
+    await install(admin, stage.labels)
     await report_connector(admin, "tunnel", where)
     names = [f"proxy-{i}" for i in range(scale)]
     async with AsyncExitStack() as stack:

@@ -13,7 +13,7 @@ from fairlead.operators.httpproxy import bed as httpproxy
 from fairlead.operators.httpproxy.kinds import Gateway, HTTPRoute
 from fairlead.operators.orphans import gateway, legacy
 from fairlead.operators.orphans.operator import op
-from fairlead.operators.stage import Stage, Way
+from fairlead.operators.stage import STORY, Stage, Way
 from fairlead.orphans.caps import Cap
 from fairlead.server.app import Server
 
@@ -78,7 +78,7 @@ class Scene:
     async def set(self) -> None:
         """The Gateways, the users' routes and their copies."""
         for client in (self.up, self.down):
-            await httpproxy.install(client)
+            await httpproxy.install(client, {STORY: self.namespace})
         await self.up.create(fl.Namespace("infra"))
         await self.up.create(_gateway(SHARED, "infra"))
         for i in range(self.scale):

@@ -21,7 +21,7 @@ async def play(stage: Stage, way: Way, scale: int, form: str = "put") -> None:
     `form` is the way in which the old operator writes its finalizer.
     """
     admin, world, namespace = stage.admin, stage.world, stage.namespace
-    await crds.install(admin, __package__)
+    await crds.install(admin, __package__, stage.labels)
     pulsar, names = StandIn(), [f"tenant-{i}" for i in range(scale)]
     async with AsyncExitStack() as stack:
         if way == "new":

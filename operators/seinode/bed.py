@@ -53,7 +53,7 @@ class Ledger:
 async def play(stage: Stage, way: Way, scale: int) -> None:
     """Create so many nodes at once; done is Running, lost is a plan that another replaced or a Job of such a plan."""
     admin, world, where = stage.admin, stage.world, stage.namespace
-    await crds.install(admin, __package__)
+    await crds.install(admin, __package__, stage.labels)
     ledger = Ledger(stage)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(kubelet.running(stage.client("cluster"), world, namespace=where))

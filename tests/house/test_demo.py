@@ -7,11 +7,7 @@ import sys
 
 import pytest
 
-import fairlead as fl
-from fairlead.api.errors import NotFound
-from fairlead.api.world import World
-from fairlead.client.client import Client, PatchType
-from fairlead.operators.outcomes import SYSTEMS, Outcome, bed_of, tell
+from fairlead.operators.outcomes import SYSTEMS, Outcome, bed_of
 from fairlead.operators.stage import Mark, resource_of
 from fairlead.report import page
 
@@ -78,40 +74,3 @@ def test_each_of_the_five_systems_tells_its_story():
 )
 def test_a_duration_is_said_in_minutes_from_a_minute_on(seconds, said):
     assert page.duration(seconds) == said
-
-
-class Litter:
-    """A story that ends badly, with what its actors would have taken away."""
-
-    SCALE = 1
-
-    async def play(self, stage, way, scale):
-        client, held = stage.client("operator"), {"finalizers": ["example.com/held"]}
-        for obj in (
-            fl.Namespace(f"{stage.namespace}-more"),
-            fl.ConfigMap("held", stage.namespace),
-            fl.ConfigMap("held", f"{stage.namespace}-more"),
-            fl.ClusterRole(f"role-of-{stage.namespace}", rules=[]),
-            fl.ConfigMap("held", "default"),
-        ):
-            obj["metadata"].update(held if obj.kind == "ConfigMap" else {})
-            await client.create(obj)
-        raise RuntimeError("in the middle")
-
-
-async def test_a_story_leaves_nothing_that_would_hold_its_namespaces_on_a_server_that_goes_on(api):
-    client, story = Client(api.transport(), World()), f"{api.namespace}-story"
-    with pytest.raises(RuntimeError, match="in the middle"):
-        await tell(Litter(), "new", 1, api.transport, World(), namespace=story)
-    for namespace in (story, f"{story}-more"):
-        try:  # the embedded server may be quick to empty it
-            assert not (await client.get(fl.ConfigMap, "held", namespace)).finalizers
-            assert (await client.get(fl.Namespace, namespace)).deleting
-        except NotFound:
-            continue
-    with pytest.raises(NotFound):
-        await client.get(fl.ClusterRole, f"role-of-{story}")
-    theirs = await client.get(fl.ConfigMap, "held", "default")
-    assert theirs.finalizers == ["example.com/held"]
-    await client.patch(fl.ConfigMap, "held", "default", {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
-    await client.delete(fl.ConfigMap, "held", "default")

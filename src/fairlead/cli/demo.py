@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead.api.errors import UserError
+from fairlead.api.errors import ApiError, Forbidden, UserError
+from fairlead.cli.signals import until_told
 
 if TYPE_CHECKING:
     from fairlead.operators.outcomes import Outcome
@@ -32,7 +34,7 @@ Progress = Callable[[int, int], None]
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Run on this server instead, in real time and in namespaces of the demo's own; CRDs stay on it.",
+    help="Run on this server instead, in real time and in namespaces of the demo's own; nothing stays on it.",
 )
 def demo(
     systems: tuple[str, ...],
@@ -107,7 +109,13 @@ def run(
     from fairlead.testing import virtual
 
     if kubeconfig:
-        return asyncio.run(_real(bed, way, scale, kubeconfig, progress, name))
+        told: list[Outcome] = []
+
+        async def work() -> None:
+            told.append(await _real(bed, way, scale, kubeconfig, progress, name))
+
+        asyncio.run(until_told(work()))
+        return told[0] if told else sys.exit(143)  # by SIGTERM, and nothing is left behind
 
     async def main() -> "Outcome":
         world = World() if real_time else virtual.world(seed)
@@ -132,7 +140,9 @@ async def _real(bed: "Bed", way: "Way", scale: int, kubeconfig: Path, progress: 
     try:
         namespace = f"fairlead-demo-{name}-{way}-{world.uid()[:5]}"
         return await tell(bed, way, scale, door, world, namespace=namespace, progress=progress)
-    except OSError as error:
+    except Forbidden as error:
+        raise UserError(f"cannot work on {access.name}, the demo wants a cluster admin: {error}") from error
+    except (OSError, ApiError) as error:
         raise UserError(f"cannot work on {access.name}: {error}") from error
 
 

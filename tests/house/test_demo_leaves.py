@@ -1,0 +1,175 @@
+"""`fairlead demo` on a server that goes on afterwards: it touches nothing of others and leaves nothing behind."""
+
+import asyncio
+import base64
+import json
+import signal
+import sys
+
+import pytest
+from waiting import PATIENCE, until
+
+import fairlead as fl
+from fairlead.api.builtin import CustomResourceDefinition
+from fairlead.api.errors import NotFound
+from fairlead.api.world import World
+from fairlead.client.client import Client, PatchType
+from fairlead.operators import crds
+from fairlead.operators.outcomes import bed_of, tell
+from fairlead.operators.projects.kinds import Project
+from fairlead.operators.stage import STORY, WAYS
+
+DEMO = [sys.executable, "-m", "fairlead", "demo"]
+OURS, SHARED = (
+    {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.litter.example.com"},
+        "spec": {
+            "group": "litter.example.com",
+            "names": {"kind": plural[:-1].title(), "plural": plural},
+            "scope": "Namespaced",
+            "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+            ],
+        },
+    }
+    for plural in ("cans", "bins")
+)
+Can, Bin = fl.kind("litter.example.com/v1", "Can"), fl.kind("litter.example.com/v1", "Bin")
+
+
+class Litter:
+    """A story that ends badly, with what its actors would have taken away."""
+
+    SCALE = 1
+
+    async def play(self, stage, way, scale):
+        client, held = stage.client("operator"), {"finalizers": ["example.com/held"]}
+        for obj in (
+            fl.Namespace(f"{stage.namespace}-more"),
+            fl.ConfigMap("held", stage.namespace),
+            fl.ConfigMap("held", f"{stage.namespace}-more"),
+            fl.ClusterRole(f"role-of-{stage.namespace}", rules=[]),
+            fl.ConfigMap("held", "default"),
+        ):
+            obj["metadata"].update(held if obj.kind == "ConfigMap" else {})
+            await client.create(obj)
+        await stage.admin.create(fl.ClusterRole("role-that-came-along", labels=stage.labels, rules=[]))
+        for crd, kind in ((OURS, Can), (SHARED, Bin)):
+            labelled = {**crd, "metadata": {**crd["metadata"], "labels": stage.labels}}
+            await stage.admin.create(labelled)
+            await until(stage.admin, CustomResourceDefinition, crd["metadata"]["name"], None, is_served)
+            mine = kind("held", stage.namespace)
+            mine["metadata"].update(held)
+            await stage.admin.create(mine)
+        await stage.admin.create(Bin("theirs", "default"))
+        raise RuntimeError("in the middle")
+
+
+def is_served(crd):
+    return crd is not None and crd.is_true("Established")
+
+
+async def test_a_story_leaves_nothing_that_would_hold_its_namespaces_and_takes_nothing_of_others(api):
+    client, story = Client(api.transport(), World()), f"{api.namespace}-story"
+    with pytest.raises(RuntimeError, match="in the middle"):
+        await tell(Litter(), "new", 1, api.transport, World(), namespace=story)
+    for namespace in (story, f"{story}-more"):
+        try:  # the embedded server may be quick to empty it
+            assert not (await client.get(fl.ConfigMap, "held", namespace)).finalizers
+            assert (await client.get(fl.Namespace, namespace)).deleting
+        except NotFound:
+            continue
+    for kind, name in (
+        (fl.ClusterRole, f"role-of-{story}"),
+        (fl.ClusterRole, "role-that-came-along"),
+        (CustomResourceDefinition, OURS["metadata"]["name"]),
+    ):
+        with pytest.raises(NotFound):
+            await client.get(kind, name)
+    assert (await client.get(Bin, "theirs", "default")).uid  # so their CRD is there as well
+    theirs = await client.get(fl.ConfigMap, "held", "default")
+    assert theirs.finalizers == ["example.com/held"]
+    await client.patch(fl.ConfigMap, "held", "default", {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
+    await client.delete(fl.ConfigMap, "held", "default")
+    await client.delete(CustomResourceDefinition, SHARED["metadata"]["name"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_story_of_projects_leaves_those_of_others_alone(api, way):
+    client, bed = Client(api.transport(), World()), bed_of("projects")
+    await crds.install(client, "fairlead.operators.projects")
+    before = await client.create(Project(f"{api.namespace}-of-a-user"))
+    await tell(bed, way, 1, api.transport, World(), namespace=f"{api.namespace}-story")
+    after = await client.get(Project, before.name)
+    assert after.resource_version == before.resource_version
+    with pytest.raises(NotFound):
+        await client.get(fl.Namespace, before.name)
+
+
+@pytest.mark.parametrize(("told", "leaves"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_demo_that_is_told_to_stop_half_way_leaves_nothing_either(api, tmp_path, told, leaves):
+    client, kubeconfig = Client(api.transport(), World()), tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps(config_of(api)))
+    command = [*DEMO, "projects", "--scale", "2", "--kubeconfig", str(kubeconfig)]
+    running = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    try:
+        story = await a_story_under_way(client)
+        running.send_signal(told)
+        _, said = await running.communicate()
+    finally:
+        if running.returncode is None:
+            running.kill()
+    assert (running.returncode, b"Traceback" in said) == (leaves, False), said
+    for kind in (fl.Namespace, fl.ClusterRole, fl.ClusterRoleBinding, CustomResourceDefinition):
+        left = (await client.list(kind)).items
+        mine = [obj for obj in left if story in obj.name or obj.labels.get(STORY) == story]
+        assert not [obj.name for obj in mine if not obj.deleting]
+
+
+@pytest.mark.rbac
+@pytest.mark.parametrize("may", ["nothing", "everything but metrics"])
+async def test_an_account_that_may_not_is_told_so_in_a_line(api, tmp_path, may):
+    client, kubeconfig = Client(api.transport(), World()), tmp_path / "kubeconfig"
+    name = f"{api.namespace}-limited"
+    await client.create(fl.ServiceAccount("limited", api.namespace))
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}] if may != "nothing" else []
+    await client.create(fl.ClusterRole(name, rules=rules))
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subjects = [{"kind": "ServiceAccount", "name": "limited", "namespace": api.namespace}]
+    await client.create(fl.ClusterRoleBinding(name, roleRef=reference, subjects=subjects))
+    path = f"/api/v1/namespaces/{api.namespace}/serviceaccounts/limited/token"
+    wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
+    headers, body = {"Content-Type": "application/json"}, json.dumps(wanted).encode()
+    answer = await api.transport().request("POST", path, headers=headers, body=body)
+    kubeconfig.write_text(json.dumps(config_of(api, json.loads(answer.body)["status"]["token"])))
+    command = [*DEMO, "pulsar", "--scale", "1", "--kubeconfig", str(kubeconfig)]
+    running = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, said = await running.communicate()
+    (line,) = said.decode().splitlines()
+    assert running.returncode != 0
+    assert "wants a cluster admin" in line if may == "nothing" else "GET /metrics" in line
+
+
+async def a_story_under_way(client):
+    """The namespace of one in which the operator has made a project's."""
+    async with asyncio.timeout(PATIENCE), client.watch(fl.Namespace, initial_events=True) as frames:
+        async for frame in frames:
+            found = fl.Object(json.loads(frame.raw))
+            story, of, _ = found.name.partition("-project-") if frame.type != "BOOKMARK" else ("", "", "")
+            if of and story.startswith("fairlead-demo-projects-") and not found.deleting:
+                return story
+    raise AssertionError("the watch ended")
+
+
+def config_of(api, token=None):
+    cluster = {"server": api.url, "certificate-authority-data": base64.b64encode(api.ca_data).decode()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": api.name, "cluster": cluster}],
+        "users": [{"name": "admin", "user": {"token": token or api.token}}],
+        "contexts": [{"name": api.name, "context": {"cluster": api.name, "user": "admin"}}],
+        "current-context": api.name,
+    }
