@@ -31,7 +31,7 @@ def read(pieces):
         requests.feed(piece)
         while (message := requests.next()) is not None:
             found.append(message)
-    assert not len(requests)
+    assert not requests.more
     return found
 
 
@@ -47,7 +47,7 @@ def test_requests_come_in_any_pieces(cuts):
     ("head", "status"),
     {
         "no request at all": (b"hello", 400),
-        "another protocol": (b"PRI * HTTP/2.0", 400),
+        "another protocol": (b"PRI * HTTP/2.0\r\n\r\nSM", 400),
         "no path": (b"GET pods HTTP/1.1", 400),
         "a bad escape in the path": (b"GET /a%zz HTTP/1.1", 400),
         "a space before the colon": (b"GET / HTTP/1.1\r\nContent-Length : 3", 400),
@@ -70,7 +70,7 @@ def test_what_could_be_read_in_two_ways_is_refused(head, status):
     assert refused.value.status == status
 
 
-@pytest.mark.parametrize("chunk", [b"x\r\n", b"-1\r\n", b" 3\r\nabc\r\n", b"3\r\nabcd\r\n", b"123456789\r\n"])
+@pytest.mark.parametrize("chunk", [b"x\r\n", b"-1\r\n", b" 3\r\nabc\r\n", b"3\r\nabcd\r\n", b"1" * 17 + b"\r\n"])
 def test_a_chunk_that_is_none_is_refused(chunk):
     requests = wire.Requests()
     requests.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
@@ -90,10 +90,17 @@ def test_heads_and_chunks_are_bounded():
     for _ in range(MAX_BODY // 0x1000):
         chunked.feed(b"1000\r\n" + b"a" * 0x1000 + b"\r\n")
         assert chunked.next() is None
-    chunked.feed(b"1\r\n")
+    chunked.feed(b"1\r\na")
     with pytest.raises(wire.Refused) as refused:
         chunked.next()
     assert refused.value.status == 413
+    framed = wire.Requests()
+    framed.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: ")
+    with pytest.raises(wire.Refused) as refused:  # noqa: PT012 (it is the last of many pieces)
+        for _ in range(wire.MAX_HEAD // 0x10000 + 2):
+            framed.feed(b"a" * 0x10000)
+            framed.next()
+    assert refused.value.status == 431
 
 
 def test_of_a_query_the_malformed_pairs_do_not_count():

@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
         self._used = self._loop.time()
         self._requests.feed(data)
         if self._busy:
-            if self._reading and len(self._requests) > AHEAD:
+            if self._reading and self._requests.ahead > AHEAD:
                 self._reading = False
                 self._transport.pause_reading()
         else:
@@ -203,7 +203,7 @@ class Connection(asyncio.Protocol):
                 self._transport.resume_reading()
             return
         self._answer(message)
-        if len(self._requests):  # others have their turn first
+        if self._requests.more:  # others have their turn first
             self._loop.call_soon(self._go_on)
 
     def _answer(self, message: wire.Message) -> None:

@@ -4,19 +4,19 @@ Strict: what two readers could take for different requests is refused, not guess
 """
 
 import re
+from collections import deque
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import NoReturn
 from urllib.parse import unquote_plus
+
+import httptools
 
 from fairlead.server.encoding import MAX_BODY
 from fairlead.server.exchange import Response, warning_header
 
 MAX_HEAD = 1 << 20  # as a real server
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105 - the grammar's word
-_START = re.compile(rf"({_TOKEN}) (\S+) HTTP/1\.([01])\Z")
-_FIELDS = re.compile(rf"(?:\r\n{_TOKEN}:[^\r\n\0]*)*\Z")
-_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -39,122 +39,114 @@ class Message:
     headers: dict[str, str]  # see exchange.Request
     lasting: bool  # whether the connection goes on after the answer
     old: bool  # HTTP/1.0, which knows no chunks
-    body: bytes = b""
+    body: bytes
 
 
 class Requests:
-    """The requests in a stream of bytes, each once it is whole."""
+    """The requests in a stream of bytes, each once it is whole. llhttp reads them; what is held is bounded."""
 
     def __init__(self) -> None:
-        self._bytes = bytearray()
-        self._seen = 0  # how far the end of the head was looked for
-        self._head: Message | None = None
-        self._length: int | None = 0  # of the body, None: in chunks
-        self._chunks = bytearray()
+        self._parser = httptools.HttpRequestParser(self)
+        self._unread = b""
+        self._whole: deque[Message] = deque()
+        self._refused = 0  # the status that ends the stream
+        self._in_head = True
+        self._taken = 0  # bytes of the head, or of trailers, that were read and are not whole
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
         self.expected = False  # the client waits to be told to go on before it sends the body
 
-    def __len__(self) -> int:
-        """How many bytes are held."""
-        return len(self._bytes) + len(self._chunks)
+    @property
+    def ahead(self) -> int:
+        """How many bytes wait to be looked at."""
+        return len(self._unread)
+
+    @property
+    def more(self) -> bool:
+        """Whether `next` may have something to say before more bytes come."""
+        return bool(self._whole or self._unread or self._refused)
 
     def feed(self, data: bytes) -> None:
-        self._bytes += data
+        self._unread = self._unread + data if self._unread else data
 
     def next(self) -> Message | None:
         """The next request, None until more bytes have come. Raises Refused."""
-        if self._head is None and not self._read_head():
-            return None
-        body = self._chunked() if self._length is None else self._sized(self._length)
-        if body is None:
-            return None
-        message, self._head, self.expected = self._head, None, False
-        assert message is not None
-        message.body = body
-        return message
+        if not self._whole and self._unread and not self._refused:
+            self._read()
+        if self._whole:
+            return self._whole.popleft()
+        if self._refused:
+            raise Refused(self._refused)
+        return None
 
-    def _read_head(self) -> bool:
-        end = self._bytes.find(b"\r\n\r\n", self._seen)
-        if end < 0:
-            if len(self._bytes) > MAX_HEAD:
-                raise Refused(431)
-            self._seen = max(0, len(self._bytes) - 3)
-            return False
-        text = self._bytes[:end].decode("utf-8", "replace")
-        del self._bytes[: end + 4]
-        self._seen = 0
-        self._head = head = _head(text.lstrip("\r\n"))
-        self._length = _length(head.headers)
-        if self._length is not None and self._length > MAX_BODY:
-            raise Refused(413)
-        self.expected = "expect" in head.headers and head.headers["expect"].lower() == "100-continue"
-        return True
+    def _read(self) -> None:
+        data, self._unread = self._unread, b""
+        self._taken += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._whole[-1].lasting = False  # answered as if it had not been asked; what follows is in no protocol
+            self._refused = 400
+        except httptools.HttpParserError:
+            self._refused = self._refused or 400
+        if self._taken > MAX_HEAD:
+            self._refused = self._refused or 431
 
-    def _sized(self, length: int) -> bytes | None:
-        if not length:
-            return b""
-        if len(self._bytes) < length:
-            return None
-        body = bytes(self._bytes[:length])
-        del self._bytes[:length]
-        return body
+    # What the parser calls.
 
-    def _chunked(self) -> bytes | None:
-        while True:
-            end = self._bytes.find(b"\r\n")
-            if end < 0:
-                if len(self._bytes) > MAX_HEAD:
-                    raise Refused(400)
-                return None
-            found = _CHUNK.match(self._bytes[:end])
-            if found is None:
-                raise Refused(400)
-            size = int(found[1], 16)
-            if len(self._chunks) + size > MAX_BODY:
-                raise Refused(413)
-            if not size:
-                return self._trailed(end)
-            if len(self._bytes) < end + size + 4:
-                return None
-            if self._bytes[end + 2 + size : end + size + 4] != b"\r\n":
-                raise Refused(400)
-            self._chunks += self._bytes[end + 2 : end + 2 + size]
-            del self._bytes[: end + size + 4]
+    def on_message_begin(self) -> None:
+        self._target, self._headers, self._body = b"", {}, bytearray()
 
-    def _trailed(self, end: int) -> bytes | None:
-        """The whole body, where what follows the last chunk has come too; it does not count."""
-        last = self._bytes.find(b"\r\n\r\n", end)
-        if last < 0:
-            if len(self._bytes) > MAX_HEAD:
-                raise Refused(431)
-            return None
-        body = bytes(self._chunks)
-        self._chunks.clear()
-        del self._bytes[: last + 4]
-        return body
+    def on_url(self, part: bytes) -> None:
+        self._target += part
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # a trailer, which does not count
+        key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace").strip(" \t")
+        if key not in self._headers:
+            self._headers[key] = text
+        elif key.startswith("impersonate-"):
+            self._headers[key] += f"\n{text}"
+        elif key == "host" and self._headers[key] != text:
+            self._refuse(400)
 
-def _head(text: str) -> Message:
-    start, _, _ = text.partition("\r\n")
-    found = _START.match(start)
-    if found is None or not _FIELDS.match(text, len(start)):
-        raise Refused(400)
-    method, target, minor = found.groups()
-    headers: dict[str, str] = {}
-    for line in text[len(start) + 2 :].split("\r\n") if len(text) > len(start) else ():
-        name, _, value = line.partition(":")
-        name, value = name.lower(), value.strip(" \t")
-        if name not in headers:
-            headers[name] = value
-        elif name.startswith("impersonate-"):
-            headers[name] += f"\n{value}"
-        elif name in ("content-length", "transfer-encoding", "host") and headers[name] != value:
-            raise Refused(400)
-    path, _, query = _origin(target).partition("?")
-    if _BAD_ESCAPE.search(path):
-        raise Refused(400)
-    connection = headers.get("connection", "").lower()
-    lasting = "close" not in connection if minor == "1" else "keep-alive" in connection
-    return Message(method, path, _query(query) if query else {}, headers, lasting, minor == "0")
+    def on_headers_complete(self) -> None:
+        self._in_head, self._taken = False, 0
+        if self._headers.get("transfer-encoding", "chunked").lower() != "chunked":
+            self._refuse(501)
+        if int(self._headers.get("content-length", 0)) > MAX_BODY:
+            self._refuse(413)
+        self.expected = self._headers.get("expect", "").lower() == "100-continue"
+
+    def on_body(self, part: bytes) -> None:
+        self._taken = 0
+        self._body += part
+        if len(self._body) > MAX_BODY:
+            self._refuse(413)
+
+    def on_message_complete(self) -> None:
+        self._in_head, self._taken, self.expected = True, 0, False
+        path, _, query = _origin(self._target.decode("utf-8", "replace")).partition("?")
+        if _BAD_ESCAPE.search(path):
+            self._refuse(400)
+        self._whole.append(
+            Message(
+                self._parser.get_method().decode(),
+                path,
+                _query(query) if query else {},
+                self._headers,
+                self._parser.should_keep_alive(),
+                self._parser.get_http_version() == "1.0",
+                bytes(self._body),
+            )
+        )
+
+    def _refuse(self, status: int) -> NoReturn:
+        """Stop the parser too: it takes any exception of a callback for a bad request."""
+        self._refused = status
+        raise Refused(status)
 
 
 def _origin(target: str) -> str:
@@ -174,22 +166,6 @@ def _query(text: str) -> dict[str, list[str]]:
             key, _, value = pair.partition("=")
             found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
     return found
-
-
-def _length(headers: dict[str, str]) -> int | None:
-    """The length of the body, None where it comes in chunks."""
-    length, coding = headers.get("content-length"), headers.get("transfer-encoding")
-    if coding is not None:
-        if length is not None:
-            raise Refused(400)
-        if coding.lower() != "chunked":
-            raise Refused(501)
-        return None
-    if length is None:
-        return 0
-    if not (length.isascii() and length.isdigit()) or len(length) > 18:
-        raise Refused(400)
-    return int(length)
 
 
 def phrase(status: int) -> str:
