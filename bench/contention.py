@@ -2,7 +2,8 @@
 
 Half of the writers get, change a label or a count in status, and put, without a pause. The other half are ours, each as
 a process of its own: so many writes of a count of its own in status. Printed for each way to write: how many of them
-landed, and requests for each that did. Then two hundred objects that someone labels between our look and our report.
+landed, and requests for each that did. Then one of ours adds conditions to a list whose others are written without a
+pause. Then two hundred objects that someone labels between our look and our report.
 """
 
 import argparse
@@ -163,6 +164,66 @@ async def contend(open_transport, world, others, writers, way, name):
     return {"landed": landed, "requests": requests}
 
 
+async def add_by_report(client, world, names, obj):
+    """A status report: the types that are there are tested, not what is said in them."""
+    writer = Writer(client, world, "ours")
+    for name in names:
+        said = Report(obj.generation)
+        said.condition(name, True, "Because")
+        obj = await status.flush(writer, COUNTER, obj, said)
+
+
+async def add_by_put(client, world, names, obj):
+    """Get, append, put, with retries."""
+    for name in names:
+        for attempt in range(TRIES):
+            obj = await client.get(COUNTER, "c", "default")
+            obj["status"]["conditions"].append({"type": name, "status": "True"})
+            try:
+                await client.replace(obj, subresource="status")
+                break
+            except Conflict:
+                await asyncio.sleep(0.01 * attempt)
+
+
+async def condition_loop(client, name):
+    """Someone who says something new in a condition of his own, for ever."""
+    count = 0
+    while True:
+        count += 1
+        obj = await client.get(COUNTER, "c", "default")
+        next(each for each in obj["status"]["conditions"] if each["type"] == name)["message"] = str(count)
+        with suppress(Conflict):
+            await client.replace(obj, subresource="status")
+
+
+async def add_conditions(open_transport, world, others):
+    """One of ours adds conditions to a list that so many others write."""
+    found = {}
+    for writers in WRITERS:
+        theirs = [f"f{n}" for n in range(writers // 2)]
+        for said, way in (("status report", add_by_report), ("get, put, retry", add_by_put)):
+            await others.create(COUNTER("c", "default"))
+            seed = {"status": {"conditions": [{"type": name, "status": "True"} for name in theirs]}}
+            seen = await others.patch(COUNTER, "c", "default", seed, type=PatchType.MERGE, subresource="status")
+            wire = Counting(open_transport())
+            client = Client(wire, world)
+            await client.served(COUNTER)
+            before = wire.requests
+            loops = [asyncio.create_task(condition_loop(others, name)) for name in theirs]
+            await way(client, world, [f"o{n}" for n in range(WRITES)], seen)
+            for loop in loops:
+                loop.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
+            types = {each["type"] for each in (await others.get(COUNTER, "c", "default")).status["conditions"]}
+            landed, requests = len(types) - len(theirs), wire.requests - before
+            print(f"{len(theirs):>7}  {said:26}{landed:>4} of {WRITES}{requests / max(landed, 1):>16.2f}", flush=True)
+            found[f"{len(theirs)} {said}"] = {"landed": landed, "requests": requests}
+            await others.delete(COUNTER, "c", "default")
+            await wire.transport.close()
+    return found
+
+
 async def label_between(open_transport, world, others):
     """Someone labels each object between our look and our report of its status."""
 
@@ -209,10 +270,12 @@ async def measure(open_transport, world):
     for writers in WRITERS:
         for name, way in WAYS.items():
             rows[f"{writers} {name}"] = await contend(open_transport, world, others, writers, way, name)
+    print("\nothers   conditions added by one of ours beside writers of that list")
+    added = await add_conditions(open_transport, world, others)
     print(f"\n{LABELLED} objects, each labelled by someone between our look and our write of its status")
     labelled = await label_between(open_transport, world, others)
     await foreign.close()
-    return {"contended": rows, "labelled": labelled}
+    return {"contended": rows, "added": added, "labelled": labelled}
 
 
 async def on(name):

@@ -164,7 +164,7 @@ def work(found):
     )
     versions = {
         "controller-runtime": pinned("peers/go/go.mod", r"controller-runtime v(\S+)"),
-        "kube-rs": pinned("peers/rust/Cargo.lock", r'name = "kube"\nversion = "(.*)"'),
+        "kube-rs": pinned("peers/rust/Cargo.toml", r'kube = { version = "=(.*?)"'),
         "kopf": pinned("../requirements/peers.txt", r"\nkopf==(\S+)"),
         "lightkube": pinned("../requirements/peers.txt", r"\nlightkube==(\S+)"),
     }
@@ -294,22 +294,33 @@ def suite(found):
 def contention(found):
     rows, writes = found["rows"], found["writes"]
     servers = [name for name in ("embedded", "real") if name in rows]
-    body = []
-    for line in rows[servers[0]]["contended"]:
-        writers, _, way = line.partition(" ")
-        each = [rows[name]["contended"][line] for name in servers]
-        body.append([f"{writers}, {way}"])
-        for one in each:
-            body[-1] += [str(one["landed"]), f"{one['requests'] / max(one['landed'], 1):.2f}"]
-    head = ["writers, way", *(f"{name}{what}" for name in servers for what in (", landed", ", requests each"))]
+    head = [f"{name}{what}" for name in servers for what in (", landed", ", requests each")]
+    tables = {
+        what: table([first, *head], list(_contended([rows[name][what] for name in servers])))
+        for what, first in (("contended", "writers, way"), ("added", "others, way"))
+    }
     said = "; ".join(
         f"{what}: " + ", ".join(f"{rows[name]['labelled'][what]['conflicts']} on {name}" for name in servers)
         for what in rows[servers[0]]["labelled"]
     )
     between = f"{found['objects']} objects, each labelled by someone between our look and our write of its status."
     return "\n\n".join(
-        [f"{ran(found)} {writes} writes of ours a line.", table(head, body), f"{between} Conflicts by {said}."]
+        [
+            f"{ran(found)} {writes} writes of ours a line.",
+            tables["contended"],
+            "Conditions that one of ours adds to a list, beside so many others that each write one of theirs in it:",
+            tables["added"],
+            f"{between} Conflicts by {said}.",
+        ]
     )
+
+
+def _contended(servers):
+    """Rows of a table, by what was found on each server."""
+    for line in servers[0]:
+        each = [found[line] for found in servers]
+        pairs = [(str(one["landed"]), f"{one['requests'] / max(one['landed'], 1):.2f}") for one in each]
+        yield [line.replace(" ", ", ", 1), *(value for pair in pairs for value in pair)]
 
 
 def many(found):
