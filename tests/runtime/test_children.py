@@ -1,5 +1,7 @@
 """What a reconcile does to other objects through its context, on both servers."""
 
+import asyncio
+
 import pytest
 
 import fairlead as fl
@@ -46,6 +48,50 @@ async def test_children_no_longer_applied_are_pruned_and_strangers_are_not(api, 
         await running.seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
         await running.quiet()
         assert await names(client, api) == ["b", "c", "stranger"]
+
+
+async def test_children_given_together_are_written_side_by_side_and_all_of_them_tried(api, client):
+    """Two of five are in one's way: the other three are there at once, and nothing of the five is pruned."""
+
+    async def together(obj, ctx):
+        found = await ctx.apply_all(fl.ConfigMap(name, data={"of": obj.name}) for name in obj.spec["children"])
+        ctx.status(children=[child.name for child in found])
+
+    class AtOnce:
+        """How many requests are on their way at once, at most; each waits for another if one may come."""
+
+        def __init__(self, transport):
+            self.transport, self.now, self.most = transport, 0, 0
+
+        async def request(self, method, path, **options):
+            self.now += "configmaps/" in path
+            self.most = max(self.most, self.now)
+            try:
+                await asyncio.sleep(0)
+                return await self.transport.request(method, path, **options)
+            finally:
+                self.now -= "configmaps/" in path
+
+        def __getattr__(self, name):
+            return getattr(self.transport, name)
+
+    for name in ("b", "d"):
+        await client.create(fl.ConfigMap(name, api.namespace, data={"by": "hand"}))
+    await client.create(Parent("p", api.namespace, spec={"children": list("abcde")}))
+    wire = AtOnce(api.transport())
+    async with operator(together).running(wire, namespaces=[api.namespace], tries=2) as running:
+        await running.quiet()
+        children = {child.name: child["data"] for child in (await client.list(fl.ConfigMap, api.namespace)).items}
+        assert {name: children[name] for name in "abcde"} == {
+            name: {"by": "hand"} if name in "bd" else {"of": "p"} for name in "abcde"
+        }
+        assert (await client.get(Parent, "p", api.namespace)).condition("Ready")["reason"] == "Foreign"
+        assert wire.most > 1
+        for name in ("b", "d"):
+            await client.delete(fl.ConfigMap, name, api.namespace)
+        running.resync()
+        await running.quiet()
+        assert (await client.get(Parent, "p", api.namespace)).status["children"] == list("abcde")
 
 
 async def test_nothing_is_pruned_by_a_pass_that_failed(api, client):

@@ -1,7 +1,7 @@
 """What a reconcile is handed besides its object: reads from the local view, and one safe way for each write."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +15,7 @@ from fairlead.api.world import World
 from fairlead.client.client import Client, Propagation
 from fairlead.runtime.parts import Parts
 from fairlead.writes import Draft, Report, Writer, defaults
+from fairlead.writes.apply import refuse_twins, side_by_side
 
 T = TypeVar("T")
 
@@ -181,6 +182,19 @@ class Context(Writing):
         # noted first: a child whose apply failed is still wanted
         self.applied.add((kind.group, kind.kind, payload.namespace, payload.name))
         return await self._apply(kind, payload, self._obj if owned else None, adopt=adopt, recreate=recreate)
+
+    async def apply_all(
+        self, objs: Iterable[Any], *, owned: bool = True, adopt: bool = False, recreate: bool = False
+    ) -> "list[Object]":
+        """`apply` for each, side by side; the live objects in order. All are tried, then the first failure is raised.
+
+        Two payloads of one object are refused before anything is sent.
+        """
+        placed = [await self._placed(obj) for obj in objs]
+        refuse_twins(payload for _, payload in placed)
+        self.applied |= {(kind.group, kind.kind, payload.namespace, payload.name) for kind, payload in placed}
+        owner = self._obj if owned else None
+        return await side_by_side([self._apply(*each, owner, adopt=adopt, recreate=recreate) for each in placed])
 
     def cluster(self, name: str) -> Elsewhere:
         """Another cluster that the operator was given (`clusters=` of a run, `--cluster` of `fairlead run`)."""

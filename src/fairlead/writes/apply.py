@@ -5,7 +5,7 @@ docs/design/apply.md has the reasons.
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any
 
 from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
@@ -78,6 +78,12 @@ async def apply_all(
     Two payloads of one object are refused before anything is sent: each would take away what only the other says.
     """
     payloads = list(payloads)
+    refuse_twins(payloads)
+    return await side_by_side([apply(writer, each, owner=owner, adopt=adopt, recreate=recreate) for each in payloads])
+
+
+def refuse_twins(payloads: Iterable[Mapping[str, Any]]) -> None:
+    """Raise where two payloads are of one object."""
     named: set[tuple[str, ...]] = set()
     for payload in payloads:
         group = str(payload.get("apiVersion")).rpartition("/")[0]
@@ -86,13 +92,17 @@ async def apply_all(
         if name in named:
             raise ValueError(f"{payload.get('kind')} {metadata.get('name')} is in two payloads: make one of them")
         named.add(name)
+
+
+async def side_by_side(applies: Iterable[Awaitable[Object]]) -> list[Object]:
+    """What each gives, in order. All are tried, then the first failure is raised, with what the others said."""
     room = asyncio.Semaphore(SIDE_BY_SIDE)
 
-    async def one(payload: Mapping[str, Any]) -> Object:
+    async def one(each: Awaitable[Object]) -> Object:
         async with room:
-            return await apply(writer, payload, owner=owner, adopt=adopt, recreate=recreate)
+            return await each
 
-    results = await asyncio.gather(*map(one, payloads), return_exceptions=True)
+    results = await asyncio.gather(*map(one, applies), return_exceptions=True)
     failures = [result for result in results if isinstance(result, BaseException)]
     if failures:
         for other in failures[1:]:
