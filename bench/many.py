@@ -50,7 +50,8 @@ class Connection:
 
 def config_map(index):
     data = {f"key-{i}": f"value {i} of {index}" for i in range(10)}
-    return json.dumps({"metadata": {"name": f"c{index:06}"}, "data": data}).encode()
+    compact = (",", ":")  # as client-go writes it
+    return json.dumps({"metadata": {"name": f"c{index:06}"}, "data": data}, separators=compact).encode()
 
 
 def create(connections, indexes):

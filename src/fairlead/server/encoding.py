@@ -12,6 +12,7 @@ from fairlead.server.causes import quoted
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
+_plain = msgspec.json.Decoder().decode
 
 MAX_BODY = 3 * 1024 * 1024
 
@@ -26,6 +27,12 @@ def decode(body: bytes) -> tuple[Any, list[str]]:
     Numbers are as the API machinery keeps them until it encodes them (`settled`): an integer where one is spelled and
     fits in 64 bits, else a float. 1.0 is no integer to a rule or a typed field.
     """
+    try:
+        plain = _plain(body)
+        if encode(plain) == body:  # as most clients write it: then nothing was doubled, nor spelled in another way
+            return plain, []
+    except (ValueError, RecursionError):
+        pass  # what is wrong is told below
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
@@ -86,8 +93,13 @@ def settled(value: Any) -> Any:
 
 
 _NUMERIC = frozenset({float, int, dict, list})
-# A number with a fraction or an exponent, or too long for an integer: what `settled` might change.
-FRACTION = re.compile(rb"[\s:\[,]-?[0-9]+[.eE]|[0-9]{19}")
+_FRACTION = re.compile(rb"[\s:\[,]-?[0-9]+[.eE]|[0-9]{19}")
+_HINT = re.compile(rb"[0-9](?:[.eE]|[0-9]{18})")  # found four times as fast, and mostly not there
+
+
+def has_fractions(body: bytes) -> bool:
+    """Whether there may be a number with a fraction or an exponent, or too long for an integer, for `settled`."""
+    return _HINT.search(body) is not None and _FRACTION.search(body) is not None
 
 
 def _constant(name: str) -> Any:

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlead.server.encoding import FRACTION
 from fairlead.server.identity.users import ANONYMOUS, User
 
 if TYPE_CHECKING:
@@ -43,11 +42,6 @@ class Request:
         """Add a warning to the answer, once."""
         if text not in self.warnings:
             self.warnings.append(text)
-
-    @property
-    def has_fractions(self) -> bool:
-        """Whether the body may hold a number that changes its type when it is stored."""
-        return FRACTION.search(self.body) is not None
 
     @property
     def media_type(self) -> str:

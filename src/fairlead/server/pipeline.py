@@ -148,7 +148,8 @@ def _commit_create(write: Write, obj: Object) -> Stored:
     name = given.get("name") or ""
     if found := server.rules.on_create(resource, obj):
         raise invalid(resource, obj, found)
-    if found := metadata.validate(given, resource, generic=True):
+    # A name that fits its kind fits in a path; a prefix is looked at less closely.
+    if "generateName" in given and (found := metadata.validate(given, resource, generic=True)):
         raise invalid(resource, obj, found)
     for text in server.rules.warnings(resource, obj, None):
         write.request.warn(text)
@@ -168,7 +169,7 @@ def _commit_create(write: Write, obj: Object) -> Stored:
 
 def _settled(write: Write, obj: Object) -> Object:
     """An object with its untyped numbers as they are stored: so far 1.0 was no integer."""
-    return encoding.settled(obj) if write.request.has_fractions else obj
+    return encoding.settled(obj) if encoding.has_fractions(write.request.body) else obj
 
 
 def _limited(write: Write, pod: Object) -> Object:

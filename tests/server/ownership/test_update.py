@@ -2,8 +2,12 @@
 
 import pytest
 
+from fairlead.api.fields.tries import union_of_roots
 from fairlead.server import ownership
 from fairlead.server.ownership import FieldConflict
+from fairlead.server.ownership.comparing import compare, first
+from fairlead.server.ownership.shapes import shape_of
+from fairlead.server.schema import builtin, codec
 from fairlead.server.schema.nodes import Node
 
 from .kinds import Kind, Story, root, spec, text
@@ -166,3 +170,31 @@ def test_what_is_reset_may_still_be_lost_at_another_version(everywhere, left):
         now="2026-01-01T00:00:00Z",
     )
     assert [(each["manager"], each["fieldsV1"]) for each in ownership.encode(after)] == [("m", left)]
+
+
+SAMPLES = [
+    {},
+    {"metadata": {}, "data": {}},
+    {"metadata": {"name": "a", "labels": {"x": "y"}, "annotations": {}}, "data": {"k": "v"}},
+    {"metadata": {"name": "a", "finalizers": ["b/c", "a/b"]}, "spec": {"replicas": 1, "selector": {"app": "a"}}},
+    {"spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}},
+    {
+        "spec": {"ports": [{"port": 80}, {"port": 81, "protocol": "UDP"}], "selector": {}},
+        "status": {"loadBalancer": {}},
+    },
+    {"spec": {"replicas": 0}, "status": {"replicas": 0}},
+    {"spec": None, "metadata": {"generateName": "x"}},
+]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@pytest.mark.parametrize(
+    ("api_version", "kind"), [("v1", "ConfigMap"), ("v1", "Service"), ("apps/v1", "Deployment"), ("v1", "Pod")]
+)
+def test_a_first_write_is_told_apart_from_nothing_as_any_other_is(api_version, kind, sample):
+    group, _, version = api_version.rpartition("/")
+    node = builtin.node(group, version, kind)
+    named = {"apiVersion": api_version, "kind": kind}
+    empty, new = codec.decode(node, named).object, codec.decode(node, {**named, **sample}).object
+    changes = compare(shape_of(node), empty, new)
+    assert first(shape_of(node), empty, new) == union_of_roots(changes.added, changes.modified)

@@ -52,6 +52,8 @@ def impersonated(request: Request, user: User, authorizer: Authorizer) -> User:
 
 def _wanted(request: Request) -> User | None:
     headers = request.headers
+    if "impersonate-" not in "\n".join(headers):
+        return None
     name, uid = headers.get(_USER, ""), headers.get(_UID, "")
     groups = tuple(headers[_GROUP].split("\n")) if _GROUP in headers else ()
     extra = {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.api.fields.tries import LEAF, Trie, union
+from fairlead.api.fields.tries import LEAF, Trie, union, union_of_roots
 from fairlead.server.ownership.equality import equal
 from fairlead.server.ownership.extraction import element_of, everything
 from fairlead.server.ownership.shapes import ATOMIC, Shape
@@ -28,6 +28,30 @@ def compare(shape: Shape, old: Any, new: Any) -> Comparison:
     if old is not new:
         _descend(shape, old, new, changes)
     return changes
+
+
+def first(shape: Shape, empty: dict[str, Any], new: dict[str, Any]) -> Trie:
+    """What a first write adds to and modifies of the `empty` object of its kind, whose parts hold nothing."""
+    shape = shape if shape.opened else shape.open()
+    fields = shape.fields
+    out: Trie = {}
+    for name, after in new.items():
+        declared = fields.get(name)
+        if declared is None:
+            if shape.values is None:
+                continue
+            element, child = "f:" + name, shape.values
+        else:
+            element, child = declared
+        if name not in empty:
+            out[element] = everything(child, after)
+        elif empty[name] != after:
+            if empty[name] or not after or type(after) is not dict or not child.is_map or child.atomic:
+                changes = compare(shape, empty, new)
+                return union_of_roots(changes.added, changes.modified)
+            out[element] = below = everything(child, after)
+            del below["."]
+    return out
 
 
 def _descend(shape: Shape, old: Any, new: Any, out: Comparison) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 from fairlead.api.fields import FieldSet
 from fairlead.api.fields.tries import LEAF, union_of_roots
+from fairlead.server.ownership.comparing import first
 from fairlead.server.ownership.conformance import TypedError
 from fairlead.server.ownership.ledger import Changes, bereft, checked, current, ownable
 from fairlead.server.ownership.managed import NOTHING, Entry, Managed
@@ -35,7 +36,10 @@ def update(
     if not managed and live is not None and (live.get("metadata") or {}).get("uid"):
         return NOTHING
     try:
-        return _updated(live, managed, new, manager, api_version, subresource, schemas, reset, reset_everywhere, now)
+        if live is None and not managed:
+            return _created(new, manager, api_version, subresource, schemas, reset, now)
+        old = schemas.empty(api_version) if live is None else live
+        return _updated(old, managed, new, manager, api_version, subresource, schemas, reset, reset_everywhere, now)
     except TypedError:
         return NOTHING
 
@@ -45,13 +49,31 @@ def before_first_apply(
 ) -> Managed:
     """One entry for all that an object held before anyone was tracked."""
     try:
-        return _updated(None, NOTHING, live, "before-first-apply", api_version, subresource, schemas, reset, True, now)
+        return _created(live, "before-first-apply", api_version, subresource, schemas, reset, now)
     except TypedError as error:
         raise TypedError(f"failed to create manager for existing fields: {error}") from error
 
 
+def _created(
+    new: dict[str, Any],
+    manager: str,
+    api_version: str,
+    subresource: str,
+    schemas: Schemas,
+    reset: FieldSet | None,
+    now: str,
+) -> Managed:
+    """As `_updated` from nothing, where nobody can lose anything."""
+    shape = served(schemas, api_version)
+    checked(shape, new, "failed to convert new object ({}) to smd typed", repeats=True)
+    mine = ownable(first(shape, schemas.empty(api_version), new), LEAF if reset is None else reset.trie)
+    return (
+        (Entry(manager or "unknown", "Update", api_version, mine, subresource=subresource, time=now),) if mine else ()
+    )
+
+
 def _updated(
-    live: dict[str, Any] | None,
+    old: dict[str, Any],
     managed: Managed,
     new: dict[str, Any],
     manager: str,
@@ -63,7 +85,6 @@ def _updated(
     now: str,
 ) -> Managed:
     shape = served(schemas, api_version)
-    old = schemas.empty(api_version) if live is None else live
     checked(shape, new, "failed to convert new object ({}) to smd typed", repeats=True)
     checked(shape, old, "failed to convert live object ({}) to smd typed", repeats=True)
     hidden = LEAF if reset is None else reset.trie

@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead.server import causes, encoding
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.vocabulary import Object, config_key, plain_key
+from fairlead.server.registry.checks.vocabulary import Object, config_key, plain_keys
 
 _FIXED: Final = "field is immutable when `immutable` is set"
 _LIMIT: Final = 1024 * 1024
@@ -32,7 +32,9 @@ def config_map(new: Object, old: Object | None) -> list[Cause]:
 
 
 def _keys(data: Object, field: str) -> list[Cause]:
-    return [cause for key in data if not plain_key(key) for cause in config_key(f"{field}[{key}]", key)]
+    if plain_keys(data):
+        return []
+    return [cause for key in data for cause in config_key(f"{field}[{key}]", key)]
 
 
 def _size(data: Object) -> int:
