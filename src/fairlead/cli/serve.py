@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from fairlead.server.faults import Plan
     from fairlead.server.identity.users import User
 
-# What a request makes is freed by counting; hardly anything goes round in a circle. Looking for that as often as Python
-# does by default takes a sixth of a create.
-COLLECTED = (20_000, 20, 20)
-
 
 @click.command()
 @click.option("--listen", default="127.0.0.1:0", metavar="HOST:PORT", help="Where to listen; port 0 picks a free one.")
@@ -151,7 +147,6 @@ async def _serve(
             write_private(kubeconfig, kubeconfig_text(listening.url, token, listening.ca))
             click.echo(f"kubeconfig {kubeconfig}")
         gc.freeze()
-        gc.set_threshold(*COLLECTED)
         gc.enable()
         click.echo(f"serving on {listening.url}")
         await asyncio.Event().wait()
