@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 from cel_expr_python import cel
 
 from fairlead.server.schema import quantity, semver
-from fairlead.server.schema.cel_work import EXCEEDED, LIMIT
+from fairlead.server.schema.cel.work import EXCEEDED, LIMIT
 from fairlead.server.schema.validation import compiled
 
 _T = cel.Type

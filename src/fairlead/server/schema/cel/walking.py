@@ -1,0 +1,291 @@
+"""Rules on a value and on everything in it: which fail, and what a definition's are wrong about."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from fairlead.api import gojson
+from fairlead.server import causes
+from fairlead.server.causes import Cause
+from fairlead.server.schema.cel import work
+from fairlead.server.schema.cel.compiling import Refused, Rule, compile_rule
+from fairlead.server.schema.cel.values import Misfits, engine_value, time_at
+from fairlead.server.schema.correlation import aligned, correlated, unchanged
+from fairlead.server.schema.nodes import MISSING, Node
+from fairlead.server.schema.structural import ANYTHING
+
+_OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+_FIELD: Final = re.compile(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
+_ERRORS: Final = (
+    (re.compile(r'Key not found in map : "?(.*?)"?$'), r"no such key: \1"),
+    (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
+    (re.compile(r"divide by zero"), "division by zero"),
+    (re.compile(r"^Type conversion"), "type conversion"),
+    (re.compile(r"cannot convert string to (\w+)"), r"type conversion error from 'string' to '\1'"),
+    (
+        re.compile(r"String to (Duration|Timestamp) conversion failed"),
+        r"type conversion error from 'string' to 'google.protobuf.\1'",
+    ),
+    (re.compile(r"No matching overloads found : .*"), "no such overload"),
+)
+
+
+class Failed(NamedTuple):
+    """A rule that did not hold. `same` says that it is forgiven, for its value is the one that stood there before."""
+
+    cause: Cause
+    same: bool
+
+
+class _Spent(Exception):
+    """No further rule is run on this object. The cause says why."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(cause.message)
+        self.cause = cause
+
+
+def has_rules(node: Node) -> bool:
+    """Whether a rule stands at or below this node."""
+    known = _ruled.get(id(node))
+    if known is None:
+        rules = node.rules
+        below = [*rules.properties.values(), *filter(None, (node.values, node.items))] if rules is not None else []
+        held = rules is not None and bool(rules.validations)
+        known = _ruled[id(node)] = (node, held or any(has_rules(one) for one in below))
+    return known[1]
+
+
+_ruled: dict[int, tuple[Node, bool]] = {}  # by identity; the node is kept so that its id stays its own
+_compiled: "dict[int, tuple[Node, tuple[Rule | Refused, ...]]]" = {}
+
+
+def failures(node: Node, obj: Any, old: Any, under: str = "") -> list[Failed]:
+    """The rules that a value fails, given the one that stood there before. `under` is where it stands.
+
+    Bounded: a rule that is too much work is refused in a real server's words, and none is run after it.
+    """
+    was, found = MISSING if old is None else old, []
+    try:
+        for failed in _walk(node, obj, was, under, _Place(node, was, obj), _NOWHERE, work.Budget()):
+            found.append(failed)  # noqa: PERF402 - what was found before the work became too much is told too
+    except _Spent as spent:
+        found.append(Failed(spent.cause, False))
+    return found
+
+
+def problems(node: Node, path: str, uncorrelated: str = "", wrong: Sequence[str] = ()) -> Iterator[Cause]:
+    """What is wrong with the rules of a schema, for its definition; none is compiled above a field that is `wrong`."""
+    rules = node.rules
+    sound = not any(field.startswith((f"{path}.", f"{path}[")) for field in wrong)
+    for index, fact in enumerate(rules.validations if sound else ()):
+        where = f"{path}.x-kubernetes-validations[{index}]"
+        if not (fact.get("rule") or "").strip():
+            continue  # told with the keywords
+        try:
+            made = compile_rule(node, fact)
+        except Refused as error:
+            yield Cause("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
+            continue
+        if made.old and uncorrelated:
+            told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
+            yield causes.invalid(f"{where}.rule", fact["rule"], told)
+        elif not made.old and fact.get("optionalOldSelf") is not None:
+            told = "may not be set if oldSelf is not used in rule"
+            yield causes.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
+    for key, child in rules.properties.items():
+        yield from problems(child, f"{path}.properties[{key}]", uncorrelated, wrong)
+    if node.values is not None and node.values is not ANYTHING:
+        yield from problems(node.values, f"{path}.additionalProperties", uncorrelated, wrong)
+    if node.items is not None:
+        below = uncorrelated or ("" if node.list_type == "map" else path)
+        yield from problems(node.items, f"{path}.items", below, wrong)
+
+
+class _Place(NamedTuple):
+    """A value beside the one that stood there before (MISSING: none did)."""
+
+    node: Node | None
+    old: Any
+    new: Any
+
+    @property
+    def unchanged(self) -> bool:
+        return self.old is not MISSING and unchanged(self.node, self.old, self.new)
+
+
+_NOWHERE: Final = _Place(None, MISSING, MISSING)
+
+
+def _walk(
+    node: Node | None, value: Any, old: Any, path: str, here: _Place, above: _Place, budget: work.Budget
+) -> Iterator[Failed]:
+    """`here` and `above` are the value and the nearest one around it of which one knows what stood there before."""
+    if node is None or node.rules is None or value is None or not has_rules(node):
+        return
+    rules = _rules(node)
+    size = work.size(value) if rules else work.NOTHING
+    for rule in rules:
+        if isinstance(rule, Refused):
+            yield Failed(_faulty(node, path, f"rule compile error: {rule}"), False)
+            continue
+        if rule.old and not rule.fact.get("optionalOldSelf") and (old is MISSING or old is None):
+            continue
+        effort = work.work(rule.shape, size)
+        if effort > work.LIMIT:
+            raise _too_much(node, rule, path)
+        if not budget.spend(effort):
+            raise _Spent(_faulty(node, path, _OUT_OF_BUDGET))
+        cause, fault = _evaluate(node, rule, value, old, path)
+        if cause is not None:
+            held = above if here.old is MISSING else here
+            yield Failed(cause, not rule.old and not fault and held.unchanged)
+    around = above if here.old is MISSING else here
+    if type(value) is dict:
+        before = old if type(old) is dict else {}
+        properties = node.rules.properties
+        for key, inner in value.items():
+            child, at = properties.get(key), f"{path}.{key}" if path else key
+            if child is None and node.values is not ANYTHING:
+                child, at = node.values, f"{path}[{key}]"
+            was = before.get(key, MISSING)
+            yield from _walk(child, inner, was, at, _Place(child, was, inner), around, budget)
+    elif type(value) is list and node.items is not None:
+        before_of = correlated(node, old)
+        for index, item in enumerate(value):
+            was = before_of(item)
+            yield from _walk(node.items, item, was, f"{path}[{index}]", _Place(node.items, was, item), around, budget)
+
+
+def _rules(node: Node) -> "tuple[Rule | Refused, ...]":
+    known = _compiled.get(id(node))
+    if known is None:
+        known = _compiled[id(node)] = (node, tuple(_tried(node, fact) for fact in node.rules.validations))
+    return known[1]
+
+
+def _tried(node: Node, fact: dict[str, Any]) -> "Rule | Refused":
+    """A rule that cannot be compiled stands only in a schema that is being defined, where defaults are held to it."""
+    try:
+        return compile_rule(node, fact)
+    except Refused as error:
+        return error
+
+
+def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[Cause | None, bool]:
+    """What is wrong by a rule, and whether it could not even be evaluated."""
+    message = (rule.fact.get("message") or "").strip()
+    misfits = Misfits()
+    data = _data(node, rule, value, old, misfits)
+    try:
+        result = rule.program.eval(data=data)
+        if misfits.told:
+            spoiled = rule.program.eval(data=_data(node, rule, value, old, Misfits(spoil=True)))
+            if (spoiled.type().name(), spoiled.value()) != (result.type().name(), result.value()):
+                told = f"{misfits.told[0]} evaluating rule: {message or rule.text}"
+                return _faulty(node, path, told), True
+    except RuntimeError as error:
+        if "Iteration budget exceeded" not in str(error):
+            raise
+        raise _too_much(node, rule, path) from None
+    if result.type().name() == "BOOL" and result.value() is True:
+        return None, False
+    if result.type().name() == "ERROR":
+        told = _error(str(result.value()))
+        for name, _, keys in rule.times:
+            if told == f'No value with name "{name}" found in Activation':
+                told = f"no such key: {keys[-1]}"
+        if told.startswith(work.EXCEEDED):
+            raise _too_much(node, rule, path)
+        if told.startswith("no such overload"):
+            told = f"'{told}': call arguments did not match a supported operator, function or macro signature for"
+        else:
+            told = f"{told} evaluating"
+        return _faulty(node, path, f"{told} rule: {message or rule.text}"), True
+    told = _expressed(rule, data) or message or f"failed rule: {rule.text}"
+    field = path + _below(node, rule.fact.get("fieldPath") or "")
+    reason = rule.fact.get("reason") or "FieldValueInvalid"
+    return _cause(reason, field.lstrip(".") or "<nil>", value, told), False
+
+
+def _data(node: Node, rule: Rule, value: Any, old: Any, misfits: Misfits) -> dict[str, Any]:
+    """The variables of a rule."""
+    present = old is not MISSING and old is not None
+    data = {"self": engine_value(node, value, misfits)}
+    if rule.old:
+        data["oldSelf"] = engine_value(node, aligned(node, old, value) if present else value, misfits)
+        data["hasOld"] = present
+    for name, root, keys in rule.times:
+        given = time_at(value if root == "self" else old if present else None, keys)
+        if given is not None:
+            data[name] = given
+    return data
+
+
+def _below(node: Node | None, path: str) -> str:
+    """A rule's fieldPath as a cause shows it: keys of maps stand in brackets, fields never do."""
+    shown = ""
+    for plain, single, double in _FIELD.findall(path):
+        key = plain or single or double
+        keyed = node is not None and node.values is not None and key not in node.rules.properties
+        shown += f"[{key}]" if keyed else f".{key}"
+        node = node.rules.properties.get(key, node.values) if node is not None else None
+    return shown
+
+
+def _faulty(node: Node, path: str, told: str) -> Cause:
+    """A rule that could not be evaluated."""
+    return Cause("FieldValueInvalid", path or "<nil>", f'Invalid value: "{node.type}": {told}')
+
+
+def _too_much(node: Node, rule: Rule, path: str) -> _Spent:
+    named = (rule.fact.get("message") or "").strip() or rule.text
+    told = f"'{work.EXCEEDED}': no further validation rules will be run due to call cost exceeds limit for rule"
+    return _Spent(_faulty(node, path, f"{told}: {named}"))
+
+
+def _expressed(rule: Rule, data: dict[str, Any]) -> str:
+    """What the messageExpression says, if it is fit to be said."""
+    if rule.message is None:
+        return ""
+    try:
+        result = rule.message.eval(data=data)
+    except RuntimeError:
+        return ""
+    if result.type().name() != "STRING":
+        return ""
+    text = str(result.value()).strip()
+    return "" if "\n" in text or len(text) > 5120 else text
+
+
+def _cause(reason: str, field: str, value: Any, told: str) -> Cause:
+    plain = not isinstance(value, dict | list)
+    if reason == "FieldValueRequired":
+        return causes.required(field, told)
+    if reason == "FieldValueForbidden":
+        return causes.forbidden(field, told)
+    if reason == "FieldValueDuplicate":
+        return causes.duplicate(field, value) if plain else Cause(reason, field, "Duplicate value")
+    return causes.invalid(field, value, told) if plain else Cause(reason, field, f"Invalid value: {told}")
+
+
+def _error(text: str) -> str:
+    """An evaluation error as the Go engine words it."""
+    text = re.sub(r"^[A-Z_]+: ", "", text)
+    for pattern, wording in _ERRORS:
+        if pattern.search(text):
+            return pattern.sub(wording, text)
+    return text
+
+
+def _shown_rule(fact: dict[str, Any]) -> str:
+    """A rule as the Go type behind it encodes."""
+    fields = {
+        "Rule": fact.get("rule", ""),
+        "Message": fact.get("message", ""),
+        "MessageExpression": fact.get("messageExpression", ""),
+        "Reason": fact.get("reason"),
+        "FieldPath": fact.get("fieldPath", ""),
+        "OptionalOldSelf": fact.get("optionalOldSelf"),
+    }
+    return "{" + ",".join(f'"{key}":{gojson.dumps(value).decode()}' for key, value in fields.items()) + "}"
