@@ -13,6 +13,8 @@ _SHOWN = re.compile(r'Invalid value: (\{.*\}|"\{.*\}"|\[.*\]|"(\\.|[^"\\])*"): '
 _UNDECLARED = re.compile(  # any one of several, and what else is wrong in what it looked at before
     r"(errors:\n(  .*\n)*  )?\.\S+: field not declared in schema(\n  .*)*"
 )
+_REPEATED = re.compile(r"is missing in '\{.*\}'", re.DOTALL)  # the object once more
+_TYPES = re.compile(r"selfType\d+[\w.@]*|map\(string, dyn\)")  # a rule's objects, by names of the server's own
 _CONVERTED = re.compile(r"failed to convert new object: .*", re.DOTALL)  # to any one of several versions
 _CUT = re.compile(r"\n@@.*", re.DOTALL)
 _COST = re.compile(r"estimated (rule|messageExpression) cost")
@@ -32,10 +34,17 @@ def _texts(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, A
 
 
 def _bare(said: dict[str, Any]) -> Any:
-    strip = lambda text: _UNDECLARED.sub("…", _CONVERTED.sub("…", _SHOWN.sub("Invalid value: …: ", _CUT.sub("", text))))  # noqa: E731
     return {
-        key: [strip(one) for one in value] if isinstance(value, list) else strip(value) for key, value in said.items()
+        key: [_stripped(one) for one in value] if isinstance(value, list) else _stripped(value)
+        for key, value in said.items()
     }
+
+
+def _stripped(text: str) -> str:
+    text = _SHOWN.sub("Invalid value: …: ", _CUT.sub("", text))
+    for pattern in (_CONVERTED, _UNDECLARED, _REPEATED, _TYPES):
+        text = pattern.sub("…", text)
+    return text
 
 
 def _causes(answer: Answer) -> list[tuple[str, str, str]]:

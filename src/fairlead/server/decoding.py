@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.server import bodies, versions
+from fairlead.server import bodies, encoding, versions
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.exchange import Request
 from fairlead.server.failures import bad_request, invalid_named
@@ -51,9 +51,19 @@ def patched(
         nameless = not resource.custom and not value.get("apiVersion")
         obj, unknown = ({}, sorted(value.keys() - {"apiVersion", "kind"})) if nameless else decoded(resource, value)
     except codec.DecodeError as error:
-        raise _invalid_patch(shown(value), error.message) from None
+        document = shown(value)
+        raise _invalid_patch(document, _first_error(resource, document) or error.message) from None
     _strictly(request, [*duplicates, *_problems(unknown, [])], validation, lambda: shown(value))
     return filled(resource, obj) if obj else obj
+
+
+def _first_error(resource: Resource, document: str) -> str:
+    """What a decoder meets first in a document, whose fields may stand in another order than those of the object."""
+    try:
+        decoded(resource, encoding.decode(document.encode())[0])
+    except codec.DecodeError as error:
+        return error.message
+    return ""
 
 
 def restored(

@@ -29,7 +29,7 @@ from fairlead.server.failures import (
 from fairlead.server.options import WriteOptions
 from fairlead.server.ownership import Managed
 from fairlead.server.registry.resource import Resource
-from fairlead.server.schema import codec
+from fairlead.server.schema import codec, pruning
 from fairlead.server.store import Table
 from fairlead.server.stored import Object, Stored
 from fairlead.server.subresources import narrow
@@ -68,6 +68,7 @@ class Write:
     name: str
     subresource: str
     options: WriteOptions
+    merged: bool = False  # by an apply of a custom resource, so that it is not pruned yet
     managed: Managed | None = None  # the owners of what is to be stored, once they are known
     respelled: bool = (
         False  # what is stored differs (empty metadata, a defaulted status) from how it is read: no write is a no-op
@@ -168,7 +169,13 @@ def _commit_create(write: Write, obj: Object) -> Stored:
 
 
 def _settled(write: Write, obj: Object) -> Object:
-    """An object with its untyped numbers as they are stored: so far 1.0 was no integer."""
+    """An object with its untyped numbers as they are stored (so far 1.0 was no integer), as it will be read.
+
+    What an apply merged may hold what no schema declares. A real server stores that and reads it back without.
+    """
+    if write.merged and write.resource.storage is None:
+        obj, undeclared = pruning.prune(write.resource.schema, obj)
+        write.respelled = write.respelled or (bool(undeclared) and not write.subresource)
     return encoding.settled(obj) if encoding.has_fractions(write.request.body) else obj
 
 

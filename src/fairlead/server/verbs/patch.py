@@ -105,7 +105,7 @@ def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Objec
     given = obj.get("metadata") or {}
     if live is None and given.get("uid"):
         raise uid_of_missing(write, given["uid"])
-    write.managed = managed
+    write.managed, write.merged = managed, write.resource.custom
     made = decoding.applied(write.resource, obj)
     # A real server stores a custom resource as merged, `labels: {}` and all, but reads it back without.
     write.respelled = _kept_as_merged(write) and not given.keys() <= made["metadata"].keys()
