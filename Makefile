@@ -49,7 +49,7 @@ clients-test: $(CLIENTS)/.installed ## kubectl, Python and Go clients of other p
 N    ?= 500
 SEED ?= 0
 differential: $(STAMP) ## random histories on a real server and on the embedded one: make differential N=1000 SEED=7
-	@$(BIN)/python -m tests.differential.run -n $(N) --seed $(SEED)
+	@$(BIN)/python -m tests.differential.run -n $(N) --seed $(SEED) $(if $(RESULTS),--results $(RESULTS))
 
 hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each server
 	@$(BIN)/python tools/hazards.py --table docs/design/hazards.md

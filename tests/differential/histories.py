@@ -85,6 +85,8 @@ SPOILS: tuple[tuple[str, Any], ...] = (
     ("type", "string"),
     ("type", "object"),
     ("default", "x"),
+    ("default", 1.0),
+    ("default", [None]),
     ("default", {}),
     ("nullable", True),
     ("x-kubernetes-list-type", "set"),
@@ -185,7 +187,7 @@ def _write(kind: Kind, name: str, last: int | None) -> Step:
     if last is not None:
         kinds += [(_put, 20), (_merge, 14), (_strategic, 8), (_json, 14), (_delete, 5)]
         kinds += [(_status, 12)] if kind.status else []
-        kinds += [(_scale, 6)] if kind.scaled else []
+        kinds += [(_scale, 14)] if kind.scaled else []
     made = chance.choices([draw for draw, _ in kinds], [weight for _, weight in kinds])[0]
     step = made(kind, name, last)
     query = dict(step.pop("query", {}))
@@ -313,9 +315,15 @@ def _scale(kind: Kind, name: str, last: int) -> Step:
     draw = chance.random()
     if draw < 0.2:
         return {"do": "GET", **below}
-    if draw < 0.6:
-        return {"do": "PATCH", **below, "type": MERGE, "body": spec}
-    whole = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name, "namespace": "{ns}"}, **spec}
+    if draw < 0.4:
+        return {"do": "PATCH", **below, "type": chance.choice([MERGE, MERGE, STRATEGIC]), "body": spec}
+    if draw < 0.55:
+        operations = [{"op": chance.choice(["replace", "add", "test"]), "path": "/spec/replicas", "value": 1}]
+        return {"do": "PATCH", **below, "type": JSON_PATCH, "body": operations}
+    metadata: dict[str, Any] = {"name": name, "namespace": "{ns}"}
+    if chance.random() < 0.2:
+        metadata["resourceVersion"] = f"${{{last}.metadata.resourceVersion}}"
+    whole = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, **spec}
     if draw < 0.8:
         return {"do": "PUT", **below, "body": whole}
     return {"do": "PATCH", **below, "type": APPLY, "query": {"force": "true"}, "body": whole}

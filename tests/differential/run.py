@@ -5,6 +5,7 @@ python -m tests.differential.run -n 1000 --seed 0      starts a real server of i
     --family NAME           only histories of that family; --no-shrink reports them as they were drawn
     --case FILE             only records the real server's answers to the history in that file
     --coverage              tells what was asked and how often it was answered with which code
+    --results FILE          notes each history as it is done; the next run with that file passes over those that agreed
 
 Closes with a table by family. Exit status 1 where an answer differed beyond docs/differences.md.
 """
@@ -54,6 +55,7 @@ class Report:
         self.texts: collections.Counter[str] = collections.Counter()
         self.known: collections.Counter[str] = collections.Counter()
         self.ways: dict[str, list[histories.Scenario]] = {}
+        self.failed: set[str] = set()
         self.answers: dict[str, collections.Counter[tuple[str, int]]] = collections.defaultdict(collections.Counter)
 
     def add(self, scenario: histories.Scenario, played: Played) -> list[Difference]:
@@ -68,6 +70,7 @@ class Report:
         if not unknown:
             return []
         way = way_of(scenario, unknown[0])
+        self.failed.add(scenario["name"])
         (self.texts if is_text(unknown[0]) else self.differed)[family] += 1
         self.ways.setdefault(way, []).append(scenario)
         return unknown if len(self.ways[way]) == 1 else []
@@ -146,20 +149,44 @@ def told(difference: Difference) -> str:
     return "\n".join([f"  step {index}: {path}", *shown])
 
 
-async def played(both: Both, seeds: Iterable[int], family: str = "", tell: Tell = lambda *_: None) -> Report:
+class Results:
+    """The names of histories that agreed, one a line, so that a long run can be had in parts."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self.before = set(path.read_text().split()) if path and path.exists() else set()
+
+    def has(self, scenario: histories.Scenario) -> bool:
+        return scenario["name"] in self.before
+
+    def note(self, scenario: histories.Scenario, report: Report) -> None:
+        if self._path and scenario["name"] not in report.failed:
+            with self._path.open("a") as file:
+                file.write(f"{scenario['name']}\n")
+
+
+async def played(
+    both: Both,
+    seeds: Iterable[int],
+    family: str = "",
+    tell: Tell = lambda *_: None,
+    results: Results | None = None,
+) -> Report:
     """The report on the histories of these seeds; `tell` is called after each, with differences of a new kind."""
-    report, drawn = Report(), iter(seeds)
+    report, drawn, results = Report(), iter(seeds), results or Results()
 
     async def worker() -> None:
         for seed in drawn:
             scenario = histories.scenario(seed)
-            if family not in scenario["name"]:
+            if family not in scenario["name"] or results.has(scenario):
                 continue
             try:
                 answers = await both.play(scenario)
             except Exception as error:  # a failure of the run is a finding too
                 answers = [(0, {"code": "an answer"}, {"code": f"{type(error).__name__}: {error}"[:300]})]
-            tell(report, scenario, report.add(scenario, answers))
+            new = report.add(scenario, answers)
+            results.note(scenario, report)
+            tell(report, scenario, new)
 
     await asyncio.gather(*(worker() for _ in range(JOBS)))
     return report
@@ -193,7 +220,8 @@ class Progress:
 async def run(transport: Any, arguments: argparse.Namespace) -> Report:
     both, progress = Both(transport), Progress(arguments.n)
     seeds = range(arguments.seed, arguments.seed + arguments.n)
-    report = await played(both, seeds, arguments.family, progress)
+    results = Results(arguments.results)
+    report = await played(both, seeds, arguments.family, progress, results)
     print()
     for way, failed in report.ways.items() if arguments.shrink else ():
         small = await reduced(both, failed[0], way)
@@ -205,7 +233,8 @@ async def run(transport: Any, arguments: argparse.Namespace) -> Report:
     for way, failed in sorted(report.ways.items(), key=lambda item: -len(item[1])):
         print(f"{len(failed):5}  {way}  ({', '.join(one['name'] for one in failed[:3])})")
     print("\n".join([*(report.coverage() if arguments.coverage else ()), *report.table()]))
-    print(f"{report.played.total()} histories in {progress.seconds:.0f} s")
+    before = f", and {len(results.before)} that agreed in runs before" if results.before else ""
+    print(f"{report.played.total()} histories in {progress.seconds:.0f} s{before}")
     return report
 
 
@@ -233,6 +262,7 @@ async def main() -> int:
     parser.add_argument("--token", default="")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
+    parser.add_argument("--results", type=Path, metavar="FILE")
     parser.add_argument("--case", type=Path, metavar="FILE")
     parser.add_argument("--coverage", action="store_true", help="what was asked and answered how often")
     arguments = parser.parse_args()

@@ -2,6 +2,7 @@
 
 import copy
 import random
+import re
 from typing import Any
 
 Schema = dict[str, Any]
@@ -54,7 +55,9 @@ def schema(chance: random.Random, depth: int = 3) -> Schema:
     if chance.random() < 0.15:
         made["nullable"] = True
     if chance.random() < 0.15 and not made.get("x-kubernetes-embedded-resource"):
-        made["default"] = value(chance, made, wrong=0.02)
+        drawn = value(chance, made, wrong=0)
+        if fits(made, drawn):
+            made["default"] = drawn
     if chance.random() < 0.1 and (rules := RULES.get(made.get("type", ""))):
         rule = {key: item for key, item in chance.choice(rules).items() if item is not None}
         if _usable(rule, made):
@@ -203,13 +206,59 @@ def _combined(chance: random.Random, parts: list[Schema]) -> Schema:
 STRAYS = (None, "x", 1, 1.0, 1.5, -1, True, [], {}, ["x"], {"a": 1}, 2**31, 2**53 + 1, 1e21, "1")
 
 
+TRIES = 8
+
+
 def value(chance: random.Random, node: Schema, wrong: float = 0.06) -> Any:
-    """A value for a schema: mostly one that fits."""
+    """A value for a schema: mostly one that fits, save for rules."""
+    for _ in range(TRIES):
+        made = _value(chance, node, wrong)
+        if wrong or fits(node, made):
+            break
+    return made
+
+
+def fits(node: Schema, made: Any) -> bool:
+    """Whether a value keeps what its schema says of it; what is inside is not looked at."""
+    if made is None or not _sized(node, made):
+        return made is None and bool(node.get("nullable"))
+    if node.get("enum") and made not in node["enum"]:
+        return False
+    ways = [[fits(one, made) for one in node.get(key, ())] for key in ("allOf", "anyOf", "oneOf")]
+    return (
+        all(ways[0])
+        and (any(ways[1]) or not ways[1])
+        and (sum(ways[2]) == 1 or not ways[2])
+        and not ("not" in node and fits(node["not"], made))
+    )
+
+
+def _sized(node: Schema, made: Any) -> bool:
+    if isinstance(made, str):
+        pattern = node.get("pattern", "")
+        return _within(node, "Length", len(made)) and re.search(pattern, made) is not None
+    if isinstance(made, dict):
+        return _within(node, "Properties", len(made)) and set(node.get("required", ())) <= set(made)
+    if isinstance(made, list):
+        return _within(node, "Items", len(made))
+    if isinstance(made, bool):
+        return True
+    low, high = node.get("minimum", made), node.get("maximum", made)
+    above = made > low if node.get("exclusiveMinimum") else made >= low
+    below = made < high if node.get("exclusiveMaximum") else made <= high
+    return above and below and made % node.get("multipleOf", made or 1) == 0
+
+
+def _within(node: Schema, what: str, size: int) -> bool:
+    return int(node.get(f"min{what}", size)) <= size <= int(node.get(f"max{what}", size))
+
+
+def _value(chance: random.Random, node: Schema, wrong: float) -> Any:
     if chance.random() < wrong:
         return copy.deepcopy(chance.choice(STRAYS))
     if node.get("nullable") and chance.random() < 0.2:
         return None
-    if node.get("enum") and chance.random() < 0.9:
+    if node.get("enum") and chance.random() < 0.95:
         return chance.choice(node["enum"])
     if node.get("x-kubernetes-int-or-string"):
         return chance.choice([1, "1", "10%", 0, "x"])
@@ -230,7 +279,7 @@ def value(chance: random.Random, node: Schema, wrong: float = 0.06) -> Any:
 def _string_value(chance: random.Random, node: Schema) -> str:
     if node.get("pattern") in PATTERNS and chance.random() < 0.8:
         return chance.choice(PATTERNS[node["pattern"]])
-    if node.get("format") in FORMATS and chance.random() < 0.85:
+    if node.get("format") in FORMATS and chance.random() < 0.97:
         return chance.choice(FORMATS[node["format"]])
     return chance.choice(WORDS)
 
@@ -238,7 +287,7 @@ def _string_value(chance: random.Random, node: Schema) -> str:
 def _object_value(chance: random.Random, node: Schema, wrong: float) -> Any:
     made: dict[str, Any] = {}
     if node.get("x-kubernetes-embedded-resource"):
-        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": chance.choice(["x", "y", "Bad_"])}}
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": chance.choice(["x", "y", "z", "Bad_"])}}
         made = {key: item for key, item in made.items() if chance.random() < 0.95}
     for name, part in (node.get("properties") or {}).items():
         if chance.random() < 0.6 or name in node.get("required", ()):
@@ -259,6 +308,8 @@ def _array_value(chance: random.Random, node: Schema, wrong: float) -> list[Any]
                 item["k"] = key
     if node.get("x-kubernetes-list-type") == "set" and chance.random() < 0.9:
         items = [item for index, item in enumerate(items) if item not in items[:index]]
+    if not wrong:
+        items = items[: node.get("maxItems")]
     return items
 
 
@@ -276,7 +327,7 @@ def definition(chance: random.Random) -> dict[str, Any]:
             {"rule": "!has(self.spec) || self.metadata.name != 'w2'", "message": "w2 has no spec"}
         ]
     subresources: dict[str, Any] = {"status": {}} if chance.random() < 0.6 else {}
-    if chance.random() < 0.4:
+    if chance.random() < 0.6:
         subresources["scale"] = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     versions = [_version("v1", root, subresources, True)]
     if chance.random() < 0.35:

@@ -27,8 +27,9 @@ _COLOR: Final = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 _CLOCK: Final = r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})"
 _LENGTHS: Final = r"(\d+)\s*([A-Za-zµ]+)"
 _LENGTH_UNITS: Final = (
-    ("ns", "nano"), ("us", "µs", "micro"), ("ms", "milli"), ("s", "sec"), ("m", "min"), ("h", "hr", "hour"),
-    ("d", "day"), ("w", "wk", "week"),
+    (("ns", "nano"), 1), (("us", "µs", "micro"), 10**3), (("ms", "milli"), 10**6), (("s", "sec"), 10**9),
+    (("m", "min"), 60 * 10**9), (("h", "hr", "hour"), 3600 * 10**9), (("d", "day"), 86_400 * 10**9),
+    (("w", "wk", "week"), 7 * 86_400 * 10**9),
 )  # fmt: skip
 _NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
@@ -79,16 +80,27 @@ def _date_time(text: str) -> bool:
 
 def _duration(text: str) -> bool:
     try:
-        times.parse_duration(text)
-        return True
+        duration(text)
+    except ValueError:
+        return False
+    return True
+
+
+def duration(text: str) -> int:
+    """Nanoseconds of a duration: Go's, or any words with a number before and a unit of time, summed."""
+    try:
+        return times.parse_duration(text)
     except ValueError:
         pass
+    found = []
     for match in re.finditer(_LENGTHS, text, re.ASCII):
         unit = match[2].lower()
-        for names in _LENGTH_UNITS:
+        for names, size in _LENGTH_UNITS:
             if unit in names or unit.startswith(names[-1]):
-                return True
-    return False
+                found.append(int(match[1]) * size)
+    if not found:
+        raise ValueError(f"unable to parse {text} as duration")
+    return sum(found)
 
 
 def _hostname(text: str) -> bool:

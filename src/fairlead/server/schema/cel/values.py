@@ -5,7 +5,7 @@ import datetime
 import math
 from typing import Any, Final
 
-from fairlead.server.schema import times
+from fairlead.server.schema import formats
 from fairlead.server.schema.nodes import Node
 from fairlead.server.schema.structural import ANYTHING
 
@@ -67,11 +67,19 @@ def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool =
         return [engine_value(node.items, item, misfits, inside) for item in value]
     if node.type == "number":
         return float(value)
-    if type(value) is str and node.rules.format in TIMES and not inside:
-        return _time(value, TIMES[node.rules.format])
-    if type(value) is str and node.rules.format == "byte" and not inside:
-        return base64.b64decode(value)
+    if type(value) is str and not inside:
+        return _text(node.rules.format, value, misfits)
     return value
+
+
+def _text(form: str, value: str, misfits: Misfits) -> Any:
+    try:
+        if form in TIMES:
+            return _time(value, TIMES[form])
+        return base64.b64decode(value) if form == "byte" else value
+    except ValueError as error:
+        called = form if form == "duration" else f"{form} formatted string"
+        return misfits.noted(f"Invalid {called} {value}: {error}", None)
 
 
 def _map(node: Node, value: dict[str, Any], misfits: Misfits, inside: bool) -> Any:
@@ -113,6 +121,6 @@ def time_at(value: Any, keys: tuple[str, ...]) -> Any:
 
 def _time(text: str, kind: str) -> Any:
     if kind == "DURATION":
-        return datetime.timedelta(microseconds=times.parse_duration(text) / 1000)
+        return datetime.timedelta(microseconds=formats.duration(text) / 1000)
     made = datetime.datetime.fromisoformat(text.upper())
     return made if made.tzinfo is not None else made.replace(tzinfo=datetime.UTC)
