@@ -64,7 +64,10 @@ def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool =
     if type(value) is dict:
         return _map(node, value, misfits, inside)
     if type(value) is list:
-        return [engine_value(node.items, item, misfits, inside) for item in value]
+        seen = (
+            Misfits(spoil=True) if node.list_type == "set" else misfits
+        )  # what does not fit a set equals nothing in it
+        return [engine_value(node.items, item, seen, inside) for item in value]
     if node.type == "number":
         return float(value)
     if type(value) is str and not inside:
