@@ -455,6 +455,37 @@ async def test_a_steady_state_of_twenty_children_sends_nothing_and_one_change_se
     assert bench.wire.writes == ["PATCH"]
 
 
+async def test_a_name_that_was_forgotten_costs_what_a_restart_does(bench, owner, monkeypatch):
+    """More names than are remembered: nothing more is sent, or one request where the server normalises."""
+    monkeypatch.setattr("fairlead.writes.writer.KEPT", 2)
+    for child in (cm(name="a"), deployment(), cm(name="c")):
+        await apply(bench.cached, child, owner=owner)
+    assert len(bench.cached.memos) == 2
+    bench.wire.forget()
+    await apply(bench.cached, cm(name="a"), owner=owner)
+    assert bench.wire.sent == []
+    await apply(bench.cached, deployment(), owner=owner)
+    await apply(bench.cached, deployment(), owner=owner)
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
+
+
+async def test_a_name_that_was_forgotten_is_found_again_without_a_view(bench, owner, monkeypatch):
+    monkeypatch.setattr("fairlead.writes.writer.KEPT", 1)
+    child = await apply(bench.writer, cm("a"), owner=owner)
+    await apply(bench.writer, cm(name="other"), owner=owner)
+    bench.wire.forget()
+    assert (await apply(bench.writer, cm("b"), owner=owner)).uid == child.uid
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET", "PATCH"]
+
+
+async def test_a_name_that_is_remembered_makes_no_other_forgotten(bench, owner, monkeypatch):
+    monkeypatch.setattr("fairlead.writes.writer.KEPT", 2)
+    for _ in range(2):
+        for child in (cm(name="a"), cm(name="b")):
+            await apply(bench.writer, child, owner=owner)
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 4
+
+
 async def test_a_child_deleted_by_someone_before_it_is_made_anew_is_gone(bench, owner):
     await apply(bench.writer, binding("view"), owner=owner)
     bench.wire.then = [lambda: bench.other.delete(RoleBinding, "rb", bench.namespace)]

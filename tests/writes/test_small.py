@@ -148,6 +148,14 @@ async def test_only_what_is_missing_is_filled(bench):
     assert bench.wire.sent == []
 
 
+async def test_an_explicit_null_stays(bench):
+    """A server keeps null only where a kind allows it, so somebody means it."""
+    widget = await bench.widget(spec={"free": {"a": None, "b": None, "c": 1}})
+    assert widget.spec["free"] == {"a": None, "b": None, "c": 1}
+    after = await defaults.fill(bench.writer, WIDGET, widget, {"spec": {"free": {"a": 1, "b": {"x": 1}, "d": 2}}})
+    assert after.spec["free"] == {"a": None, "b": None, "c": 1, "d": 2}
+
+
 async def test_a_value_that_someone_sets_first_stays(bench):
     """Guard: the absence that is filled."""
     widget = await bench.widget(spec={"size": 1})

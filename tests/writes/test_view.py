@@ -1,6 +1,7 @@
 """What a deciding function reads becomes what is tested, no more and no less."""
 
 import copy
+import json
 import operator
 import os
 
@@ -415,3 +416,62 @@ def test_where_the_guards_hold_the_function_would_do_the_same_again(spec, steps,
     again = copy.deepcopy(other)
     assert play(again["spec"], steps) == said
     assert landed == {**again, "status": {**again["status"], "mark": 1}}
+
+
+def matched(value):
+    match value:
+        case {"a": [first, *_], **rest}:
+            return first, sorted(rest)
+        case [dict() as first, *_]:
+            return first.get("n")
+        case _:
+            return "nothing"
+
+
+USES = {
+    "isinstance of a map": lambda m, s: isinstance(m, dict),
+    "isinstance of a list": lambda m, s: isinstance(s, list),
+    "a map is no list": lambda m, s: isinstance(m, list) or isinstance(s, dict),
+    "match a map": lambda m, s: matched(m),
+    "match a list": lambda m, s: matched(s),
+    "text of a map": lambda m, s: f"{m}",
+    "text of a list": lambda m, s: f"{s!s:>20}",
+    "JSON with an indent": lambda m, s: json.dumps([m, s], indent=1, sort_keys=True),
+    "unpacked": lambda m, s: ({**m}, [*s]),
+    "converted": lambda m, s: (dict(m), list(s), tuple(s), sorted(m), set(m), dict(m.items())),
+    "merged": lambda m, s: ({"z": 1} | m, m | {"z": 1}, operator.add([0], s), operator.add(s, [0])),
+    "copied": lambda m, s: (copy.copy(m), copy.deepcopy(s)),
+    "compared from the left": lambda m, s: (operator.eq({}, m), operator.eq([], s), {**m} == m, m != {}),
+    "compared with something else": lambda m, s: (m == 1, s == "a", m == s),
+    "looked into": lambda m, s: ("a" in m, 1 in s, {"n": 1} in s, s.index({"n": 1}), s.count(7)),
+    "reversed": lambda m, s: (list(reversed(s)), s[::-1], s[-1]),
+    "in a function of one's own": lambda m, s: walk({"m": m, "s": s}),
+}
+
+
+def walk(value):
+    if isinstance(value, dict):
+        return {key: walk(item) for key, item in value.items()}
+    return [walk(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+def test_what_people_do_with_maps_and_lists_works_on_those_of_a_draft(use):
+    obj = {**OBJ, "spec": {"m": {"a": [1, 2], "b": "x"}, "s": [{"n": 1}, 7]}}
+    draft = Draft(Ledger(obj))
+    assert plain(use(draft.spec["m"], draft.spec["s"])) == plain(use(**obj["spec"]))
+
+
+def test_json_of_a_view_fails_with_what_it_is_and_of_a_plain_copy_works():
+    """The standard library's fast encoder takes a dict's own memory, in which a view has nothing."""
+    draft = Draft(Ledger(OBJ))
+    with pytest.raises(TypeError, match=r"take its plain\(\) copy"):
+        json.dumps(draft.spec)
+    assert json.loads(json.dumps(draft.spec.plain())) == OBJ["spec"]
+
+
+def test_a_null_in_a_map_is_not_sent_again_where_a_server_left_it_out():
+    assert patch(lambda d: d.status.update(phase="Old", plan=None)) == []
+    obj = {**OBJ, "status": {"plan": {"id": 1, "steps": [{"n": 1}]}}}
+    assert patch(lambda d: d.status.update(plan={"id": 1, "none": None, "steps": [{"n": 1, "m": None}]}), obj) == []
+    assert patch(lambda d: d.status.update(plan={"id": 2, "none": None}), obj) != []

@@ -40,7 +40,7 @@ def patch_of(ledger: Ledger) -> Patch:
             guards.value(path)
             if new is DELETED:
                 changes.append({"op": "remove", "path": pointer(path)})
-            elif not same(old, new):
+            elif not same(_without_nulls(old), _without_nulls(new)):
                 changes.append({"op": "replace", "path": pointer(path), "value": new})
             continue
         first = _first_missing(base, path)
@@ -160,6 +160,13 @@ def _first_missing(base: dict[str, Any], path: Path) -> Path:
         if at(base, path[:end]) in (MISSING, None):
             return path[:end]
     return path
+
+
+def _without_nulls(value: Any) -> Any:
+    """A null in a map is what most servers leave out: one that is set where nothing is would be sent for ever."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _nested(into: Any, path: Path, value: Any) -> Any:

@@ -115,6 +115,8 @@ def _captured(function: Any) -> dict[str, Any]:
 
 def _frozen(value: Any) -> Any:
     """Something to compare later: contents of plain containers, identity of anything else."""
+    if isinstance(value, MapView | ListView):
+        return id(value)
     if isinstance(value, dict):
         return {key: _frozen(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

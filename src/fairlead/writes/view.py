@@ -67,6 +67,12 @@ class Ledger:
                 edits[place] = plain(value)
 
 
+# What views say they are: who asks whether one is a map or list is told so, and encoders that take a map's own memory,
+# in which a view has nothing, refuse it with this name in their message.
+_MAP: type = type("map of a draft (take its plain() copy)", (dict,), {})
+_LIST: type = type("list of a draft (take its plain() copy)", (list,), {})
+
+
 class MapView(MutableMapping[str, Any]):
     """A map of the object. Reading a key notes that key, present or not; iterating or measuring notes the whole map.
 
@@ -76,6 +82,7 @@ class MapView(MutableMapping[str, Any]):
 
     __slots__ = ("_base", "_late", "_own", "_views", "ledger", "path")
     __hash__ = None  # type: ignore[assignment]
+    __class__ = property(lambda self: _MAP)
 
     def __init__(self, ledger: Ledger, path: Path, base: Any) -> None:
         self.ledger = ledger
@@ -153,14 +160,18 @@ class MapView(MutableMapping[str, Any]):
         self._own[key] = DELETED
 
     def fill(self, key: str, value: Any) -> None:
-        """Set the key if it is not there. Where it is there, nothing is noted: what it is does not matter."""
-        if self.unnoted(key) is None:
+        """Set the key if it is not there. Where it is there, null too, nothing is noted: what it is does not matter."""
+        if self._now(key)[0] is MISSING:
             self[key] = value
 
     def unnoted(self, key: str) -> Any:
         """The value at the key, or None. Only for one that is written in any case, and so tested in any case."""
         value, _ = self._now(key)
         return None if value is MISSING else value
+
+    def null(self, key: str) -> bool:
+        """Whether null is what is there; notes nothing."""
+        return self._now(key)[0] is None
 
     def below(self, key: str) -> "MapView | None":
         """The map at the key, an empty one to be filled if there is none, None if something else is there."""
@@ -204,6 +215,9 @@ class MapView(MutableMapping[str, Any]):
     def __repr__(self) -> str:
         return f"<map at {'.'.join(map(str, self.path)) or 'the root'}>"  # contents would have to be noted
 
+    def __str__(self) -> str:
+        return str(self.plain())
+
     def __copy__(self) -> dict[str, Any]:
         return dict(self)
 
@@ -228,6 +242,7 @@ class ListView(MutableSequence[Any]):
 
     __slots__ = ("_added", "_base", "_items", "_own", "_views", "ledger", "path")
     __hash__ = None  # type: ignore[assignment]
+    __class__ = property(lambda self: _LIST)
 
     def __init__(self, ledger: Ledger, path: Path, base: list[Any]) -> None:
         self.ledger = ledger
@@ -339,6 +354,9 @@ class ListView(MutableSequence[Any]):
 
     def __repr__(self) -> str:
         return f"<list at {'.'.join(map(str, self.path))}>"
+
+    def __str__(self) -> str:
+        return str(self.plain())
 
     def __copy__(self) -> list[Any]:
         return list(self)

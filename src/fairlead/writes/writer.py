@@ -16,7 +16,8 @@ from fairlead.writes.seen import Nothing, Seen
 
 Key = tuple[str, str, str | None, str]
 
-# Names remembered, so that objects which others deleted do not pile up; one forgotten costs a request.
+# Names remembered, so that objects which others deleted do not pile up. One forgotten costs what a restart does:
+# nothing, or one request where the server stores something else than was sent; without a local view three, to find it.
 KEPT = 100_000
 
 
@@ -80,9 +81,10 @@ class Writer:
 
     def remembered(self, kind: Kind, name: str, namespace: str | None) -> dict[tuple[str, str], Memo]:
         """What is remembered of that name, by field manager and subresource."""
-        if len(self.memos) >= KEPT:
+        key = key_of(kind, name, namespace)
+        if key not in self.memos and len(self.memos) >= KEPT:
             del self.memos[next(iter(self.memos))]
-        return self.memos.setdefault(key_of(kind, name, namespace), {})
+        return self.memos.setdefault(key, {})
 
     def newest(self, kind: Kind, obj: Object) -> Object:
         """The newer of the object as it was given and as the local view has it, if that still is the same one."""
