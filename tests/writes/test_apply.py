@@ -62,6 +62,30 @@ async def test_an_object_that_nobody_controls_can_be_adopted(bench, owner):
     assert child["data"] == {"text": "hello", "more": "x"}
 
 
+async def test_an_object_that_is_seen_and_free_is_adopted_in_one_request_and_none_refused(bench, owner):
+    """What an earlier release made, for a fleet: a 409 each would be noise."""
+    theirs = bench.view.put(ConfigMap, await bench.config_map("child", data={"old": "x"}))
+    child = await apply(bench.cached, cm(), owner=owner, adopt=True)
+    assert (child.uid, child["data"]) == (theirs.uid, {"old": "x", "text": "hello"})
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
+
+
+@pytest.mark.parametrize("when", ["before", "made anew"])
+async def test_an_object_that_was_free_when_it_was_seen_is_not_adopted_from_a_controller(bench, owner, when):
+    """Guard: the version that was seen."""
+    theirs = bench.view.put(ConfigMap, await bench.config_map("child", data={"old": "x"}))
+    other = await bench.widget("other")
+    live = await bench.make_anew(theirs) if when == "made anew" else theirs
+    ref = {"apiVersion": other.api_version, "kind": other.kind, "name": other.name, "uid": other.uid}
+    live = await bench.merge(live, {"metadata": {"ownerReferences": [{**ref, "controller": True}]}})
+    with pytest.raises(Foreign, match="is controlled by Widget other"):
+        await apply(bench.cached, cm(), owner=owner, adopt=True)
+    assert await bench.live(theirs) == live
+    with pytest.raises(Foreign):
+        await apply(bench.cached, ConfigMap("child", bench.namespace), adopt=True)
+    assert await bench.live(theirs) == live
+
+
 async def test_a_cached_stranger_is_looked_at_live_first(bench, owner):
     """A view may still show the stranger that is gone."""
     theirs = bench.view.put(ConfigMap, await bench.config_map("child"))

@@ -101,7 +101,7 @@ MUTANTS = [
         'if not old or entry.get("subresource"):',
         "if not old:",
     ),
-    Mutant("apply: create-or-refuse", "writes/apply.py", "self.send(resourceVersion=_NEVER)", "self.send()"),
+    Mutant("apply: create-or-refuse", "writes/apply.py", "self.send(resourceVersion=version)", "self.send()"),
     Mutant("apply: uid", "writes/apply.py", "self.send(uid=uid)", "self.send()"),
     Mutant(
         "apply: an object that is not ours",
@@ -114,6 +114,12 @@ MUTANTS = [
         "writes/apply.py",
         "(self.adopt and controller_of(obj) is None)",
         "self.adopt",
+    ),
+    Mutant(
+        "apply: adopt only what was seen, as it was seen",
+        "writes/apply.py",
+        "self.send(resourceVersion=version)",
+        "self.send(**({} if version != _NEVER else {'resourceVersion': _NEVER}))",
     ),
     Mutant(
         "recreate: only what is ours, or nobody's and to be adopted",

@@ -123,7 +123,7 @@ class _Child:
 
     async def apply(self) -> Object:
         version = self.writer.seen.version(self.kind, self.name, self.namespace)
-        memo = self.memo()
+        memo, cached = self.memo(), None
         if version is not None:
             cached = self.writer.seen.peek(self.kind, self.name, self.namespace)
             same_again = memo is not None and (memo.uid, memo.resource_version, memo.payload) == (*version, self.digest)
@@ -131,7 +131,7 @@ class _Child:
                 return cached if same_again else await self.settle(cached)
         elif memo is not None and not self.writer.seen.covers(self.kind, self.namespace):
             return await self.onto(memo.uid)
-        return await self.create()
+        return await self.create(cached)
 
     async def settle(self, obj: Object) -> Object:
         """Make an object that is ours what the payload says."""
@@ -151,12 +151,14 @@ class _Child:
         self.remember(obj)
         return True
 
-    async def create(self) -> Object:
-        """Create, or be refused by whatever is there; then look."""
+    async def create(self, seen: Object | None) -> Object:
+        """Create, or be refused by what is there, unless that is to be adopted and is as it was seen; then look."""
+        version = seen.resource_version if seen is not None and self.may_have(seen) else _NEVER
         for _ in range(LOOKS):
             try:
-                return await self.send(resourceVersion=_NEVER)
+                return await self.send(resourceVersion=version)
             except (Conflict, Unknown):
+                version = _NEVER
                 try:
                     live = await self.writer.client.get(self.kind, self.name, self.namespace)
                 except NotFound:
