@@ -13,8 +13,16 @@ def correlated(node: Node, old: Any) -> Callable[[Any], Any]:
     """For a new item of a list, the old item it stands for, or MISSING."""
     if type(old) is not list or node.list_type != "map":
         return lambda item: MISSING
-    known = {_identity(node, item): item for item in old if type(item) is dict}
-    return lambda item: known.get(_identity(node, item), MISSING) if type(item) is dict else MISSING
+    known: dict[bytes, Any] = {}
+    for item in old:
+        if _keyed(node, item):
+            known.setdefault(_identity(node, item), item)
+    return lambda item: known.get(_identity(node, item), MISSING) if _keyed(node, item) else MISSING
+
+
+def _keyed(node: Node, item: Any) -> bool:
+    """Whether an item has all the keys that tell it apart."""
+    return type(item) is dict and all(isinstance(item.get(key), str | int | float) for key in node.keys)
 
 
 def unchanged(node: Node | None, old: Any, new: Any) -> bool:
