@@ -101,7 +101,7 @@ SPOILS: tuple[tuple[str, Any], ...] = (
     ("properties", {"q": {"type": "string"}}),
     ("pattern", "(["),
     ("items", {"type": "string"}),
-    ("required", []),
+    ("required", ["q"]),
     ("uniqueItems", True),
     ("maxLength", -1),
     ("format", "nonsense"),

@@ -22,6 +22,7 @@ from fairlead.server.failures import (
     being_deleted,
     conflict,
     forbidden,
+    internal_text,
     invalid,
     invalid_named,
     not_found,
@@ -204,7 +205,7 @@ def update(
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
         raise conflict(resource, write.name, _precondition(write, uid, live))
     obj = wanted(live)
-    if live is not None and obj is live.object and not live.respelled:
+    if live is not None and obj is live.object and not live.respelled and versions.is_current(resource, write.kept):
         return live, False
     version = _requested_version(obj)
     if live is None:
@@ -227,6 +228,8 @@ def update(
         raise invalid_named(resource.group, resource.plural, write.name, [cause])
     if version and version != live.version:
         raise conflict(resource, write.name, OPTIMISTIC_LOCK)
+    if resource.custom and not obj.get("apiVersion"):
+        raise internal_text("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     return _commit_update(write, obj, live), False
 
 
@@ -255,7 +258,8 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
             server.changed(resource, live, gone, deleted=True)
         return Stored(obj, live.version, resource)
     if write.respelled == kept.respelled and not (write.respelled and resource.custom):
-        same = exactly_equal(obj, old) if kept is live else _unchanged(resource, obj, kept)
+        plain = kept is live and versions.is_current(resource, kept)
+        same = exactly_equal(obj, old) if plain else _unchanged(resource, obj, kept)
         if same:
             return live
     if write.options.dry_run:

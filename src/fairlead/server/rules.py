@@ -93,7 +93,7 @@ class Rules:
 
     def on_create(self, resource: Resource, obj: Object) -> list[Cause]:
         if resource.custom and (wrong := _type_meta(resource, obj)):
-            return wrong
+            return wrong + validation.validate(resource.schema, obj, by_schema=False)
         found = metadata.validate(obj["metadata"], resource)
         if resource.custom:
             found += validation.validate(resource.schema, obj) + _replicas(resource, obj)
@@ -103,18 +103,20 @@ class Rules:
         self, resource: Resource, subresource: str, obj: Object, old: Object, warn: Callable[[str], None]
     ) -> list[Cause]:
         """A kind's own validation, which looks at the metadata too: its errors are therefore reported twice."""
+        status = subresource == "status"
         if resource.custom and (wrong := _type_meta(resource, obj)):
-            return wrong
+            return wrong + validation.validate(
+                resource.schema, obj, old, status_only=status, by_schema=False, warn=warn
+            )
         loose = (resource.group, resource.kind) == ("", "Event")  # whose validation looks at no metadata
         sliced = resource.kind == "EndpointSlice"  # whose looks at new metadata only
         found = [] if loose or sliced else metadata.validate_update(obj["metadata"], old["metadata"])
         if resource.custom:
-            status = subresource == "status"
             found += validation.validate(resource.schema, obj, old, status_only=status, warn=warn)
             return found + _replicas(resource, obj, status_only=status)
         if not loose:
             found += metadata.standard_finalizers(obj["metadata"]) + metadata.validate(obj["metadata"], resource)
-        check = resource.validate_status if subresource == "status" else resource.validate
+        check = resource.validate_status if status else resource.validate
         return found + (check(obj, old) if check else [])
 
     def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:

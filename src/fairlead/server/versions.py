@@ -65,6 +65,15 @@ def stored_form(resource: Resource, obj: Object) -> Object:
     return convert(resource.storage, obj) if resource.storage is not None else obj
 
 
+def is_current(resource: Resource, kept: Stored | None) -> bool:
+    """Whether an object is kept at today's storage version: if not, any write stores it anew."""
+    return (
+        kept is None
+        or not resource.custom
+        or kept.object.get("apiVersion") == (resource.storage or resource).api_version
+    )
+
+
 def read_back(resource: Resource, obj: Object) -> Object:
     """An object as it would be read if it were kept."""
     return read(resource, convert(resource.storage, obj)) if resource.storage is not None else obj

@@ -44,16 +44,20 @@ def validate(
     old: dict[str, Any] | None = None,
     *,
     status_only: bool = False,
+    by_schema: bool = True,
     warn: Callable[[str], None] | None = None,
 ) -> list[Cause]:
     """What is wrong with a custom resource by its schema, embedded resources, list types and rules included.
 
     A write of /status holds only the status to the schema, and tells of it as of a thing by itself. Rules that an
-    unchanged value fails are not wrong: `warn` is told.
+    unchanged value fails are not wrong: `warn` is told. An object that calls itself another kind is held to all but
+    the schema (`by_schema`).
     """
-    if not status_only:
+    if not by_schema:
+        found = []
+    elif not status_only:
         found = schema_causes(node, obj, old)
-    elif "status" in obj and "status" in node.rules.properties:
+    elif obj.get("status") is not None and "status" in node.rules.properties:
         found = schema_causes(node.rules.properties["status"], obj["status"], (old or {}).get("status"), under="status")
     else:
         found = []

@@ -14,7 +14,6 @@ from fairlead.server.failures import (
     bare,
     conflict,
     failure,
-    internal_text,
     not_found,
     rejected_patch,
     too_large,
@@ -80,10 +79,7 @@ def evaluated(write: pipeline.Write, kind: str, live: Stored | None) -> Object:
     given = EVALUATORS[kind](write)  # a malformed patch of a missing object is a 404
     value, validation = given.evaluate(live.object), write.options.validation
     read = decoding.restored if kind == STRATEGIC else decoding.patched
-    obj = _same_thing(write, read(write.request, write.resource, value, validation, given.problems, given.shown))
-    if write.resource.custom and not obj.get("apiVersion"):
-        raise internal_text("Object 'apiVersion' is missing in 'object has no apiVersion field'")
-    return obj
+    return _same_thing(write, read(write.request, write.resource, value, validation, given.problems, given.shown))
 
 
 def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
