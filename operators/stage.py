@@ -30,6 +30,8 @@ WATCH = (0.02, 0.2)
 PATIENCE = 3600.0
 """Seconds after which what is not done counts as stuck. Longer than the longest back-off of the old way."""
 
+IN_FLIGHT = 50
+"""Objects that are being made at a time: each has a connection, and a server takes in only so many at once."""
 STORY = "fairlead-demo"
 """The label of what a story brings along outside its namespace; its value is that namespace."""
 
@@ -281,6 +283,17 @@ class _CountedStream:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+def bounded(make: Callable[[fl.Object], Awaitable[fl.Object]]) -> Callable[[fl.Object], Awaitable[fl.Object]]:
+    """For many at once: a call waits while IN_FLIGHT others are under way."""
+    room = asyncio.Semaphore(IN_FLIGHT)
+
+    async def made(obj: fl.Object) -> fl.Object:
+        async with room:
+            return await make(obj)
+
+    return made
 
 
 def resource_of(path: str) -> str:

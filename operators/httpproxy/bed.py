@@ -14,7 +14,7 @@ from fairlead.operators import crds
 from fairlead.operators.httpproxy import gateway, legacy
 from fairlead.operators.httpproxy.kinds import Connector, HTTPProxy
 from fairlead.operators.httpproxy.operator import op
-from fairlead.operators.stage import Stage, Way
+from fairlead.operators.stage import Stage, Way, bounded
 
 SCALE = 1
 OLD_NAME = "network-services-operator"
@@ -94,7 +94,7 @@ async def play(stage: Stage, way: Way, scale: int, *, mode: gateway.Mode = "upda
         await view.synced()
         await stage.begin(names)
         proxies = [a_proxy(name, where, rules=TUNNELLED) for name in names]
-        await asyncio.gather(*map(admin.create, proxies), agent(admin, "tunnel", where))
+        await asyncio.gather(*map(bounded(admin.create), proxies), agent(admin, "tunnel", where))
         await stage.settled()
         await stage.idle()
 

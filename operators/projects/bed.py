@@ -13,7 +13,7 @@ from fairlead.operators.projects import gitops, legacy
 from fairlead.operators.projects.kinds import Project, Warehouse
 from fairlead.operators.projects.operator import op
 from fairlead.operators.projects.rbac import READ_SECRETS, SYSTEM_BINDINGS
-from fairlead.operators.stage import Stage, Way
+from fairlead.operators.stage import Stage, Way, bounded
 
 SCALE = 25
 PASSES = 20
@@ -97,11 +97,11 @@ async def play(stage: Stage, way: Way, scale: int, passes: int = PASSES) -> None
         view.subscribe(reports.see)
         await view.synced()
         await stage.begin(names)
-        await asyncio.gather(*(admin.create(Project(name, labels=stage.labels)) for name in names))
+        await asyncio.gather(*map(bounded(admin.create), (Project(name, labels=stage.labels) for name in names)))
         await stage.settled()
         await stack.enter_async_context(gitops.running(stage.client("gitops")))
         made = [name for name in names if name not in stage.stuck]
-        await asyncio.gather(*(admin.create(Warehouse("images", name, spec={})) for name in made))
+        await asyncio.gather(*map(bounded(admin.create), (Warehouse("images", name, spec={}) for name in made)))
         for number in range(passes - 1):  # the first pass was the one that made them
             await asyncio.sleep(pause)
             health = {"status": {"health": {"status": ("Healthy", "Unhealthy")[number % 2]}}}

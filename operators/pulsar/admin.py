@@ -2,18 +2,33 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import Static
 from fairlead.client.http import HttpTransport
-from fairlead.client.transport import Transport
+from fairlead.client.transport import Response
 
 # A broker that loads a namespace takes some seconds; one that takes half a minute is not well.
 TIMEOUT = 30.0
+
+
+class Http(Protocol):
+    """One HTTP server, as far as it is used here: a fairlead transport is one."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Response: ...
 
 
 class Refused(Exception):
@@ -41,7 +56,7 @@ class Admin:
     redirect: a broker that sends elsewhere would get the token sent there too.
     """
 
-    transport: Transport
+    http: Http
 
     async def get(self, path: str) -> Any:
         """What is there, or None."""
@@ -94,7 +109,7 @@ class Admin:
 
     async def _request(self, method: str, path: str, body: bytes | None, content_type: str) -> Any:
         where, _, query = path.partition("?")
-        answer = await self.transport.request(
+        answer = await self.http.request(
             method,
             f"/admin{where}",
             query=dict(parse_qsl(query)) or None,
@@ -123,9 +138,9 @@ class Doors:
     """HTTP clients, one for each address and token, kept as long as the operator runs."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str | None], Transport] = {}
+        self._open: dict[tuple[str, str | None], HttpTransport] = {}
 
-    def __call__(self, url: str, token: str | None = None) -> Transport:
+    def __call__(self, url: str, token: str | None = None) -> HttpTransport:
         """Raises ValueError when that is no address."""
         if (url, token) not in self._open:
             self._open[url, token] = HttpTransport(Cluster(url), Static.token(token) if token else None)

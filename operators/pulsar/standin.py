@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.client.transport import NotSent, Stream
+from fairlead.client.transport import NotSent
 from fairlead.operators.pulsar.contents import CLUSTER, Contents, Failure
 
 __all__ = ["CLUSTER", "StandIn"]
@@ -26,7 +26,7 @@ class Answer:
 
 
 class StandIn(Contents):
-    """One Pulsar, in memory. A Transport, and what opens one: hand it in as the resource `http`."""
+    """One Pulsar, in memory. An HTTP client for it, and what opens one: hand it in as the resource `http`."""
 
     def __init__(self, *, token: str | None = None) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class StandIn(Contents):
         self.files: dict[str, bytes] = {}
         """What `fetch` finds, by address."""
 
-    # As a transport
+    # As an HTTP client
 
     def __call__(self, url: str, token: str | None = None) -> "StandIn":
         return self
@@ -64,9 +64,6 @@ class StandIn(Contents):
         answer = self._answer(method, path, query or {}, headers or {}, body)
         self.calls.append((method, path, answer.status))
         return answer
-
-    async def stream(self, path: str, **_: Any) -> Stream:
-        raise NotImplementedError("the admin API has no streams that this operator uses")
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -13,7 +13,7 @@ from fairlead.operators import crds
 from fairlead.operators.seinode import kubelet, legacy
 from fairlead.operators.seinode.kinds import SeiNode
 from fairlead.operators.seinode.operator import op
-from fairlead.operators.stage import Stage, Way
+from fairlead.operators.stage import Stage, Way, bounded
 
 SCALE = 25
 
@@ -70,7 +70,7 @@ async def play(stage: Stage, way: Way, scale: int) -> None:
         await view.synced()
         names = [f"node-{i}" for i in range(scale)]
         await stage.begin(names)
-        await asyncio.gather(*(admin.create(a_node(name, where)) for name in names))
+        await asyncio.gather(*map(bounded(admin.create), (a_node(name, where) for name in names)))
         await stage.settled()
         await stage.idle()
     nodes = (await admin.list(SeiNode, where)).items

@@ -1,9 +1,12 @@
 """The demo's page in a real browser, where Debian's chromium is installed: it opens offline, in light and dark, and
 fits a narrow screen."""
 
+import json
+import re
 import shutil
 import subprocess
 import zlib
+from html import escape, unescape
 from struct import unpack
 
 import pytest
@@ -24,9 +27,14 @@ NEW = Outcome({("PATCH", "things", 200): 3}, [0.5], 50, [], [], MARKS[:3:3])
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
+def text():
+    return page.render({"things": (3000, {"old": OLD, "new": NEW})})
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("page") / "index.html"
-    path.write_text(page.render({"things": (3000, {"old": OLD, "new": NEW})}), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     assert path.stat().st_size < 100_000
     return path.as_uri()
 
@@ -36,6 +44,36 @@ def chromium(profile, *arguments):
     fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
     command = [CHROMIUM, *fixed, "--hide-scrollbars", f"--user-data-dir={profile}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=110, check=True).stdout
+
+
+MEASURE = """<script>
+const ratio = (a, b) => { const l = c => { const v = c.match(/[0-9.]+/g).slice(0, 3).map(n => n / 255)
+    .map(n => n <= 0.03928 ? n / 12.92 : ((n + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2] + 0.05; };
+  const [x, y] = [l(a), l(b)]; return Math.max(x, y) / Math.min(x, y); };
+const all = (what, of) => Array.from(document.querySelectorAll(what), of);
+const paper = getComputedStyle(document.body).backgroundColor;
+const told = { paper,
+  page: document.documentElement.scrollWidth, window: innerWidth,
+  cells: all("th, td", cell => cell.getBoundingClientRect().right),
+  boxes: all(".wide", box => box.getBoundingClientRect().right),
+  scrolls: all(".wide:has(svg)", box => box.scrollWidth > box.clientWidth),
+  contrast: Math.min(...all("h1, th, td, .key span, summary", e => ratio(getComputedStyle(e).color, paper))),
+};
+top.document.title = JSON.stringify(told);
+</script>"""
+"""Asks the browser where things are; the page itself allows no script."""
+
+
+def measured(profile, text, width, scheme):
+    """In a frame, since no window is narrower than 500."""
+    path = profile / "measured.html"
+    inner = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text) + MEASURE
+    frame = f'<iframe width={width} height=900 style="border: 0" srcdoc="{escape(inner)}"></iframe>'
+    path.write_text(f"<!doctype html><style>:root {{ color-scheme: light dark }}</style>{frame}", encoding="utf-8")
+    preferred = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
+    dom = chromium(profile, *preferred, "--dump-dom", path.as_uri())
+    return json.loads(unescape(re.search("<title>(.*?)</title>", dom)[1]))
 
 
 def pixels(path):
@@ -76,7 +114,7 @@ def test_the_page_is_drawn_and_nothing_in_it_is_an_error(address, tmp_path):
 
 @pytest.mark.parametrize(
     ("scheme", "paper", "failed", "width"),
-    [("light", (255, 255, 255), (197, 48, 48), 500), ("dark", (22, 24, 28), (252, 129, 129), 900)],
+    [("light", (255, 255, 255), (197, 48, 48), 500), ("dark", (22, 24, 28), (252, 129, 129), 1000)],
 )
 def test_it_is_readable_in_light_on_a_narrow_screen_and_in_dark_on_a_wide_one(
     address, tmp_path, scheme, paper, failed, width
@@ -91,3 +129,16 @@ def test_it_is_readable_in_light_on_a_narrow_screen_and_in_dark_on_a_wide_one(
     assert failed in colours  # the marks of failures can be told apart
     # nothing runs over the right edge but what scrolls by itself: the margin there is empty in the heading
     assert {colour for row in rows[:80] for colour in row[-10:]} == {paper}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 360, 950, 1400])
+def test_no_figure_is_cut_on_any_screen_and_all_text_can_be_told_from_the_paper(text, tmp_path, width, scheme):
+    told = measured(tmp_path, text, width, scheme)
+    assert told["page"] <= told["window"] == width
+    assert len(told["cells"]) == 30
+    assert max(told["cells"]) <= width
+    assert max(told["boxes"]) <= width
+    assert told["scrolls"] == [width < 800] * 2  # a timeline scrolls in its own box where it would be too small
+    assert told["paper"] == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}[scheme]
+    assert told["contrast"] >= 4.5

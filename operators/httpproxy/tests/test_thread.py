@@ -90,16 +90,21 @@ def test_ours_writes_nothing_after_the_proxy_is_programmed():
 
 
 def test_many_at_once_meet_no_conflict_and_no_key_backs_off():
-    ours = told("new", scale=MANY)
-    assert (ours.conflicts, ours.already_exists, ours.stuck) == (0, 0, [])
-    assert not [mark for mark in ours.marks if mark.what == "reconcile" and mark.who == "operator" and mark.code]
+    assert_none_waited(told("new", scale=MANY))
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.only("real", reason="the embedded one is asked in virtual time")
-async def test_many_at_once_meet_no_conflict_on_a_real_server(api):
-    ours = await tell(bed, "new", MANY, api.transport, World(), namespace=f"{api.namespace}-many")
-    assert (ours.conflicts, ours.already_exists, ours.stuck) == (0, 0, [])
-    assert not [mark for mark in ours.marks if mark.what == "reconcile" and mark.who == "operator" and mark.code]
+async def test_many_at_once_meet_no_conflict_and_no_key_backs_off_on_a_real_server(api):
+    assert_none_waited(await tell(bed, "new", MANY, api.transport, World(), namespace=f"{api.namespace}-many"))
+
+
+def assert_none_waited(ours):
+    passes = [mark for mark in ours.marks if mark.what == "reconcile" and mark.who == "operator"]
+    failed = [mark for mark in passes if mark.code]  # each of which would put its key into back-off
+    print(f"{MANY} proxies: {ours.conflicts} conflicts, {ours.already_exists} exist, {ours.requests} requests")
+    print(f"{len(passes)} passes, {len(failed)} failed; p50 {ours.done(0.5):.1f} s, last {ours.done(1.0):.1f} s")
+    assert (ours.conflicts, ours.already_exists, ours.stuck, failed) == (0, 0, [], [])
 
 
 @pytest.mark.only("real", reason="virtual time has no wall")

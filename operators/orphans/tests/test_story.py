@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from waiting import gone, until
 
 import fairlead as fl
 from fairlead.api.world import World
@@ -108,11 +109,11 @@ async def test_the_collectors_do_so_on_each_server(api, way):
         running = legacy.running(down, up, world, scene.cluster, age=0.0)
         goes = {"stale-status", "in-the-mesh", "across-namespaces"}
     wanted = {copy.name for copy in bed.COPIES} - {"attached", "no-status-yet"} - goes
-    async with running, asyncio.timeout(30):
-        while (left := await names(down, api.namespace)) > wanted:
-            await asyncio.sleep(0.05)
-    assert left == wanted
-    for name in left:
+    async with running:
+        for name in goes:
+            await until(down, HTTPRoute, f"{name}-0", api.namespace, gone)
+    assert await names(down, api.namespace) == wanted
+    for name in wanted:
         await down.delete(HTTPRoute, f"{name}-0", api.namespace)
 
 

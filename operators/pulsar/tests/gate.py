@@ -12,7 +12,7 @@ class Gate:
     """A Transport whose watch events can be held: the cache behind it lags for as long as one likes."""
 
     def __init__(self, inner):
-        self.inner, self.closed, self.held = inner, False, []
+        self.inner, self.closed, self.held, self.more = inner, False, [], asyncio.Event()
 
     async def request(self, *args, **named):
         return await self.inner.request(*args, **named)
@@ -24,16 +24,17 @@ class Gate:
         await self.inner.close()
 
     async def release(self, holds):
-        """Let the first held event through of which `holds(type, object)` says so; the others stay held."""
+        """Let the first held event through of which `holds(type, object)` says so; the others stay held. Its object."""
         async with asyncio.timeout(PATIENCE):
             while True:
+                self.more.clear()
                 for stream, line in self.held:
                     event = json.loads(line)
-                    if holds(event["type"], fl.Object(event["object"])):
+                    if holds(event["type"], obj := fl.Object(event["object"])):
                         self.held.remove((stream, line))
                         stream.passed.put_nowait(line)
-                        return
-                await asyncio.sleep(0.02)
+                        return obj
+                await self.more.wait()
 
 
 class _GatedStream:
@@ -56,6 +57,7 @@ class _GatedStream:
             for line in lines:
                 if self.gate.closed:
                     self.gate.held.append((self, line + b"\n"))
+                    self.gate.more.set()
                 else:
                     self.passed.put_nowait(line + b"\n")
 

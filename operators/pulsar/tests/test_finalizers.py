@@ -1,9 +1,7 @@
 """Letting go: each object when it is out of Pulsar, and nobody else's finalizer with ours."""
 
-import asyncio
-
 import pytest
-from waiting import PATIENCE
+from waiting import eventually
 
 from fairlead.client.client import PatchType
 from fairlead.operators.pulsar.resources import FINALIZER, RESOURCES, Connection, Permission, Tenant
@@ -90,10 +88,8 @@ async def test_an_object_made_anew_under_the_name_is_left_alone(idle):
     new["metadata"]["finalizers"] = [FINALIZER]
     new = await idle.client.create(new)
     before = idle.passes(running)
-    await gate.release(lambda _, obj: obj.uid == old.uid and obj.deleting)
-    async with asyncio.timeout(PATIENCE):
-        while idle.passes(running) == before:
-            await asyncio.sleep(0.02)
+    await running.seen(await gate.release(lambda _, obj: obj.uid == old.uid and obj.deleting))
+    await eventually(lambda: idle.passes(running) > before)
     live = await idle.get(Tenant, "tenant")
     assert (live.uid, live.resource_version) == (new.uid, new.resource_version)
     gate.closed = False

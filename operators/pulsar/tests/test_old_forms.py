@@ -61,8 +61,10 @@ async def test_the_old_operator_stays_stuck_behind_a_cache_that_lags(idle, form)
     if idle.pulsar.real:
         pytest.skip("the old way needs no second Pulsar to fail")
     gate = Gate(counted := CountingTransport(idle.api.transport()))
-    client = Client(gate, World(), user_agent="legacy")
-    running = legacy.running(client, World(), idle.pulsar.standin, form=legacy.FORMS[form], namespace=idle.namespace)
+    client, passes = Client(gate, World(), user_agent="legacy"), asyncio.Queue()
+    options = {"form": legacy.FORMS[form], "namespace": idle.namespace}
+    options["seen"] = lambda name, failed: passes.put_nowait(failed)
+    running = legacy.running(client, World(), idle.pulsar.standin, **options)
     view = await idle.stack.enter_async_context(running)
     await idle.connect()
     await idle.create(Tenant, "tenant", name=idle.tenant)
@@ -78,5 +80,5 @@ async def test_the_old_operator_stays_stuck_behind_a_cache_that_lags(idle, form)
     counted.counts.clear()
     async with asyncio.timeout(PATIENCE):
         while counted.counts["PUT", 409] < 5:
-            await asyncio.sleep(0.02)
+            await passes.get()
     assert FINALIZER in (await idle.get(Tenant, "tenant")).finalizers  # gone from Pulsar, and still Terminating

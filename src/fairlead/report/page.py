@@ -25,14 +25,18 @@ STYLE = """
   --write: #63b3ed; --bad: #fc8181; --done: #68d391; } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 60rem;
   margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; background: linear-gradient(to left, var(--paper) 1rem, transparent 2rem) right local,
+  linear-gradient(to left, var(--line), transparent .7rem) right scroll; background-repeat: no-repeat; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
+th:first-child, td:first-child { text-align: left; }
 svg { width: 100%; min-width: 50rem; height: auto; } svg text { fill: var(--ink); font-size: 12px; }
 .axis { stroke: var(--line); } path { stroke-width: 1; } .reconcile { stroke: var(--pass); }
 .write { stroke: var(--write); } .bad { stroke: var(--bad); } .bad path { stroke-width: 2; }
 .done { stroke: var(--done); stroke-width: 3; }
+@media (max-width: 60rem) { table { display: block; } tbody { display: flex; } th, td { display: block; }
+  tr { flex: 1; } tr:first-child { flex: 2; } tr:first-child th { text-align: left; }
+  td:first-child { text-align: right; } th:first-child::after { content: "\\200b"; } }
 .key span { margin-right: 1.5rem; white-space: nowrap; } .key .write { color: var(--write); }
 .key .bad { color: var(--bad); } .key .reconcile { color: var(--pass); } .key .done { color: var(--done); }
 """
