@@ -191,8 +191,11 @@ def untyped(value: Object) -> str:
 _EVERYWHERE = ("v1", "Status")  # the one stored-nowhere kind that every scheme registers
 
 
-def foreign(value: Object, resource: Resource) -> str:
-    """Why an object that says what it is cannot be of this built-in kind; empty where it can."""
+def foreign(value: Object, resource: Resource, *, patched: bool = False) -> str:
+    """Why an object that says what it is cannot be of this built-in kind; empty where it can.
+
+    What is `patched` and says no version is taken for an object of the internal one.
+    """
     api_version, kind = value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind
     if (api_version, kind) == _EVERYWHERE:
         if (status := value.get("status")) is not None and not isinstance(status, str):
@@ -203,6 +206,9 @@ def foreign(value: Object, resource: Resource) -> str:
         where = "pkg/api/legacyscheme/scheme.go:30"
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
     if kind != resource.kind:
+        if patched and not value.get("apiVersion"):
+            of = f'the internal version of group "{resource.group}"'
+            return f'no kind "{kind}" is registered for {of} in scheme "pkg/api/legacyscheme/scheme.go:30"'
         if f"{api_version}/{kind}" not in builtin.table()["roots"]:
             where = "pkg/api/legacyscheme/scheme.go:30"
             return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'

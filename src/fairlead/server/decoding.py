@@ -36,7 +36,7 @@ def patched(
     """A patched document as an object of the kind. Refuses with 422 on the field `patch` what is not one."""
     if not isinstance(value, dict):
         raise _invalid_patch(shown(value), "couldn't get version/kind; json parse error")
-    if wrong := bodies.untyped(value) or (bodies.foreign(value, resource) if not resource.custom else ""):
+    if wrong := bodies.untyped(value) or (bodies.foreign(value, resource, patched=True) if not resource.custom else ""):
         raise _invalid_patch(shown(value), wrong)
     if resource.custom:
         if not value.get("kind"):

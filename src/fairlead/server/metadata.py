@@ -49,8 +49,7 @@ def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -
     generation = metadata.get("generation") or 0
     if generation < 0:
         found.append(causes.invalid("metadata.generation", generation, "must be greater than or equal to 0"))
-    found += _labels(metadata)
-    found += _annotations(metadata)
+    found += labels_and_annotations(metadata, "metadata")
     found += _owner_references(metadata)
     found += _finalizers(metadata)
     found += _managed_fields(metadata)
@@ -78,8 +77,7 @@ def validate_update(new: Metadata, old: Metadata) -> list[Cause]:
         value = new.get(key)
         if value != old.get(key) and not (value in ("", None) and old.get(key) in ("", None)):
             found.append(causes.invalid(f"metadata.{key}", _empty(key) if value is None else value, IMMUTABLE))
-    found += _labels(new)
-    found += _annotations(new)
+    found += labels_and_annotations(new, "metadata")
     found += _owner_references(new)
     found += _managed_fields(new)
     return found
@@ -89,28 +87,18 @@ def _empty(key: str) -> str | None:
     return "" if key in ("name", "namespace", "uid") else None
 
 
-def _labels(metadata: Metadata) -> list[Cause]:
+def labels_and_annotations(metadata: Metadata, path: str) -> list[Cause]:
+    """What is wrong with those of an object, or of the template of one."""
     found: list[Cause] = []
     for key, value in (metadata.get("labels") or {}).items():
-        found += [causes.invalid("metadata.labels", key, m) for m in names.qualified(key)]
-        found += [causes.invalid("metadata.labels", value, m) for m in names.label_value(value)]
-    return found
-
-
-def _annotations(metadata: Metadata) -> list[Cause]:
-    found: list[Cause] = []
+        found += [causes.invalid(f"{path}.labels", key, m) for m in names.qualified(key)]
+        found += [causes.invalid(f"{path}.labels", value, m) for m in names.label_value(value)]
     size = 0
     for key, value in (metadata.get("annotations") or {}).items():
         # Annotation keys are checked in lower case: upper case is an old permission.
-        found += [causes.invalid("metadata.annotations", key, m) for m in names.qualified(key.lower())]
+        found += [causes.invalid(f"{path}.annotations", key, m) for m in names.qualified(key.lower())]
         size += len(key.encode()) + len(value.encode())
-    if size > ANNOTATIONS_LIMIT:
-        found.append(
-            Cause(
-                "FieldValueTooLong", "metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"
-            )
-        )
-    return found
+    return found if size <= ANNOTATIONS_LIMIT else [*found, causes.too_long(f"{path}.annotations", ANNOTATIONS_LIMIT)]
 
 
 def _owner_references(metadata: Metadata) -> list[Cause]:

@@ -76,7 +76,9 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
             if route.resource.custom and not managed_of(scale):
                 raise _inconvertible("failed to create manager for existing fields: failed to convert live", "/")
             wanted = applied(inner, scale, config)
-            if route.resource.custom and wanted.get("spec") != scale.object.get("spec"):
+            said, before = config.get("spec") or {}, scale.object.get("spec") or {}
+            zero = said.get("replicas") == 0 and "replicas" not in before  # a Scale does not show it
+            if route.resource.custom and (zero or wanted.get("spec") != scale.object.get("spec")):
                 place = f"{config['metadata'].get('namespace') or ''}/{write.name}"
                 raise _inconvertible("failed to convert new", place)
             if wanted is scale.object:

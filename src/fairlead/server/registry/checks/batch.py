@@ -5,7 +5,7 @@ from typing import Any, Final
 from fairlead.server import causes
 from fairlead.server.causes import Cause
 from fairlead.server.registry.checks import schedules
-from fairlead.server.registry.checks.pods import pod_spec
+from fairlead.server.registry.checks.pods import pod_template
 from fairlead.server.registry.checks.rules import at_least, checks, choice, fixed, inside, joined, needed, value
 from fairlead.server.registry.checks.vocabulary import IMMUTABLE, Object, at, domain_path, go_shape, selector, selects
 
@@ -119,9 +119,9 @@ def _succeeding(spec: Object, old: Object | None, path: str) -> list[Cause]:
 
 
 def _template(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    template = at(spec, "template.spec") or {}
-    found = pod_spec(template, f"{path}.template.spec")
-    policy, field = template.get("restartPolicy"), f"{path}.template.spec.restartPolicy"
+    pod = at(spec, "template.spec") or {}
+    found = pod_template(spec.get("template") or {}, f"{path}.template")
+    policy, field = pod.get("restartPolicy"), f"{path}.template.spec.restartPolicy"
     if policy in (None, "", "Always"):
         found.append(causes.required(field, 'valid values: "OnFailure", "Never"'))
     elif policy not in ("OnFailure", "Never"):

@@ -2,7 +2,7 @@
 
 from fairlead.server import causes
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.pods import pod_spec
+from fairlead.server.registry.checks import pods
 from fairlead.server.registry.checks.rules import at_least
 from fairlead.server.registry.checks.vocabulary import Object, at, unchanged
 
@@ -46,4 +46,4 @@ def lease(new: Object, old: Object | None) -> list[Cause]:
 
 
 def pod_template(new: Object, old: Object | None) -> list[Cause]:
-    return pod_spec(at(new, "template.spec") or {}, "template.spec")
+    return pods.pod_template(new.get("template") or {}, "template")

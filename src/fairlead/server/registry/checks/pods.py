@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
+from fairlead.server.metadata import labels_and_annotations
 from fairlead.server.registry.checks.containers import container, identity
 from fairlead.server.registry.checks.rules import choice, each, inside, needed, value, words
 from fairlead.server.registry.checks.vocabulary import (
@@ -118,6 +119,12 @@ def _comparable(spec: Object, old: Object) -> Object:
     if old.get("terminationGracePeriodSeconds", 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         kept["terminationGracePeriodSeconds"] = old["terminationGracePeriodSeconds"]
     return kept
+
+
+def pod_template(given: Object, path: str) -> list[Cause]:
+    """The template of Pods: what it calls them, and their spec."""
+    named = labels_and_annotations(given.get("metadata") or {}, path)
+    return named + pod_spec(given.get("spec") or {}, f"{path}.spec")
 
 
 def pod_spec(spec: Object, path: str) -> list[Cause]:

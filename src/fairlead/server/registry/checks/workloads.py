@@ -5,7 +5,7 @@ from typing import Final
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
 from fairlead.server.registry.checks import podwarnings
-from fairlead.server.registry.checks.pods import pod_spec
+from fairlead.server.registry.checks.pods import pod_template
 from fairlead.server.registry.checks.rules import (
     Rule,
     at_least,
@@ -66,11 +66,9 @@ def _selecting(kind: str, unreadable: str, owner: str) -> Rule:
 
 
 def _template(owner: str) -> Rule:
-    def rule(template: Object, old: Object | None, path: str) -> list[Cause]:
-        spec = template.get("spec") or {}
-        found = pod_spec(spec, f"{path}.spec") + one_of(
-            f"{path}.spec.restartPolicy", spec.get("restartPolicy"), _ALWAYS
-        )
+    def rule(given: Object, old: Object | None, path: str) -> list[Cause]:
+        spec = given.get("spec") or {}
+        found = pod_template(given, path) + one_of(f"{path}.spec.restartPolicy", spec.get("restartPolicy"), _ALWAYS)
         if spec.get("activeDeadlineSeconds") is not None:
             told = f"activeDeadlineSeconds in {owner} is not Supported"
             found.append(causes.forbidden(f"{path}.spec.activeDeadlineSeconds", told))
