@@ -47,6 +47,8 @@ def patched(
     elif not value.get("kind"):
         value = {**value, "kind": resource.kind}
     try:
+        if resource.custom and not value.get("apiVersion"):
+            return pruning.typed_metadata(value)  # by no schema; it is refused once it is known whose it is
         # Without a version a built-in object is read as the internal type, which shares no field with the others.
         nameless = not resource.custom and not value.get("apiVersion")
         obj, unknown = ({}, sorted(value.keys() - {"apiVersion", "kind"})) if nameless else decoded(resource, value)
