@@ -301,6 +301,23 @@ def test_a_half_open_connection_is_noticed_and_replaced(run):
     run(main)
 
 
+def test_a_kind_of_which_no_bookmarks_come_is_asked_for_anew_without_alarm(run, caplog):
+    """A real server sends none of Events, which are not in its watch cache."""
+
+    async def main(world):
+        await world.cache.synced()
+        world.server.break_watches("hang")
+        await asyncio.sleep(91)
+        world.server.put("new")
+        await asyncio.sleep(0.1)
+        world.assert_true()
+        assert (world.health.failures, world.health.error) == (0, None)
+
+    caplog.set_level(logging.WARNING)
+    run(main)
+    assert caplog.text == ""
+
+
 def test_bookmarks_alone_keep_the_version_fresh_enough_to_resume(run):
     async def main(world):
         await world.cache.synced()

@@ -351,6 +351,7 @@ async def test_the_clusters_proxy_is_used_and_sees_no_credentials_of_the_server(
     assert "authorization" not in dict(headers)
     assert "proxy-authorization" in dict(headers)
     assert "u:p" not in str(raised.value)
+    assert "answered 403 (Forbidden): check proxy-url" in str(raised.value)
 
 
 async def test_environment_proxies_are_not_used(wire, transport, monkeypatch):

@@ -1,5 +1,8 @@
 """TLS: each side proves who it is, and a server that cannot is not spoken to."""
 
+import asyncio
+import contextlib
+import dataclasses
 import datetime
 import ipaddress
 import ssl
@@ -136,3 +139,59 @@ async def test_what_does_not_load_is_told_with_the_remedy(server, authority, str
             await ask(Cluster(server.url, authority.pem), identity)
     with pytest.raises(CredentialsError, match="not PEM certificates"):
         await ask(Cluster(server.url, b"nonsense"))
+
+
+class Proxy:
+    """Lets each CONNECT through to where it asks for, and keeps what it was told."""
+
+    def __init__(self):
+        self.heads = []
+        self._relays = set()
+
+    async def start(self, context):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
+        scheme = "https" if context else "http"
+        return f"{scheme}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _serve(self, reader, writer):
+        self._relays.add(asyncio.current_task())
+        self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        host, _, port = self.heads[-1].split()[1].rpartition(":")
+        there, to = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(self._relay(reader, to), self._relay(there, writer))
+
+    async def _relay(self, reader, writer):
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+        writer.close()
+
+    async def stop(self):
+        self._server.close()
+        await asyncio.wait(self._relays, timeout=5)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("proved", [None, "api.example"])
+async def test_a_proxy_is_gone_through_and_each_end_proves_itself(server, authority, tmp_path, scheme, proved):
+    context = None
+    if scheme == "https":
+        certificate, key = authority.issue("api.example", "127.0.0.1")
+        (tmp_path / "proxy").write_bytes(certificate + key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "proxy")
+    proxy = Proxy()
+    url = await proxy.start(context)
+    certificate, key = authority.issue("somebody")
+    identity = Identity("Bearer secret", certificate, key)
+    cluster = Cluster(server.url, authority.pem, tls_server_name=proved, proxy_url=url.replace("://", "://me:pass@"))
+    try:
+        assert await ask(cluster, identity) == "somebody"
+        (head,) = proxy.heads
+        assert head.startswith(f"CONNECT {server.address} ")
+        assert "secret" not in head
+        with pytest.raises(NotSent, match="not to be trusted"):
+            await ask(dataclasses.replace(cluster, ca_data=None), identity)
+    finally:
+        await proxy.stop()

@@ -13,7 +13,7 @@ from fairlead.api.world import World
 from fairlead.cache.informer import Informer, WentBackwards
 from fairlead.cache.store import Objects
 from fairlead.client.client import Client, RawList
-from fairlead.client.watching import Watch
+from fairlead.client.watching import Watch, WatchSilent
 
 log = logging.getLogger("fairlead.cache")
 
@@ -112,6 +112,9 @@ class Reflector:
             if self._failed == 1 or not again:  # after an outage, too: the server is back, and only a list helps
                 log.info("%s: listing again: %s", scope, error)
                 return 0.0
+        if isinstance(error, WatchSilent):  # a server tells no bookmarks of Events: if it is gone, the next try says so
+            log.info("%s: asking anew: %s", scope, error)
+            return 0.0
         pause = backoff.delay(self._failed, BASE, CAP, self._world)
         if isinstance(error, ApiError) and error.retry_after:
             pause = max(pause, error.retry_after)

@@ -281,6 +281,11 @@ def _lost(error: aiohttp.ClientError) -> OSError:
         return NotSent(
             f"cannot connect to {error.host}:{error.port} ({why}): is the server up, and is its address right?"
         )
-    if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientHttpProxyError):
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return NotSent(
+            f"cannot connect: the proxy {error.request_info.real_url.origin()} answered {error.status} "
+            f"({error.message}): check proxy-url, and the name and password in it"
+        )
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
         return NotSent(f"cannot connect: {error}")
     return ConnectionResetError(str(error) or type(error).__name__)

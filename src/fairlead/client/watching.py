@@ -27,6 +27,10 @@ class WatchBroken(ConnectionError):
     """
 
 
+class WatchSilent(WatchBroken):
+    """Not a byte for so long that nobody may be there: ask anew, and see."""
+
+
 class FrameSplitter:
     """Bytes in, cut anywhere; whole lines out. Splits at `\\n` alone: U+0085 and the like are text inside a frame."""
 
@@ -112,7 +116,7 @@ class Watch:
         except TimeoutError as error:
             if not silence.expired():
                 raise
-            raise WatchBroken(
+            raise WatchSilent(
                 f"no byte on the watch for {self._silence:g} s although bookmarks were asked for: "
-                "the connection is half-open or the server is stuck"
+                "the connection is half-open, or the server has none for this kind"
             ) from error
