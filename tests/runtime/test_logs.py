@@ -4,6 +4,9 @@ import asyncio
 import io
 import json
 import logging
+import subprocess
+import sys
+import textwrap
 
 import pytest
 
@@ -106,3 +109,39 @@ def test_a_traceback_is_escaped_line_by_line(lines, form):
 def test_an_unknown_format_names_the_choices():
     with pytest.raises(ValueError, match="'text' or 'json'"):
         logs.Formatter(World(), "xml")
+
+
+class Unprintable:
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize("line", [("%d of them", "many"), ("%s", Unprintable()), (Unprintable(),), ("%s %s", 1)])
+def test_a_line_that_cannot_be_put_together_is_one_all_the_same(form, line):
+    record = logging.LogRecord("somebody", logging.WARNING, "their.py", 7, line[0], line[1:], None)
+    told = logs.Formatter(World(clock=Clock()), form).format(record)
+    assert "their.py line 7" in (json.loads(told)["message"] if form == "json" else told)
+
+
+def test_a_stack_that_was_asked_for_is_told(lines):
+    logger, read = lines
+    logger.warning("look", stack_info=True)
+    assert "test_a_stack_that_was_asked_for_is_told" in "\n".join(read())
+
+
+def test_in_a_program_warnings_and_ended_threads_are_lines_as_well():
+    program = """
+        import threading, warnings
+        from fairlead.api.world import World
+        from fairlead.runtime import logs
+        logs.configure(World(), form="json")
+        warnings.warn("old ways")
+        thread = threading.Thread(target=lambda: 1 / 0, name="walker")
+        thread.start()
+        thread.join()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    warned, ended = (json.loads(line) for line in done.stderr.splitlines())
+    assert "old ways" in warned["message"]
+    assert ended["message"] == "walker ended by an exception"
+    assert "ZeroDivisionError" in ended["exception"]

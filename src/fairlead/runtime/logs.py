@@ -6,6 +6,7 @@ Any line logged inside a reconcile, by whatever logger, carries the key and the 
 
 import json
 import logging
+import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -73,11 +74,11 @@ class Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         message = _message(record)
         about = _fields.get()
-        trace = "".join(traceback.format_exception(*record.exc_info)) if record.exc_info else ""
+        trace = "".join(traceback.format_exception(*record.exc_info)) if record.exc_info else record.stack_info or ""
         time = rfc3339_micro(self._clock.now())
         if self._json:
             line = {"time": time, "level": record.levelname.lower(), "logger": record.name, "message": message, **about}
-            return json.dumps(line | ({"exception": trace} if trace else {}), default=str)
+            return json.dumps(line | ({"exception": trace} if trace else {}))
         key = "/".join(about[part] for part in ("namespace", "name") if part in about)
         tail = "".join(f" {name}={escape(value)}" for name, value in about.items() if name not in ("namespace", "name"))
         prefix = f"[{escape(key)}] " if key else ""
@@ -87,6 +88,15 @@ class Formatter(logging.Formatter):
 
 
 def _message(record: logging.LogRecord) -> str:
+    """What it says. One that cannot be put together is a line all the same: it may be the one that matters."""
+    try:
+        return _put_together(record)
+    except Exception as error:
+        said = record.msg if isinstance(record.msg, str) else "?"
+        return f"{said} [cannot be put together: {type(error).__name__}, {record.filename} line {record.lineno}]"
+
+
+def _put_together(record: logging.LogRecord) -> str:
     args = record.args
     if isinstance(args, Mapping):
         args = redact(args)
@@ -101,10 +111,21 @@ def _plain(arg: Any) -> Any:
 
 
 def configure(world: World, *, form: str = "text", level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Send this process's log lines to stderr in that form. For programs; a library's caller sets up its own."""
+    """Send this process's log lines to stderr in that form; Python's warnings and what ends a thread are such lines.
+
+    For programs; a library's caller sets up its own.
+    """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(Formatter(world, form))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("fairlead").setLevel(level)
+    logging.captureWarnings(True)
+    threading.excepthook = _thread_ended
+
+
+def _thread_ended(ended: threading.ExceptHookArgs) -> None:
+    if ended.exc_value is not None and not issubclass(ended.exc_type, SystemExit):
+        name = ended.thread.name if ended.thread is not None else "a thread"
+        logging.getLogger("fairlead.threads").error("%s ended by an exception", name, exc_info=ended.exc_value)
