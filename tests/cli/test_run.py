@@ -215,3 +215,59 @@ def test_dev_starts_the_operator_anew_when_its_file_changes(failing, thing):
 
 def wait_for(process, text):
     return any(text in line for line in process.stderr)
+
+
+def test_the_last_word_of_json_logs_is_json_as_well(write):
+    hook = """
+        import fairlead as fl
+        op = fl.Operator("hooked")
+
+        @op.startup
+        def connect(resources):
+            raise OSError("no database")
+        """
+    done = fairlead("run", write("hook.py", hook), "--embedded", "--log-format", "json")
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    assert told[-1]["message"] == "hook connect failed: OSError: no database"
+    assert "Traceback" in told[-2]["exception"]
+    assert done.returncode == 2
+
+
+def test_user_code_that_takes_no_notice_does_not_keep_the_process(write, thing):
+    deaf = write(
+        "deaf.py",
+        """
+        import asyncio, time
+        import fairlead as fl
+        op = fl.Operator("deaf")
+
+        @op.reconcile(fl.kind("run.example.com/v1", "Thing"))
+        async def deaf(obj, ctx):
+            ctx.log.info("at work")
+            while True:
+                try:
+                    await asyncio.sleep(3600)
+                except:
+                    pass
+
+        @op.timer(0.01)
+        def stuck(view):
+            time.sleep(3600)
+        """,
+    )
+    command = [sys.executable, "-m", "fairlead", "run", deaf, "--embedded", "--apply", thing]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c)
+    try:
+        assert wait_for(process, "at work")
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=90)
+        assert process.returncode == 130
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def hear_ctrl_c():
+    """A shell lets its background jobs ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)

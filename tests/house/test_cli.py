@@ -146,3 +146,39 @@ def test_a_reader_that_goes_away_leaves_no_traceback():
         process.stdout.close()
         errors = process.stderr.read()
     assert errors == ""
+
+
+def commands():
+    import click
+
+    from fairlead.cli import main
+
+    def below(command, path):
+        if isinstance(command, click.Group):
+            for name in command.list_commands(click.Context(command)):
+                yield from below(command.get_command(click.Context(command), name), [*path, name])
+        else:
+            yield path, command
+
+    return list(below(main, ["fairlead"]))
+
+
+def test_each_option_has_the_twin_that_its_name_promises():
+    import click
+
+    for path, command in commands():
+        for option in command.params:
+            if isinstance(option, click.Option):
+                flag = max(option.opts, key=len).lstrip("-").replace("-", "_")
+                twin = "_".join([*path, flag]).upper() if "--token" not in option.opts else "FAIRLEAD_TOKEN"
+                assert option.envvar == twin
+
+
+def test_a_twin_that_is_named_otherwise_in_the_code_is_read(monkeypatch):
+    from fairlead.cli import main
+
+    for name, value in {"NAMESPACE": "a b", "CONTEXT": "prod", "LEADER_ELECT": "1"}.items():
+        monkeypatch.setenv(f"FAIRLEAD_RUN_{name}", value)
+    run = main.get_command(None, "run")
+    given = run.make_context("run", ["greeter.py"]).params
+    assert (given["namespaces"], given["context_name"], given["elect"]) == (("a", "b"), "prod", True)

@@ -10,6 +10,7 @@ import pytest
 import fairlead as fl
 from fairlead.api.errors import ApiError
 from fairlead.client.client import Client
+from fairlead.runtime.calls import HookFailed
 from fairlead.server.app import Server
 
 Thing = fl.kind("test.example.com/v1", "Thing")
@@ -119,7 +120,7 @@ def test_a_start_up_that_fails_is_raised_after_the_shutdown_hooks(virtually):
         op = operator()
         op.startup(lambda resources: 1 / 0)
         op.shutdown(lambda resources: log.append("shutdown"))
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(HookFailed, match="ZeroDivisionError"):
             async with bed.running(op):
                 pass
         assert log == ["shutdown"]

@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 @click.group(
     cls=LazyGroup,
     lazy=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "FAIRLEAD", "max_content_width": 80},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog="Each option has a twin in the environment: FAIRLEAD_RUN_NAMESPACE for 'fairlead run --namespace'.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="fairlead")

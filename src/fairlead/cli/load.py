@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -9,6 +10,9 @@ from types import ModuleType
 
 from fairlead.api.errors import UserError
 from fairlead.runtime.operator import Operator
+
+# Folders beside an operator that hold what others wrote, fairlead itself among it: a virtual environment's.
+NOT_OURS = re.compile(r"\..+|__pycache__|node_modules|site-packages")
 
 
 class NoOperator(UserError):
@@ -30,8 +34,10 @@ def forget(target: str) -> None:
     """Drop what was loaded from beside the target, so that it is loaded anew."""
     home = folder(target)
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if name != "__main__" and file and home is not None and Path(file).resolve().is_relative_to(home):
+        file = Path(getattr(module, "__file__", None) or "/").resolve()
+        if name == "__main__" or home is None or not file.is_relative_to(home):
+            continue
+        if not any(NOT_OURS.fullmatch(part) for part in file.relative_to(home).parts):
             del sys.modules[name]
     importlib.invalidate_caches()
 

@@ -1,6 +1,5 @@
 """`fairlead run`: an operator against the current cluster, or with none at all."""
 
-import asyncio
 import contextlib
 import logging
 import sys
@@ -15,8 +14,9 @@ from fairlead.api import manifests
 from fairlead.api.errors import ApiError, UserError
 from fairlead.api.kinds import Kind
 from fairlead.api.world import World
-from fairlead.cli.load import NoOperator, folder, forget, load
-from fairlead.cli.signals import until_told
+from fairlead.cli import signals
+from fairlead.cli.dev import Files, until_changed
+from fairlead.cli.load import load
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
@@ -29,8 +29,6 @@ log = logging.getLogger("fairlead.run")
 
 # An object that still fails at its fifth look fails for a reason.
 TRIES = 5
-# How often --dev looks for changed files: at once for a person, nothing for a disk.
-LOOK = 0.3
 
 
 @dataclass(frozen=True)
@@ -86,17 +84,18 @@ def run(target: str, **options: Any) -> None:
 
 def main_of(operator: Operator) -> None:
     """`operator.main()`: the same, from the file itself."""
-    from fairlead.cli.shell import leave_with
+    from fairlead.cli.shell import leave_with, name_twins
 
     file = getattr(sys.modules["__main__"], "__file__", None) or operator.name
 
-    @click.command(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "FAIRLEAD_RUN"})
+    @click.command(context_settings={"help_option_names": ["-h", "--help"]})
     @_options
     def main(**options: Any) -> None:
         find = (lambda: load(file)) if options["dev"] else (lambda: operator)
         _main(find, file, **options)
 
     main.help = f"Run the operator {operator.name}."
+    name_twins(main, "fairlead_run")
     leave_with(lambda: main.main(prog_name=Path(file).name, standalone_mode=False))
 
 
@@ -116,9 +115,18 @@ def _main(find: Callable[[], Operator], target: str, *, log_format: str, verbose
     world = World()
     logs.configure(world, form=log_format, level=logging.DEBUG if verbose else logging.INFO)
     try:
-        code = asyncio.run(until_told(_run(find, target, world, **options)))
+        code = signals.run(_run(find, target, world, **options))
+    except UserError as error:
+        if log_format == "text":
+            raise
+        log.error("%s", error)  # then it is for a machine to read, as all else
+        code = 2
     except LeaseLost as error:
-        raise click.ClickException(f"{error}: start it again") from None
+        log.error("%s: start it again", error)
+        code = 1
+    except Exception:
+        log.exception("%s ended by a fault", target)
+        code = 1
     if code:
         raise click.exceptions.Exit(code)
 
@@ -136,7 +144,8 @@ async def _run(
     health: str | None,
     **where: Any,
 ) -> int:
-    operator = find()
+    sources = Files(target) if dev else None
+    operator = sources.load(find) if sources else find()
     objects = [obj for path in files for obj in manifests.read(path)]
     async with _place(world, operator, embedded=embedded, **where) as place:
         options = Options(
@@ -160,9 +169,10 @@ async def _run(
                 if once:
                     return await _once(operator, place, world, options)
                 log.info("%s on %s, in %s", operator.name, place.name, ", ".join(place.namespaces) or "all namespaces")
-                if not dev:
+                if sources is None:
                     await operator.run(place.transport, world, **options)
-                operator = await _until_changed(operator, find, target, place, world, options)
+                else:
+                    operator = await until_changed(operator, find, sources, place.transport, world, options)
         except (OSError, ApiError) as error:
             raise UserError(f"cannot work on {place.name}: {error}") from error
 
@@ -242,46 +252,7 @@ async def _once(operator: Operator, place: Place, world: World, options: Options
     options["tries"] = TRIES
     async with operator.running(place.transport, world, **options) as running:
         await running.quiet()
-        failures = running.failures
-    for key, error in failures.items():
-        log.error("%s: %s", key, error)
-    return 1 if failures else 0
-
-
-async def _until_changed(
-    operator: Operator, find: Callable[[], Operator], target: str, place: Place, world: World, options: Options
-) -> Operator:
-    """Run it until a file beside it changes, and answer what is there then."""
-    home = folder(target)
-    async with operator.running(place.transport, world, **options) as running:
-        waiting, changing = asyncio.ensure_future(running.wait()), asyncio.ensure_future(_changed(home))
-        try:
-            await asyncio.wait([waiting, changing], return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                waiting.result()
-        finally:
-            waiting.cancel()
-            changing.cancel()
-    while True:
-        forget(target)
-        try:
-            return find()
-        except NoOperator as error:
-            log.error("%s; waiting for the next change", error)
-            await _changed(home)
-
-
-async def _changed(home: Path | None) -> None:
-    before = now = _stamps(home)
-    while now == before:
-        await asyncio.sleep(LOOK)
-        now = _stamps(home)
-
-
-def _stamps(home: Path | None) -> dict[Path, int]:
-    """When each Python file there was last changed."""
-    stamps = {}
-    for path in home.rglob("*.py") if home is not None else ():
-        with contextlib.suppress(OSError):
-            stamps[path] = path.stat().st_mtime_ns
-    return stamps
+        failures, unfed = running.failures, running.given_up
+    for what, error in [*failures.items(), *unfed.items()]:
+        log.error("%s: %s", what, error)
+    return 1 if failures or unfed else 0

@@ -1,5 +1,6 @@
 """What all subcommands share: they load when they run, and what goes wrong is one line that names the remedy."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -12,6 +13,9 @@ from fairlead.api.text import printable
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
+
+left_behind: set[Any] = set()
+"""Tasks that did not end when they were told to: the process leaves without them."""
 
 
 class LazyGroup(click.Group):
@@ -33,6 +37,7 @@ class LazyGroup(click.Group):
         module, _, attribute = self._lazy[cmd_name][0].partition(":")
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
+        name_twins(command, f"fairlead_{cmd_name}")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -44,6 +49,16 @@ class LazyGroup(click.Group):
         """Run, and leave the process; see `leave_with`."""
         run = super().main
         leave_with(lambda: run(args, prog_name="fairlead", standalone_mode=False, **kwargs))
+
+
+def name_twins(command: click.Command, prefix: str) -> None:
+    """Give each option its twin in the environment: the prefix, and what the option is called on the command line."""
+    for option in command.params:
+        if isinstance(option, click.Option) and option.envvar is None:
+            option.envvar = f"{prefix}_{max(option.opts, key=len).lstrip('-')}".replace("-", "_").upper()
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            name_twins(below, f"{prefix}_{name}")
 
 
 def leave_with(run: Callable[[], Any]) -> NoReturn:
@@ -58,7 +73,12 @@ def leave_with(run: Callable[[], Any]) -> NoReturn:
         code = 2
     except (KeyboardInterrupt, click.Abort):
         code = INTERRUPTED
-    sys.exit(code if isinstance(code, int) else 0)
+    code = code if isinstance(code, int) else 0
+    if left_behind:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # the interpreter would end them one by one, and say so
+    sys.exit(code)
 
 
 def _complain(error: click.ClickException) -> None:

@@ -3,11 +3,42 @@
 import asyncio
 import contextvars
 import inspect
+import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any
+
+from fairlead.api.errors import UserError
+
+log = logging.getLogger("fairlead.calls")
+
+
+class Threads(Executor):
+    """A thread for each call, so that none waits for another; whoever calls bounds how many there are.
+
+    A process that ends does not wait for them: a function that never returns must not keep it alive.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **named: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(function(*args, **named))
+            except BaseException as error:  # whatever it is, it is for whoever waits
+                future.set_exception(error)
+
+        threading.Thread(target=work, name=self._name, daemon=True).start()
+        return future
+
+
+class HookFailed(UserError):
+    """A start-up or shutdown hook raised, which is its cause. The log has the stack."""
 
 
 class TimedOut(Exception):
@@ -73,6 +104,19 @@ async def call(function: Callable[..., Any], *args: Any, timeout: float | None, 
             await asyncio.wait([work])
             work.exception()  # it was told; what it said then is not news
         raise _timed_out(function, timeout) if limit.expired() else error from error
+
+
+async def call_hook(hook: Callable[..., Any], resources: dict[str, Any], threads: Executor) -> None:
+    """Call a start-up or shutdown hook. Raises HookFailed."""
+    try:
+        if is_async(hook):
+            await hook(resources)
+        else:
+            await asyncio.get_running_loop().run_in_executor(threads, hook, resources)
+    except Exception as error:
+        name = getattr(hook, "__name__", "without a name")
+        log.exception("hook %s failed", name)
+        raise HookFailed(f"hook {name} failed: {type(error).__name__}: {error}") from error
 
 
 def _timed_out(function: Callable[..., Any], timeout: float | None) -> TimedOut:

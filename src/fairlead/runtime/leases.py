@@ -6,6 +6,7 @@ which run at slightly different rates. What the margin cannot cover: see `transp
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -50,6 +51,7 @@ class Lease:
         self._margin = duration / 3
         self._until = float("-inf")  # held until then, less the margin taken off already
         self._ours: Object | None = None  # the lease as our last write left it
+        self._sent = False  # a write of ours, so that the lease may be ours
         self._seen: tuple[Any, ...] | None = None  # someone else's lease, and
         self._seen_at = 0.0  # when it was first seen so
 
@@ -84,13 +86,17 @@ class Lease:
 
     async def release(self) -> None:
         """Let the next one in at once. Only for a process that has stopped writing; failures are only logged."""
-        if self.left() <= 0 or self._ours is None:
+        self._until = float("-inf")
+        if not self._sent:
             return
-        self._until, ours = float("-inf"), self._ours
-        spec = {**ours.spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._now()}
         try:
             async with asyncio.timeout(self._margin):
-                await self._client.replace(Object(ours | {"spec": spec}))
+                # as it is now: a renewal that was on its way when it was cancelled may have arrived, or arrive yet
+                while (lease := await self._read()) is not None and lease.spec.get("holderIdentity") == self.identity:
+                    spec = {**lease.spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._now()}
+                    with contextlib.suppress(Conflict):
+                        await self._client.replace(Object(lease | {"spec": spec}))
+                        return
         except (ApiError, Unknown, OSError, TimeoutError) as error:
             log.warning("could not release lease %s/%s, it will run out: %s", self.namespace, self.name, error)
 
@@ -128,7 +134,7 @@ class Lease:
         if spec.get("holderIdentity") != self.identity:
             renewed["acquireTime"] = renewed["renewTime"]
             renewed["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + (lease is not None)
-        sent = self._world.clock.monotonic()
+        sent, self._sent = self._world.clock.monotonic(), True
         if lease is None:
             self._ours = await self._client.create(builtin.Lease(self.name, self.namespace, spec=renewed))
         else:

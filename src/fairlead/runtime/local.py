@@ -15,7 +15,7 @@ from fairlead.cache import Cache, Handler, View
 from fairlead.client.client import Client
 from fairlead.client.credentials import CredentialsError
 from fairlead.client.discovery import NotServed
-from fairlead.runtime.sources import Source
+from fairlead.runtime.sources import DeclarationError, Source
 
 log = logging.getLogger("fairlead.local")
 
@@ -37,9 +37,21 @@ class NotWatched(LookupError):
 
 
 class Local:
-    """The watched kinds, in the operator's namespaces. Satisfies what the write disciplines ask of a view."""
+    """The watched kinds, in the operator's namespaces. Satisfies what the write disciplines ask of a view.
 
-    def __init__(self, client: Client, world: World, namespaces: Iterable[str], field_managers: Iterable[str]) -> None:
+    In a dry run it keeps to what the watches tell: what the disciplines wrote was not stored, so no watch will tell it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        world: World,
+        namespaces: Iterable[str],
+        field_managers: Iterable[str],
+        *,
+        dry_run: bool = False,
+    ) -> None:
+        self._dry_run = dry_run
         self.cache = Cache(client, world, field_managers=field_managers)
         self._client = client
         self._world = world
@@ -52,7 +64,7 @@ class Local:
         """Watch it from now on. A kind that is not served yet is waited for, and so is a server that cannot say."""
         kind, selection = source.kind, (source.labels, source.fields)
         if self._selections.setdefault(kind.key, selection) != selection:
-            raise ValueError(
+            raise DeclarationError(
                 f"{kind} is selected in two ways: select it in one, or watch all of it and look closer with when="
             )
         if kind.key not in self._views:
@@ -143,14 +155,15 @@ class Local:
         return view.get(name, namespace) if view is not None else None
 
     def wrote(self, kind: Kind, obj: Object) -> None:
-        with self.cache.writing(kind, obj.namespace) as own:
-            own.wrote(obj)
+        if not self._dry_run:
+            with self.cache.writing(kind, obj.namespace) as own:
+                own.wrote(obj)
 
     def deleted(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
         view = self._views.get(kind.key)
         found = view.look(name, namespace) if view is not None else None
         # where the stream has told the deletion already, it will not tell it again
-        if found is not None and found.uid == uid:
+        if found is not None and found.uid == uid and not self._dry_run:
             with self.cache.writing(kind, namespace) as own:
                 own.deleted(name, uid, None)
 

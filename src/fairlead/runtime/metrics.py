@@ -1,9 +1,11 @@
 """Metrics under the names that controller-runtime's dashboards know, plus what only we can count."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.registry import Collector
+
+from fairlead.queue import Outcome
 
 # controller-runtime's own buckets, so that quantiles compare
 _SECONDS = (
@@ -82,3 +84,24 @@ class Metrics(Collector):
     def text(self) -> bytes:
         """All of them in Prometheus' text form."""
         return generate_latest(self.registry)
+
+
+class QueueMetrics:
+    """The queue's own numbers, under client-go's names."""
+
+    def __init__(self, metrics: Metrics, lanes: Iterable[str]) -> None:
+        self._added = {lane: metrics.adds.labels(lane, lane) for lane in lanes}
+        self._queued = {lane: metrics.queued.labels(lane, lane) for lane in lanes}
+        self._worked = {lane: metrics.worked.labels(lane, lane) for lane in lanes}
+        self._retries = {lane: metrics.retries.labels(lane, lane) for lane in lanes}
+
+    def added(self, lane: Hashable) -> None:
+        self._added[str(lane)].inc()
+
+    def taken(self, lane: Hashable, waited: float) -> None:
+        self._queued[str(lane)].observe(waited)
+
+    def finished(self, lane: Hashable, took: float, outcome: Outcome) -> None:
+        self._worked[str(lane)].observe(took)
+        if outcome is not Outcome.DONE:
+            self._retries[str(lane)].inc()

@@ -187,6 +187,8 @@ class Operator:
         """
 
         def declare(function: F) -> F:
+            if any((other.key, taken) == (kind.key, name) for other, taken, _ in self.indexes):
+                raise ValueError(f"{self.name} has an index {name} of {kind} already: choose another name")
             self.indexes.append((kind, name, function))
             return function
 

@@ -2,11 +2,9 @@
 
 import asyncio
 import contextlib
-import inspect
 import logging
 import os
-from collections.abc import Coroutine, Hashable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,19 +14,19 @@ from fairlead.api.objects import Object
 from fairlead.api.world import SystemClock, World
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
-from fairlead.queue import Closed, Outcome, Priority, Queue
-from fairlead.runtime.calls import call, is_async
+from fairlead.queue import Closed, Priority, Queue
+from fairlead.runtime.calls import Threads, call, call_hook
 from fairlead.runtime.context import View
 from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
 from fairlead.runtime.lag import LagWatch
 from fairlead.runtime.leases import Lease, LeaseLost
 from fairlead.runtime.local import Local, Telling
-from fairlead.runtime.metrics import Metrics
-from fairlead.runtime.operator import Hook, Operator
+from fairlead.runtime.metrics import Metrics, QueueMetrics
+from fairlead.runtime.operator import Operator
 from fairlead.runtime.pace import Pace
 from fairlead.runtime.parts import Key, Parts
-from fairlead.runtime.sources import HOME, source_of
+from fairlead.runtime.sources import HOME, DeclarationError, source_of
 from fairlead.runtime.transports import DryRun, Fenced
 from fairlead.writes import Writer
 
@@ -39,13 +37,16 @@ if TYPE_CHECKING:
 _PRIORITIES = {Priority.FRESH: "0", Priority.RESYNC: "-100"}
 # A pod is given 30 s to end by default; a bit less lets the lease and the Events go out too.
 GRACE = 25.0
+# What was cancelled may tidy up; what takes no notice of it, or runs in a thread, is not waited for longer.
+LAST_WORD = 1.0
 
 
 class Running:
     """One run of an operator: what `op.running(…)` answers, with `Options` as its options.
 
-    Leaving the block stops the sources, waits up to 25 seconds for what is under way, lets the lease go, writes
-    the last Events and runs the shutdown hooks. After a lost lease nothing is waited for.
+    Leaving the block stops the sources, waits up to 25 seconds for what is under way (passes and timers), lets the
+    lease go, writes the last Events and runs the shutdown hooks. What is still under way then is cancelled and, if it
+    takes no notice, left behind; the lease runs out instead. After a lost lease nothing is waited for.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Running:
         identity = f"{os.uname().nodename}_{world.uid()}"
         declared = operator.controllers.values()
 
-        observer = _QueueMetrics(metrics, [one.name for one in declared])
+        observer = QueueMetrics(metrics, [one.name for one in declared])
         queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=observer)
         pace = Pace(sum(c.concurrency for c in declared), world, queue.limit)
 
@@ -88,14 +89,15 @@ class Running:
 
         plain = client(transport)
         self.lease: Lease | None = None
-        if lease_namespace is not None:
+        if lease_namespace is not None and not dry_run:  # what writes nothing need not lead, and a lease is a write
             slow = metrics.slowpath.labels(operator.name).inc
             self.lease = Lease(plain, world, operator.name, lease_namespace, identity, slow=slow)
         managers = {c.name: f"{operator.name}/{c.name}" for c in declared}
 
         def place(transport: Transport) -> tuple[Client, Local, Writer]:
             """What belongs to one cluster. The lease at home fences what is written anywhere."""
-            local = Local(client(transport), world, namespaces, [*managers.values(), *operator.formerly])
+            ours = [*managers.values(), *operator.formerly]
+            local = Local(client(transport), world, namespaces, ours, dry_run=dry_run)
             if self.lease is not None:
                 transport = Fenced(transport, self.lease)
             if dry_run:
@@ -106,7 +108,7 @@ class Running:
 
         self.client, self._local, writer = place(transport)
         self._recorder = Recorder(self.client if dry_run else plain, world, operator.name, identity)
-        self._threads = ThreadPoolExecutor(max((c.concurrency for c in declared), default=1), operator.name)
+        self._threads = Threads(operator.name)
         self.parts = Parts(
             world,
             self.client,
@@ -146,8 +148,10 @@ class Running:
         return self
 
     async def _start(self) -> None:
+        for hook in reversed(self.operator.shutdowns):  # called in their order, each whatever the others raise
+            self._stack.push_async_callback(call_hook, hook, self.parts.resources, self._threads)
         for hook in self.operator.startups:
-            await _hook(hook, self.parts.resources)
+            await call_hook(hook, self.parts.resources, self._threads)
         if self._health_address is not None:  # before the server is asked anything: it may be down for a while
             from fairlead.runtime.health import Health, address  # aiohttp's server, only when it is asked for
 
@@ -197,9 +201,14 @@ class Running:
         with contextlib.suppress(Closed):
             while True:
                 key = await queue.get()
-                task = asyncio.create_task(self._reconcilers[key.controller].handle(key), name=str(key))
-                self._passes.add(task)
-                task.add_done_callback(self._passes.discard)
+                self._begin(self._reconcilers[key.controller].handle(key), str(key))
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start something of the user's that is let finish at the end."""
+        task = asyncio.create_task(work, name=name)
+        self._passes.add(task)
+        task.add_done_callback(self._passes.discard)
+        return task
 
     async def _keep(self, lease: Lease) -> None:
         await lease.keep()
@@ -211,12 +220,17 @@ class Running:
             reconciler.resync()
 
     async def _tick(self, seconds: float, function: Any) -> None:
-        while True:
-            await asyncio.sleep(seconds)
+        name = getattr(function, "__name__", "without a name")
+
+        async def once() -> None:
             try:
                 await call(function, View(self.parts), timeout=None, threads=self._threads)
             except Exception:
-                self.parts.log.exception("timer %s failed; it runs again in %g s", function.__name__, seconds)
+                self.parts.log.exception("timer %s failed; it runs again in %g s", name, seconds)
+
+        while True:
+            await asyncio.sleep(seconds)
+            await asyncio.wait([self._begin(once(), f"timer {name}")])
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=f"{self.operator.name} {name}")
@@ -236,13 +250,16 @@ class Running:
 
     async def quiet(self) -> None:
         """Wait until nothing is left to do now: every watch is fed and has told our own writes, and no key is ready,
-        held or backing off. Looks asked for by `After`, `Wait` or a resync may still come.
+        held or backing off. Looks asked for by `After`, `Wait` or a resync may still come. Ends as well when a watch is
+        given up.
         """
         while not (
             self._ready_to_work
             and all(local.cache.caught_up for local in self._locals.values())
             and self.parts.queue.idle
         ):
+            if self.given_up:
+                return
             if self._fatal.done():
                 await self._fatal
             await asyncio.sleep(0.01)  # four parties would have to tell
@@ -264,6 +281,15 @@ class Running:
     def failures(self) -> Mapping[Key, str]:
         """What failed at its last look, and how."""
         return dict(self.parts.failures)
+
+    @property
+    def given_up(self) -> Mapping[str, str]:
+        """The watches that failed as often in a row as `tries` allows, and how. They are tried again all the same."""
+        most = self.parts.tries
+        told = [(name, health) for name, local in self._locals.items() for health in local.cache.health()]
+        return {
+            _at(health.scope, name): health.error or "" for name, health in told if most and health.failures >= most
+        }
 
     def problems(self) -> dict[str, str]:
         """What is wrong, for a liveness probe: a blocked loop. A server that cannot be reached is not our death."""
@@ -310,76 +336,56 @@ class Running:
             for reconciler in self._reconcilers.values():
                 reconciler.stop()
             await _cancel(self._background - keep)  # timers, resyncs, dispatch: no new work
-            if not lost and self._passes:
-                await asyncio.wait(set(self._passes), timeout=GRACE)
-            await _cancel(self._passes)
+            finished = await self._finish(0.0 if lost else GRACE)
             await _cancel(self._background)
-            if self.lease is not None and not lost:
+            if self.lease is not None and finished and not lost:
                 await self.lease.release()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(5.0):
                     await self._recorder.flush()
         finally:
-            self._threads.shutdown(wait=False)
             if self._fatal.done():
                 self._fatal.exception()  # told by wait(), or nobody asked
             await self._stack.aclose()
-            for hook in self.operator.shutdowns:
-                await _hook(hook, self.parts.resources)
+
+    async def _finish(self, grace: float) -> bool:
+        """Let what is under way end, then end it. Answers whether all of it ended by itself.
+
+        If not, a write of it may still be on the wire, or a thread about to send one: no moment to let a lease go.
+        """
+        if self._passes:
+            await asyncio.wait(set(self._passes), timeout=grace)
+        late = set(self._passes)
+        await _cancel(late, timeout=LAST_WORD)
+        for task in late & self._passes:
+            self.parts.log.error("%s does not end: left behind", task.get_name())
+        return not late
 
 
 def _check(operator: Operator, clusters: Mapping[str, Transport]) -> None:
     """What can be seen to go wrong before anything runs."""
     for key in operator.cleanups.keys() - operator.controllers.keys():
-        raise ValueError(f"{operator.name} cleans up {key[1]} and does not reconcile it: declare both")
+        raise DeclarationError(f"{operator.name} cleans up {key[1]} and does not reconcile it: declare both")
     for key, controller in operator.controllers.items():
         if key in operator.cleanups and (controller.source.labels or controller.source.fields):
-            raise ValueError(
+            raise DeclarationError(
                 f"{operator.name} cleans up {key[1]} and selects it: one that leaves the selection would keep its "
                 f"finalizer for ever; reconcile all of them and leave some alone with when="
             )
     named = {source.cluster for one in operator.controllers.values() for source in one.sources} - {HOME}
     if missing := sorted(named - clusters.keys()):
-        raise ValueError(f"{operator.name} watches cluster {missing[0]}: give it one, clusters={{{missing[0]!r}: …}}")
+        raise DeclarationError(
+            f"{operator.name} watches cluster {missing[0]}: give it one, clusters={{{missing[0]!r}: …}}"
+        )
 
 
 def _at(scope: str, cluster: str) -> str:
     return f"{scope} at {cluster}" if cluster else scope
 
 
-async def _hook(hook: Hook, resources: dict[str, Any]) -> None:
-    if is_async(hook):
-        result = hook(resources)
-        assert inspect.isawaitable(result)
-        await result
-    else:
-        await asyncio.to_thread(hook, resources)
-
-
-async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _cancel(tasks: Iterable[asyncio.Task[Any]], timeout: float | None = None) -> None:
     tasks = set(tasks)
     for task in tasks:
         task.cancel()
     if tasks:
-        await asyncio.wait(tasks)
-
-
-class _QueueMetrics:
-    """The queue's own numbers, under client-go's names."""
-
-    def __init__(self, metrics: Metrics, lanes: Iterable[str]) -> None:
-        self._added = {lane: metrics.adds.labels(lane, lane) for lane in lanes}
-        self._queued = {lane: metrics.queued.labels(lane, lane) for lane in lanes}
-        self._worked = {lane: metrics.worked.labels(lane, lane) for lane in lanes}
-        self._retries = {lane: metrics.retries.labels(lane, lane) for lane in lanes}
-
-    def added(self, lane: Hashable) -> None:
-        self._added[str(lane)].inc()
-
-    def taken(self, lane: Hashable, waited: float) -> None:
-        self._queued[str(lane)].observe(waited)
-
-    def finished(self, lane: Hashable, took: float, outcome: Outcome) -> None:
-        self._worked[str(lane)].observe(took)
-        if outcome is not Outcome.DONE:
-            self._retries[str(lane)].inc()
+        await asyncio.wait(tasks, timeout=timeout)

@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 
 from fairlead.api import selectors
+from fairlead.api.errors import UserError
 from fairlead.api.kinds import Kind
 
 HOME = ""
 """The cluster that an operator is run on, as opposed to those it was given by name."""
+
+
+class DeclarationError(UserError, ValueError):
+    """What an operator declares cannot be carried out. One line, with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,103 @@
+"""`fairlead run --dev`: which changes count, and what is wrong with the files is waited out."""
+
+import asyncio
+import sys
+
+import pytest
+
+from fairlead.api.world import World
+from fairlead.cli import dev
+from fairlead.cli.load import load
+from fairlead.server.app import Server
+
+OPERATOR = "import fairlead as fl\nop = fl.Operator('{name}')\n"
+RAISING = OPERATOR + "@op.startup\ndef connect(resources): raise ConnectionRefusedError('no database')\n"
+MISDECLARED = OPERATOR + "@op.cleanup(fl.ConfigMap)\ndef leave(obj, ctx): ...\n"
+
+
+@pytest.fixture
+def target(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # to be put back
+    path = tmp_path / "mine.py"
+    path.write_text(OPERATOR.format(name="one"))
+    return path
+
+
+def save(path, text):
+    """As editors do: a new file takes the old one's place."""
+    beside = path.with_suffix(".swp")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+async def changed(files):
+    await asyncio.wait_for(files.changed(), 10)
+
+
+async def test_what_changes_while_it_is_loaded_counts(target):
+    files = dev.Files(str(target))
+
+    def find():
+        operator = load(str(target))
+        save(target, OPERATOR.format(name="two"))
+        return operator
+
+    assert files.load(find).name == "one"
+    await changed(files)
+    assert files.load(lambda: load(str(target))).name == "two"
+
+
+async def test_what_others_wrote_does_not_count_and_stays_loaded(target):
+    packages = target.parent / "venv" / "lib" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "of_somebody_else.py").write_text("")
+    sys.path.insert(0, str(packages))
+    try:
+        import of_somebody_else
+
+        files = dev.Files(str(target))
+        files.load(lambda: load(str(target)))
+        assert sys.modules.pop("of_somebody_else") is of_somebody_else
+    finally:
+        sys.path.remove(str(packages))
+    (packages / "new.py").write_text("")
+    (target.parent / ".hidden").mkdir()
+    (target.parent / ".hidden" / "new.py").write_text("")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(files.changed(), 0)
+    (target.parent / "new.py").write_text("")
+    await changed(files)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (RAISING.format(name="two"), "hook connect failed: ConnectionRefusedError: no database; waiting"),
+        (MISDECLARED.format(name="two"), "declare both; waiting"),
+        ("def (", "SyntaxError: invalid syntax"),
+        (None, "there is no file"),
+    ],
+    ids=["a hook that raises", "a wrong declaration", "a syntax error", "a file that vanishes"],
+)
+async def test_what_is_wrong_is_told_and_waited_out(target, text, told, monkeypatch, caplog):
+    monkeypatch.setattr(dev, "LOOK", 0.01)
+    world = World()
+    server, files = Server(world), dev.Files(str(target))
+
+    def find():
+        return load(str(target))
+
+    async def next_operator(operator):
+        return await dev.until_changed(operator, find, files, server.transport(), world, {})
+
+    async def said():
+        while told not in caplog.text:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    running = asyncio.create_task(next_operator(files.load(find)))
+    target.unlink() if text is None else save(target, text)
+    if text and "two" in text:  # it loads, and goes wrong when it runs
+        running = asyncio.create_task(next_operator(await running))
+    await asyncio.wait_for(said(), 10)
+    save(target, OPERATOR.format(name="three"))
+    assert (await asyncio.wait_for(running, 10)).name == "three"

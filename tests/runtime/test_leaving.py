@@ -1,0 +1,222 @@
+"""What was under way when an operator stops is finished or left behind, never waited for without end, never lost."""
+
+import asyncio
+import threading
+
+import pytest
+
+import fairlead as fl
+from fairlead.api.builtin import Lease as LeaseKind
+from fairlead.runtime import leases
+from fairlead.runtime.calls import HookFailed
+from fairlead.runtime.running import GRACE
+from fairlead.server.faults import Fault, Plan
+
+Thing = fl.kind("test.example.com/v1", "Thing")
+
+
+def operator(function):
+    op = fl.Operator("tester")
+    op.reconcile(Thing, timeout=1e6)(function)
+    return op
+
+
+async def holder(bed):
+    return (await bed.client.get(LeaseKind, "tester", "default")).spec["holderIdentity"]
+
+
+def test_a_pass_that_takes_no_notice_is_left_behind_and_the_lease_runs_out(virtually, caplog):
+    async def test(bed):
+        at_work = asyncio.Event()
+
+        async def deaf(obj, ctx):
+            at_work.set()
+            try:
+                await asyncio.sleep(1e5)
+            except asyncio.CancelledError:
+                await asyncio.sleep(1e5)
+
+        await bed.make("thing")
+        async with bed.running(operator(deaf), lease_namespace="default"):
+            await at_work.wait()
+            before = bed.world.clock.monotonic()
+        assert GRACE <= bed.world.clock.monotonic() - before < GRACE + 5
+        assert await holder(bed)  # what it does next must not meet a successor
+
+    virtually(test)
+    assert "thing default/thing does not end: left behind" in caplog.text
+
+
+async def test_a_thread_that_never_returns_is_left_behind_and_does_not_hold_the_process(monkeypatch):
+    from fairlead.api.world import World
+    from fairlead.client.client import Client
+    from fairlead.runtime import running
+    from fairlead.runtime.definitions import install_missing
+    from fairlead.server.app import Server
+
+    monkeypatch.setattr(running, "GRACE", 0.05)
+    monkeypatch.setattr(running, "LAST_WORD", 0.05)
+    world = World()
+    server = Server(world)
+    client = Client(server.transport(), world)
+    await install_missing(client, [Thing])
+    await client.create(Thing("thing", "default", spec={}))
+    at_work, release, threads = asyncio.Event(), threading.Event(), []
+    loop = asyncio.get_running_loop()
+
+    def stuck(obj, ctx):
+        threads.append(threading.current_thread())
+        loop.call_soon_threadsafe(at_work.set)
+        release.wait(60)
+
+    async with operator(stuck).running(server.transport(), world):
+        await at_work.wait()
+    (thread,) = threads
+    assert thread.is_alive()
+    assert thread.daemon
+    release.set()
+    (left,) = (task for task in asyncio.all_tasks() if task is not asyncio.current_task())
+    await asyncio.gather(left, return_exceptions=True)
+
+
+def test_a_timer_under_way_is_let_finish(virtually):
+    async def test(bed):
+        ended, at_work = [], asyncio.Event()
+        op = fl.Operator("tester")
+
+        @op.timer(1)
+        async def sweep(view):
+            at_work.set()
+            await asyncio.sleep(10)
+            await view.unguarded.create(Thing("swept", "default", spec={}))
+            ended.append(True)
+
+        async with bed.running(op, lease_namespace="default"):
+            await at_work.wait()
+        assert ended == [True]
+        assert (await bed.thing("swept")).name == "swept"
+        assert await holder(bed) == ""
+
+    virtually(test)
+
+
+def test_every_shutdown_hook_is_called_whatever_another_raises(virtually):
+    async def test(bed):
+        called = []
+        op = fl.Operator("tester")
+
+        @op.shutdown
+        async def first(resources):
+            called.append("first")
+            raise ValueError("no such colour")
+
+        @op.shutdown
+        def second(resources):
+            called.append("second")
+
+        with pytest.raises(HookFailed, match="hook first failed: ValueError: no such colour"):
+            async with bed.running(op):
+                pass
+        assert called == ["first", "second"]
+
+    virtually(test)
+
+
+class Answering:
+    """A transport whose answers to writes of the lease come late: by then they are in the store."""
+
+    def __init__(self, inner):
+        self._inner = inner
+        self.arrived = asyncio.Event()
+        self.late = False
+
+    async def request(self, method, path, **rest):
+        answer = await self._inner.request(method, path, **rest)
+        if self.late and method in ("POST", "PUT"):
+            self.arrived.set()
+            await asyncio.sleep(3)
+        return answer
+
+    async def stream(self, path, **rest):
+        return await self._inner.stream(path, **rest)
+
+    async def close(self): ...
+
+
+@pytest.mark.parametrize("renewal", [False, True], ids=["taking it", "renewing it"])
+def test_a_lease_is_let_go_also_if_a_write_of_it_was_on_its_way(virtually, renewal):
+    async def test(bed):
+        wire = Answering(bed.server.transport())
+        lease = leases.Lease(fl_client(wire, bed.world), bed.world, "tester", "default", "me")
+        if renewal:
+            await lease.acquire()
+        wire.late = True
+        work = asyncio.create_task(lease.keep() if renewal else lease.acquire())
+        await wire.arrived.wait()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        wire.late = False
+        assert await holder(bed) == "me"
+        await lease.release()
+        assert await holder(bed) == ""
+
+    virtually(test)
+
+
+def test_a_candidate_that_never_wrote_the_lease_asks_nothing_at_its_end(virtually):
+    async def test(bed):
+        await bed.client.create(LeaseKind("tester", "default", spec={"holderIdentity": "other"}))
+        lease = leases.Lease(fl_client(bed.wire, bed.world), bed.world, "tester", "default", "me")
+        await lease.release()
+        assert bed.wire.requests == []
+
+    virtually(test)
+
+
+def fl_client(transport, world):
+    from fairlead.client.client import Client
+
+    return Client(transport, world)
+
+
+def test_a_dry_run_changes_nothing_on_the_server_not_even_a_lease(virtually):
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            await ctx.apply(fl.ConfigMap(obj.name, data={"a": "b"}))
+            await ctx.create(fl.ConfigMap(f"{obj.name}-made", data={}))
+            await ctx.default(spec={"size": 1})
+            await ctx.decide(lambda draft: draft.spec.__setitem__("seen", True))
+            await ctx.delete(ctx.get(fl.ConfigMap, "doomed"))
+            await ctx.unguarded.create(fl.ConfigMap(f"{obj.name}-raw", obj.namespace))
+            ctx.status(phase="Done")
+            ctx.event("Seen", "it was seen")
+
+        op = fl.Operator("tester")
+        op.reconcile(Thing, owns=[fl.ConfigMap])(reconcile)
+        op.cleanup(Thing)(reconcile)
+        op.timer(1)(lambda view: view.unguarded.create(fl.ConfigMap("ticked", "default")))
+        await bed.make("thing")
+        await bed.client.create(fl.ConfigMap("doomed", "default"))
+        before = (await bed.client.list(fl.ConfigMap)).resource_version
+        async with bed.running(op, dry_run=True, lease_namespace="default") as running:
+            await running.quiet()
+            assert running.failures == {}
+            await asyncio.sleep(10)
+        assert len([method for method, _, _ in bed.wire.requests if method != "GET"]) > 5
+        assert (await bed.client.list(fl.ConfigMap)).resource_version == before  # nothing of any kind was stored
+
+    virtually(test)
+
+
+def test_a_run_that_shall_end_ends_when_a_watch_keeps_failing(virtually, caplog):
+    from fairlead.cli.run import Place, _once
+
+    async def test(bed):
+        async def reconcile(obj, ctx): ...
+
+        bed.server.inject(Plan([Fault(status=500, verb="watch", kind="Thing")]))
+        place = Place(bed.wire, "here", (), None, {})
+        return await asyncio.wait_for(_once(operator(reconcile), place, bed.world, {}), 300)
+
+    assert virtually(test) == 1
+    assert "Thing.v1.test.example.com: InternalError" in caplog.text
