@@ -195,7 +195,9 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
     version = scale["metadata"].get("resourceVersion") or str(live.version)
     obj = _put(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
     obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
-    obj = with_managed(decoding.filled(resource, obj) if resource.custom else obj, owners)
+    if resource.custom and resource.storage is None:
+        obj = decoding.filled(resource, obj)  # as it will be read, at the version that it is kept at
+    obj = with_managed(obj, owners)
     entries = obj["metadata"].get("managedFields") or []
     write.managed = decode(entries)  # of two entries of one writer, the later holds
     reordered = not resource.custom and any(_reordered(entry["fieldsV1"]) for entry in entries)
