@@ -171,7 +171,7 @@ def work(found):
     parts = [intro, "Peers: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."]
     for kind, title in (("real", "On a real kube-apiserver"), ("embedded", "On the embedded server")):
         every = found["rows"].get(kind, {})
-        rows = {name: row for name, row in every.items() if not row.get("failed")}
+        rows = {name: row for name, row in every.items() if not row.get("failed") and not row.get("absent")}
         if "fairlead" not in rows:
             continue
         body = [["least possible", *(str(LEAST[phase]) for phase in PHASES), "0", ""]]
@@ -181,7 +181,7 @@ def work(found):
             ]
             body.append([f"**{name}**" if name == "fairlead" else name, *asked, str(row["foreign data lost"])])
             body[-1].append(str(row["foreign refused"]))
-        body += [[name, f"failed: {row['failed']}"] + [""] * 8 for name, row in every.items() if row.get("failed")]
+        body += [[name, missed(row)] + [""] * 8 for name, row in every.items() if name not in rows]
         head = ["requests", *PHASES.values(), "foreign data lost", "409s of the foreign writer"]
         used = [
             [
@@ -222,6 +222,11 @@ def work(found):
             f"Ahead of fairlead {said}." if said else "None is ahead of fairlead in any of these.",
         ]
     return "\n\n".join(parts)
+
+
+def missed(row):
+    """Why a contestant has no figures."""
+    return f"not run: {row['absent']}" if row.get("absent") else f"failed: {row['failed']}"
 
 
 def verbs(row):

@@ -61,8 +61,11 @@ CRD = {
 }
 
 
+CLOUDCOIL = "its controllers came with 0.8, which needs Python 3.14"
+
+
 def programs(wanted):
-    """How each wanted contestant is started, given its namespace; built first where that is needed."""
+    """How each wanted contestant is started, given its namespace, built first where that is needed; and why not."""
     pages_go, pages_rust = BUILT / "pages-go", BUILT / "rust/release/pages"
     found = {
         "fairlead": lambda ns: [sys.executable, "-m", "fairlead", "run", PEERS / "ours.py", "-n", ns],
@@ -72,6 +75,7 @@ def programs(wanted):
         "kopf, lightkube's apply": lambda ns: [PEERS_BIN / "kopf", "run", "-q", "--standalone", "-n", ns, KOPF],
     }
     chosen = {name: command for name, command in found.items() if name.startswith(wanted)}
+    absent = {"cloudcoil": CLOUDCOIL} if "cloudcoil".startswith(wanted) else {}
     for tool, folder, build in (
         ("go", "go", ["go", "build", "-trimpath", "-o", pages_go, "."]),
         ("cargo", "rust", ["cargo", "build", "--release", "--quiet", "--target-dir", BUILT / "rust"]),
@@ -82,13 +86,10 @@ def programs(wanted):
         BUILT.mkdir(exist_ok=True)
         if shutil.which(tool) and not subprocess.run(build, cwd=PEERS / folder, check=False).returncode:
             continue
-        print(
-            f"{' and '.join(theirs)} left out: {'not built' if shutil.which(tool) else f'no {tool} here'}", flush=True
-        )
-        chosen = {name: command for name, command in chosen.items() if name not in theirs}
-    if not (PEERS_BIN / "kopf").exists() and chosen.pop("kopf, lightkube's apply", None):
-        print("kopf left out: run `make bench-peers`")
-    return chosen
+        absent |= dict.fromkeys(theirs, "it could not be built" if shutil.which(tool) else f"there is no {tool} here")
+    if not (PEERS_BIN / "kopf").exists():
+        absent |= {name: "`make bench-peers` was not run" for name in chosen if name.startswith("kopf")}
+    return {name: command for name, command in chosen.items() if name not in absent}, absent
 
 
 class Audit:
@@ -97,6 +98,9 @@ class Audit:
     def __init__(self, path):
         self.file = path.open()
         self.requests, self.watched, self.refused = collections.Counter(), 0, 0
+
+    def close(self):
+        self.file.close()
 
     def read(self):
         for line in self.file:
@@ -215,6 +219,8 @@ async def work(served, audit, command, namespace, count):
     try:
         async with asyncio.timeout(60):
             while audit.watched == watched:
+                if process.poll() is not None:
+                    raise ChildProcessError(f"it ended with {process.returncode} before it watched anything")
                 await asyncio.sleep(0.05)
                 audit.read()
         await audit.quiet()
@@ -311,6 +317,7 @@ async def work(served, audit, command, namespace, count):
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         await transport.close()
+        log.close()
 
 
 def access(served):
@@ -350,19 +357,24 @@ def main():
     parser.add_argument("--server", choices=["embedded", "real"], help="one of them")
     parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
     options = parser.parse_args()
-    chosen = programs(tuple(options.only or [""]))
+    chosen, absent = programs(tuple(options.only or [""]))
     kinds = [options.server] if options.server else ["embedded", "real"]
     if "real" in kinds and (reason := missing()):
         print(f"the real server is left out: {reason}")
         kinds.remove("real")
     for kind in kinds:
+        for name, reason in absent.items():
+            print(f"{kind}: {name} is not run: {reason}", flush=True)
+            if options.save:
+                _record.save("work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}})
         for number, (name, command) in enumerate(chosen.items()):
             with server(kind) as (served, path):  # a fresh one each, so that none works in another's litter
                 asyncio.run(install(served))
                 namespace = f"bench-{number}"
                 try:
-                    result = asyncio.run(work(served, Audit(path), command(namespace), namespace, options.pages))
-                    result["failed"] = ""
+                    with contextlib.closing(Audit(path)) as audit:
+                        result = asyncio.run(work(served, audit, command(namespace), namespace, options.pages))
+                    result |= {"failed": "", "absent": ""}
                 except (ApiError, LookupError, OSError) as error:  # a timeout among them: the others have their turn
                     result = {"failed": f"{type(error).__name__} {error}".strip()}
             print(f"{kind}: {name}\n{json.dumps(result, indent=1)}", flush=True)

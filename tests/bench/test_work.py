@@ -1,0 +1,66 @@
+"""A peer that cannot be run has a row of its own in the table, which says why."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+
+@pytest.fixture
+def bench(monkeypatch, tmp_path):
+    """The benchmark's own modules, with a folder of their own for results."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    import _record
+    import report
+    import work
+
+    monkeypatch.setattr(_record, "RESULTS", tmp_path)
+    yield work, report
+    for name in ("_record", "_pair", "_bars", "report", "work"):
+        sys.modules.pop(name, None)
+
+
+def saved(path):
+    return json.loads((path / "work.json").read_text())["rows"]["embedded"]
+
+
+def test_what_has_no_compiler_here_is_named_with_the_reason(bench, monkeypatch, tmp_path):
+    work, _ = bench
+    monkeypatch.setattr(work.shutil, "which", lambda tool: None)
+    monkeypatch.setattr(work, "BUILT", tmp_path / "built")
+    monkeypatch.setattr(work, "PEERS_BIN", tmp_path / "peers")
+    chosen, absent = work.programs(("",))
+    assert list(chosen) == ["fairlead"]
+    assert absent == {
+        "cloudcoil": work.CLOUDCOIL,
+        "controller-runtime, CreateOrUpdate": "there is no go here",
+        "controller-runtime, apply": "there is no go here",
+        "kube-rs, apply": "there is no cargo here",
+        "kopf, lightkube's apply": "`make bench-peers` was not run",
+    }
+
+
+def test_a_peer_that_does_not_start_gets_a_row_and_the_others_their_turn(bench, monkeypatch, tmp_path):
+    work, _ = bench
+    broken = lambda namespace: [sys.executable, "-c", "raise SystemExit(3)"]  # noqa: E731
+    monkeypatch.setattr(work, "programs", lambda wanted: ({"broken": broken, "broken too": broken}, {"gone": "why"}))
+    monkeypatch.setattr(sys, "argv", ["work.py", "--server", "embedded", "--save", "--pages", "1"])
+    work.main()
+    told = "ChildProcessError it ended with 3 before it watched anything"
+    assert saved(tmp_path) == {"gone": {"absent": "why"}, "broken": {"failed": told}, "broken too": {"failed": told}}
+
+
+def test_the_table_says_why_a_peer_has_no_figures(bench):
+    _, report = bench
+    found = json.loads((BENCH / "results/work.json").read_text())
+    found["rows"]["real"] = {
+        "fairlead": found["rows"]["real"]["fairlead"],
+        "kube-rs, apply": {"failed": "TimeoutError"},
+        "cloudcoil": {"absent": "no such Python"},
+    }
+    lines = report.work(found).splitlines()
+    assert "| kube-rs, apply | failed: TimeoutError |  |  |  |  |  |  |  |  |" in lines
+    assert "| cloudcoil | not run: no such Python |  |  |  |  |  |  |  |  |" in lines
