@@ -88,3 +88,41 @@ def test_time_is_virtual_unless_real_time_is_asked_for_and_failures_are_told(tmp
     assert done.outcomes == {"passed": 2, "failed": 1}, done.told
     assert "not settled after 90 s; failing: thing " in done.told
     assert "no such colour" in done.told
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ("def test_it(cluster): cluster.settle()", "make it `async def`"),
+        ("def test_it(operator): operator(None)", "make it `async def`"),
+        ("async def test_it(cluster): await cluster.settle()", "await operator(op) first"),
+        ("async def test_it(operator): await operator(fl)", "fairlead.Operator, not module"),
+        ("async def test_it(cluster, made): ...", "not in an async fixture"),
+    ],
+)
+def test_what_is_used_wrongly_says_how_to_use_it(tmp_path, test, told):
+    fixture = "@pytest_asyncio.fixture\nasync def made(cluster): await cluster.create(fl.ConfigMap('made'))"
+    text = f"import pytest, pytest_asyncio, fairlead as fl\n{fixture}\n{test}\n"
+    (tmp_path / f"{tmp_path.name}.py").write_text(text)
+    done = run(tmp_path, str(tmp_path))
+    assert done.outcomes == {"failed": 1}
+    assert told in done.told
+
+
+def test_plain_dicts_will_do(tmp_path):
+    text = """
+        async def test_it(cluster):
+            made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}}
+            made = dict(await cluster.create(made))
+            assert (await cluster.edit(made, data={"a": "b"}))["data"] == {"a": "b"}
+            await cluster.delete(made)
+        """
+    (tmp_path / "test_dicts.py").write_text(textwrap.dedent(text))
+    done = run(tmp_path, str(tmp_path))
+    assert done.outcomes == {"passed": 1}, done.told
+
+
+def test_a_server_that_does_not_exist_is_not_taken_for_another(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRLEAD_API_SERVER", "rael")
+    (tmp_path / "test_it.py").write_text("async def test_it(cluster): ...")
+    assert run(tmp_path, str(tmp_path)).outcomes == {}

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from fairlead.api import manifests
+from fairlead.api.builtin import Namespace
 from fairlead.api.errors import NotFound
 from fairlead.api.kinds import Kind, kind
 from fairlead.api.objects import Object
@@ -46,8 +47,14 @@ class Cluster:
         self._written: list[Object] = []
         self._deleted: list[Object] = []
         self._stack = contextlib.AsyncExitStack()
+        self._opened_in: asyncio.AbstractEventLoop | None = None
         self.wires: list[CountingTransport] = []
         """The way of each operator to the server, which counts its requests; its watches are GETs too."""
+
+    async def open(self) -> None:
+        """Make the namespace, at the beginning of the test."""
+        self._opened_in = asyncio.get_running_loop()
+        await self.client.create(Namespace(self.namespace))
 
     # What others do
 
@@ -58,14 +65,16 @@ class Cluster:
             await self._served(obj)
             self._written.append(await self.client.apply(await self._placed(obj), field_manager="test"))
 
-    async def create(self, obj: Object) -> Object:
+    async def create(self, obj: Mapping[str, Any]) -> Object:
         """Create it. A kind that nobody has defined is defined first, with a schema that allows everything."""
+        obj = Object(obj)
         await install_missing(self.client, [kind(obj.api_version, obj.kind)])
         self._written.append(await self.client.create(await self._placed(obj)))
         return self._written[-1]
 
-    async def edit(self, obj: Object, *, subresource: str | None = None, **fields: Any) -> Object:
+    async def edit(self, obj: Mapping[str, Any], *, subresource: str | None = None, **fields: Any) -> Object:
         """Change fields (`spec={"size": 3}`), by merge patch; `subresource="status"` for the status."""
+        obj = Object(obj)
         of = kind(obj.api_version, obj.kind)
         edited = await self.client.patch(
             of, obj.name, obj.namespace, fields, type=PatchType.MERGE, subresource=subresource
@@ -73,8 +82,9 @@ class Cluster:
         self._written.append(edited)
         return edited
 
-    async def delete(self, obj: Object) -> None:
+    async def delete(self, obj: Mapping[str, Any]) -> None:
         """Delete it. With a finalizer it stays until that is off."""
+        obj = Object(obj)
         await self.client.delete(kind(obj.api_version, obj.kind), obj.name, obj.namespace)
         self._deleted.append(obj)
 
@@ -93,6 +103,9 @@ class Cluster:
 
     async def start(self, operator: Operator, **options: Unpack[Options]) -> Running:
         """Run the operator here until the test ends. Kinds that nobody has defined are defined, as by `create`."""
+        if not isinstance(operator, Operator):
+            raise TypeError(f"what runs here is a fairlead.Operator, not {type(operator).__name__}: await operator(op)")
+        self._must_be_open()
         kinds = [source.kind for one in operator.controllers.values() for source in one.sources if not source.cluster]
         await install_missing(self.client, [*kinds, *(indexed for indexed, _, _ in operator.indexes)])
         wire = CountingTransport(self._transport())
@@ -108,6 +121,8 @@ class Cluster:
         Looks asked for by `After`, `Wait` or a resync may still come: wait for those with `asyncio.sleep`, which takes
         no time where time is virtual. Raises AssertionError, with what failed, after `within` seconds.
         """
+        if not self._running:
+            raise AssertionError("no operator runs here that could settle: await operator(op) first")
         try:
             async with asyncio.timeout(within):
                 for running in self._running:
@@ -191,7 +206,15 @@ class Cluster:
                     await asyncio.sleep(0.05)
 
     async def _namespace(self, of: Kind) -> str | None:
+        self._must_be_open()
         return self.namespace if (await self.client.resolve(of)).namespaced else None
+
+    def _must_be_open(self) -> None:
+        if self._opened_in is not asyncio.get_running_loop():
+            raise RuntimeError(
+                "a cluster works on the loop of the test itself: prepare it in an async function that the test calls, "
+                "not in an async fixture"
+            )
 
     async def _placed(self, obj: Object) -> Object:
         within = await self._namespace(kind(obj.api_version, obj.kind))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fairlead.testing.virtual import VirtualLoop
 
 _OURS = ("api_server", "cluster", "operator")
+_SERVERS = ("embedded", "real")
 _numbers = itertools.count(1)
 _LOOP: "pytest.StashKey[VirtualLoop]" = pytest.StashKey()
 
@@ -30,7 +31,7 @@ _LOOP: "pytest.StashKey[VirtualLoop]" = pytest.StashKey()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("fairlead").addoption(
         "--api-server",
-        choices=["embedded", "real"],
+        choices=_SERVERS,
         default=os.environ.get("FAIRLEAD_API_SERVER") or "embedded",
         help="Where tests with the fixtures api_server, cluster and operator run: in this process on virtual time, or "
         "on a real kube-apiserver ($KUBEBUILDER_ASSETS, as envtest has it). Also $FAIRLEAD_API_SERVER.",
@@ -39,6 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real_time: time passes as it does, also on the embedded server (fairlead)")
+    if (named := config.getoption("--api-server")) not in _SERVERS:  # argparse checks what is said, not the default
+        raise pytest.UsageError(f"$FAIRLEAD_API_SERVER is {named!r}: say {' or '.join(_SERVERS)}")
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +79,8 @@ def api_server(request: pytest.FixtureRequest, _api_world: "World") -> "Server |
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, api_server: "Server | RealServer", _api_world: "World") -> "Cluster":
     """A namespace of its own on that server, and what everybody else does in it: see `fairlead.testing.cluster`."""
+    if not _is_ours(request.node):
+        pytest.fail(f"{request.node.name} takes `cluster` or `operator`, which are awaited: make it `async def`", False)
     from fairlead.testing.cluster import Cluster
     from fairlead.testing.real import RealServer
 
@@ -126,9 +131,7 @@ async def _namespace(cluster: "Cluster | None") -> AsyncIterator[None]:
     if cluster is None:
         yield
         return
-    from fairlead.api.builtin import Namespace
-
-    await cluster.client.create(Namespace(cluster.namespace))
+    await cluster.open()
     try:
         yield
     finally:

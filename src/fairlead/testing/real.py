@@ -62,7 +62,8 @@ def find(name: str) -> Path | None:
 def missing() -> str | None:
     """Why no real server can be started here, or None."""
     absent = [name for name in ("etcd", "kube-apiserver") if find(name) is None]
-    return f"{' and '.join(absent)} not found: run `make real`, or set KUBEBUILDER_ASSETS" if absent else None
+    remedy = "set KUBEBUILDER_ASSETS (`setup-envtest use -p path` prints it), or `make real` in fairlead's sources"
+    return f"{' and '.join(absent)} not found: {remedy}" if absent else None
 
 
 class RealServer:
