@@ -16,6 +16,10 @@ _LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
     "an alphanumeric character"
 )
+_LABEL_1035 = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character"
+)
 _QUALIFIED = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
@@ -53,6 +57,15 @@ def label(name: str, prefix: bool = False) -> list[str]:
             problems.append("must not contain dots")
         else:
             problems.append(_regex(_LABEL, "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "my-name", "123-abc"))
+    return problems
+
+
+def dns1035(name: str, prefix: bool = False) -> list[str]:
+    """What is wrong with a DNS-1035 label: kinds and plurals in lower case."""
+    name = masked(name) if prefix else name
+    problems = [_longer(63)] if len(name) > 63 else []
+    if not DNS_1035_LABEL.match(name):
+        problems.append(_regex(_LABEL_1035, "[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123"))
     return problems
 
 

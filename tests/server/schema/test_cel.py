@@ -1,3 +1,5 @@
+from uuid import UUID
+
 import pytest
 
 from fairlead.server.schema import cel, structural
@@ -22,6 +24,7 @@ def told(x, rule, value, old=None):
 
 STRING, INT = {"type": "string"}, {"type": "integer"}
 INTS = {"type": "array", "items": INT}
+MAP = {"type": "object", "additionalProperties": STRING}
 POINT = {"type": "object", "properties": {"a": INT, "b": INT, "at": {"type": "string", "format": "date-time"}}}
 
 
@@ -72,6 +75,17 @@ POINT = {"type": "object", "properties": {"a": INT, "b": INT, "at": {"type": "st
         ),
         ({"x-kubernetes-int-or-string": True}, "type(self) == int ? self < 10 : self == '50%'", "50%", 10),
         ({"type": "number"}, "self / 2.0 < 2.0", 3, 5),
+        (STRING, "!format.dns1123Label().validate(self).hasValue()", "a-b", "A"),
+        (STRING, "format.named('uuid').value().validate( self ).orValue([]).size() == 0", str(UUID(int=1)), "x"),
+        (STRING, "!format.named(self).hasValue() || format.named(self).value() == format.uri()", "uri", "date"),
+        (INTS, "self.all(i, v, i < v) && self.exists(i, v, i + v == 5) && self.exists_one(i, v, v > 2)", [1, 2, 3], []),
+        (INTS, "self.transformList(i, v, i > 0, v * i) == [2, 6]", [1, 2, 3], [1]),
+        (INTS, "self.transformMap(i, v, v + 1)[1] == 3", [1, 2], [1, 1]),
+        (MAP, "self.transformMapEntry(k, v, {v: k}) == {'x': 'a'} && self.all(k, v, k < v)", {"a": "x"}, {"b": "x"}),
+        (INTS, "self.sortBy(x, -x) == [3, 2, 1] && [[2], [1]].sortBy(l, l[0])[0] == [1]", [2, 3, 1], [1]),
+        (STRING, "(self + 'x').split('x').sortBy(p, -p.size())[0] == 'ab'", "ab", ""),
+        (STRING, "quantity(self) == quantity('1k') && url('/?a&b=%zz').getQuery() == {'a': ['']}", "1000", "1"),
+        (STRING, "semver(self) == semver('1.2.3+b') && ![[1]].exists(x, x == [2])", "1.2.3", "1.2.4"),
         ({"type": "object", "properties": {"a-b": STRING}}, "self.a__dash__b == 'x'", {"a-b": "x"}, {"a-b": "y"}),
     ],
 )
@@ -206,6 +220,16 @@ HOSTILE = {
     ),
     "each of one in the other": (INTS, "sets.contains(self, self)", list(range(20_000))),
     "a text that grows": (STRING, "self.replace('a', self).size() > 0", "a" * 100_000),
+    "a text that grows again and again": (STRING, "self" + ".replace('a', 'aaaaaaaaaa')" * 12 + " != ''", "a"),
+    "a text that is doubled again and again": (STRING, "[self]" + ".map(a, a + a)" * 20 + ".size() > 0", "a" * 50),
+    "a list that grows": (STRING, "[1]" + ".map(a, [a, a, a, a, a, a, a, a, a, a]).flatten()" * 9 + " != []", "a"),
+    "a list made in a loop": (INTS, "self.filter(a, a >= 0) != []", list(range(9000))),
+    "a long list out of nothing": (STRING, "lists.range(100000000) != []", ""),
+    "long lists in each step": (STRING, "lists.range(9999).all(i, lists.range(100000) != [])", ""),
+    "a map in each step": (INTS, "self.transformMap(i, v, v) != {}", list(range(9000))),
+    "a map of all of it": (INTS, "self.transformMap(i, v, self) != {}", MANY),
+    "a list of all of it, as text": (INTS, "'%s'.format([self.map(a, self)]) != ''", list(range(2000))),
+    "texts between texts": ({"type": "array", "items": STRING}, "self.join(self.join('')) != ''", ["a" * 99] * 999),
 }
 
 
@@ -244,3 +268,36 @@ RULED = {"x-kubernetes-validations": [{"rule": "self >= 0"}]}
 )
 def test_honest_work_is_done(x, rule, value):
     assert told(x, rule, value) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    {
+        "'%s'.format([[1, 'a', 1.5, null, b'x']])": '[1, "a", 1.500000, null, b"x"]',
+        "'%s'.format([{'b': ['x'], 'a': {}}])": '{"a":{}, "b":["x"]}',
+        "'%s %d %.2f %e'.format(['s', 3, 1.555, 1234.5])": "s 3 1.55 1.234500×10⁰³",
+        "'%x %X %o %b'.format([255, 'j', 8, 5])": "ff 6A 10 101",
+        "'%s %s %s %s'.format([1.0, 1e20, 1.0 / 0.0, true])": "1 1e+20 +Inf true",
+        "'%s %s'.format([duration('1.5s'), timestamp('2024-01-01T00:00:00Z')])": "1.5s 2024-01-01T00:00:00Z",
+        "'%s %%'.format([type(1)])": "int %",
+        "'a b c'.split(' ', 2).join('-') + 'abc'.charAt(3) + strings.quote('q')": 'a-b c"q"',
+        "'tacocat'.substring(2, 4) + string('tacocat'.lastIndexOf('a', 4))": "co1",
+        "format.dns1035Label().validate('1').orValue(['good'])[0].substring(0, 16)": "a DNS-1035 label",
+    }.items(),
+)
+def test_texts_are_made_as_by_a_real_server(said, shown):
+    rule = {"rule": "self == 'never'", "messageExpression": said}
+    assert told(STRING, rule, "x") == [f'spec.x: Invalid value: "x": {shown}']
+
+
+def test_an_amount_too_large_for_an_integer_is_an_evaluation_error():
+    (found,) = told(INTS, "self.sum() > 0", [2**62, 2**62])
+    assert "integer overflow evaluating rule" in found
+
+
+@pytest.mark.parametrize("said", ["timestamp('x') != self.t", "duration('x') != duration('1s')", "'a'.matches('[')"])
+def test_times_and_patterns_that_a_rule_says_outright_are_checked_when_it_is_defined(said):
+    x = {"type": "object", "properties": {"t": {"type": "string", "format": "date-time"}}}
+    (found,) = schema_problems(schema(x, said), "schema")
+    assert f"argument\n | {said}\n | " in found.message
+    assert "compilation failed: ERROR: <input>:1:" in found.message

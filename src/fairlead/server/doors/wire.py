@@ -8,10 +8,10 @@ from collections import deque
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import NoReturn
-from urllib.parse import unquote_plus
 
 import httptools
 
+from fairlead.server import queries
 from fairlead.server.encoding import MAX_BODY
 from fairlead.server.exchange import Response, warning_header
 
@@ -135,7 +135,7 @@ class Requests:
             Message(
                 self._parser.get_method().decode(),
                 path,
-                _query(query) if query else {},
+                queries.parse(query) if query else {},
                 self._headers,
                 self._parser.should_keep_alive(),
                 self._parser.get_http_version() == "1.0",
@@ -157,15 +157,6 @@ def _origin(target: str) -> str:
     if not parted or scheme.lower() not in ("http", "https"):
         raise Refused(400)
     return "/" + rest.partition("/")[2]
-
-
-def _query(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for pair in text.split("&"):
-        if pair and ";" not in pair and not _BAD_ESCAPE.search(pair):
-            key, _, value = pair.partition("=")
-            found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
-    return found
 
 
 def phrase(status: int) -> str:

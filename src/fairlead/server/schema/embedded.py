@@ -1,18 +1,10 @@
 """Embedded resources: an object inside a custom resource that has an apiVersion, a kind and metadata of its own."""
 
-import re
 from typing import Any
 
-from fairlead.server import causes
+from fairlead.server import causes, names
 from fairlead.server.causes import Cause
 from fairlead.server.schema.nodes import Node
-
-_KIND = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_LABEL_1035 = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
 
 
 def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[Cause]:
@@ -45,10 +37,7 @@ def _resource(value: dict[str, Any], path: str) -> list[Cause]:
         found.append(causes.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
     if kind == "":
         found.append(causes.invalid(f"{path}.kind", kind, "must not be empty"))
-    elif isinstance(kind, str):
-        problems = ["must be no more than 63 bytes"] if len(kind) > 63 else []
-        problems += [_LABEL_1035] if _KIND.fullmatch(kind.lower()) is None else []
-        if problems:
-            told = "may have mixed case, but should otherwise match: " + ",".join(problems)
-            found.append(causes.invalid(f"{path}.kind", kind, told))
+    elif isinstance(kind, str) and (problems := names.dns1035(kind.lower())):
+        told = "may have mixed case, but should otherwise match: " + ",".join(problems)
+        found.append(causes.invalid(f"{path}.kind", kind, told))
     return found

@@ -10,7 +10,8 @@ from fairlead.server.causes import Cause
 from fairlead.server.schema import cel, pruning, structural
 from fairlead.server.schema.embedded import embedded_causes
 from fairlead.server.schema.paths import node_at
-from fairlead.server.schema.validation import compiled, schema_causes
+from fairlead.server.schema.patterns import compiled
+from fairlead.server.schema.validation import schema_causes
 
 Schema = dict[str, Any]
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")

@@ -6,10 +6,7 @@ a string with a format. They are kept. Values that did not change since `old` ar
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
-
-import re2
 
 from fairlead.api import gojson
 from fairlead.server import causes
@@ -19,6 +16,7 @@ from fairlead.server.schema.correlation import correlated, unchanged
 from fairlead.server.schema.embedded import embedded_causes
 from fairlead.server.schema.listtypes import duplicate_causes
 from fairlead.server.schema.nodes import MISSING, Node
+from fairlead.server.schema.patterns import compiled
 from fairlead.server.schema.structural import ANYTHING, Declared
 
 _NIL = "<nil>"
@@ -339,14 +337,6 @@ def _plain_at(path: str, text: str) -> _Found:
 
 def _named(cause: Cause, path: str) -> tuple[str, str, str]:
     return cause.reason, path, cause.message
-
-
-@lru_cache(maxsize=1024)
-def compiled(pattern: str) -> Any:
-    """A pattern as RE2 reads it. Raises re2.error."""
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(pattern, options)
 
 
 _KINDS: dict[type, tuple[str, str]] = {

@@ -21,11 +21,6 @@ _STORED: Final = (
     "missing from spec.versions; {0} was previously a storage version, and must remain in spec.versions until a "
     "storage migration ensures no data remains persisted in {0} and removes {0} from status.storedVersions"
 )
-_LABEL_1035: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
 
 _ROOT: Final = (  # what the root of a schema may say where its status is a subresource
     "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength",
@@ -92,10 +87,7 @@ def _walk(schema: Any) -> Iterator[Object]:
 
 
 def _label(text: str) -> str:
-    told = ["must be no more than 63 bytes"] if len(text) > 63 else []
-    if not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", text):
-        told.append(_LABEL_1035)
-    return ",".join(told)
+    return ",".join(names.dns1035(text))
 
 
 def _group(group: str) -> list[Cause]:

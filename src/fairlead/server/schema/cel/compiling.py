@@ -4,15 +4,18 @@ import re
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from fairlead.server.schema.cel import work
-from fairlead.server.schema.cel.values import TIMES, declared, escaped
+import re2
+
+from fairlead.server.schema.cel import rewriting, work
+from fairlead.server.schema.cel.rewriting import LITERAL
+from fairlead.server.schema.cel.values import TIMES, as_time, declared, escaped
 from fairlead.server.schema.nodes import Node
+from fairlead.server.schema.patterns import compiled
 from fairlead.server.schema.structural import ANYTHING
 
 _NOT_BOOL: Final = "cel expression must evaluate to a bool"
 _PATH: Final = re.compile(r"(?<![\w.])(self|oldSelf)((?:\s*\.\s*\??[A-Za-z_]\w*\b(?!\s*\())+)")
 _STEP: Final = re.compile(r"\.\s*\??\s*([A-Za-z_]\w*)")
-_LITERAL: Final = re.compile(r"""r?("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
 # Numbers of different types can be compared, which the engine does and does not declare.
 _MIXED: Final = re.compile(
     r"<input>:\d+:\d+: found no matching overload for '_[<>]=?_' "
@@ -40,7 +43,7 @@ class Refused(Exception):
 
 def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
     text = fact["rule"].strip()
-    spoken = _spoken(text)
+    spoken = rewriting.spoken(text)
     old = re.search(r"(?<![\w.])oldSelf\b", spoken) is not None
     if problem := _undefined(node, text, spoken):
         raise Refused("rule", problem)
@@ -48,7 +51,8 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
         _check(node, text, spoken)
     rewritten, variables = _with_times(node, text, spoken)
     if fact.get("optionalOldSelf"):
-        rewritten = _replace(rewritten, r"(?<![\w.])oldSelf\b", "(hasOld ? optional.of(oldSelf) : optional.none())")
+        optional = "(hasOld ? optional.of(oldSelf) : optional.none())"
+        rewritten = rewriting.replaced(rewritten, r"(?<![\w.])oldSelf\b", optional)
     signature, typed = _signature(node), tuple((name, kind) for name, kind, _, _ in variables)
     env = _environment(signature, typed)
     program = _program(env, rewritten, "rule")
@@ -61,10 +65,10 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
             raise Refused("messageExpression", "messageExpression must evaluate to a string")
     if (loose := _LOOSE.get(signature.partition("(")[0], signature)) != signature:
         env = _environment(loose, typed)  # values may not fit the types that rules are checked by
-        program = env.compile(rewritten)
-        message = env.compile(fact["messageExpression"].strip()) if message is not None else None
+        program = _engine(env, rewritten)
+        message = _engine(env, fact["messageExpression"].strip()) if message is not None else None
     kept = tuple((name, root, keys) for name, _, root, keys in variables)
-    shape = work.shape(" ".join([spoken, _spoken(fact.get("messageExpression") or "")]))
+    shape = work.shape(" ".join([spoken, rewriting.spoken(fact.get("messageExpression") or "")]))
     return Rule(text, fact, program, message, old, kept, shape)
 
 
@@ -93,24 +97,58 @@ def _check(node: Node, text: str, spoken: str) -> None:
             raise Refused("rule", _NOT_BOOL)
 
 
-def _spoken(text: str) -> str:
-    """A rule with its string literals blanked out."""
-    return _LITERAL.sub(lambda literal: " " * len(literal[0]), text)
+def _engine(env: Any, text: str, *, unchecked: bool = False) -> Any:
+    """The engine's program. It knows the loops that make a map, not the function that they call: ours is put there."""
+    program = env.compile(rewriting.rewritten(text), disable_check=unchecked)
+    if "transformMap" not in text:
+        return program
+    made = program.serialize().replace(b"cel.@mapInsert", b"cel.kmapInsert")
+    return env.deserialize(made.replace(b"@mapInsert_map", b"kmapInsert_map"))
 
 
 def _program(env: Any, text: str, key: str, shown: str = "") -> Any:
+    what = "compilation failed" if key == "rule" else f"{key} compilation failed"
     try:
-        return env.compile(text)
+        program = _engine(env, text)
+        if told := _constants(shown or text):
+            raise Refused(key, f"{what}: {told}")
+        return program
     except RuntimeError as error:
         told = str(error)
         if "<input>" in told and "<input>" not in _MIXED.sub("", told):
-            return env.compile(text, disable_check=True)
+            return _engine(env, text, unchecked=True)
         told = told.removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         told = told.replace(f" | {text}\n", f" | {shown or text}\n").replace("null_type", "null")
         told = told.replace("google.protobuf.Timestamp", "timestamp").replace("google.protobuf.Duration", "duration")
         told = _SELECTED.sub(r"type \1 does not support field selection", told)
-        what = "compilation failed" if key == "rule" else f"{key} compilation failed"
         raise Refused(key, f"{what}: {_as_member(told, text)}") from None
+
+
+_CONSTANT: Final = re.compile(rf"(?:(?<![\w.])(timestamp|duration)|\.\s*(matches))\s*\(\s*({LITERAL})\s*\)")
+
+
+def _constants(text: str) -> str:
+    """What is wrong with times and patterns that a rule says outright."""
+    told = []
+    for found in _CONSTANT.finditer(text):
+        name, said, at = found[1] or found[2], found[3], found.start(3)
+        raw = said[0] == "r"
+        inner = said[raw:][1:-1]
+        if ("\\" in inner and not raw) or _fit(name, inner):
+            continue
+        told.append(f"ERROR: <input>:1:{at + 1}: invalid {name} argument\n | {text}\n | {'.' * at}^")
+    return "\n".join(told)
+
+
+def _fit(name: str, text: str) -> bool:
+    try:
+        if name == "matches":
+            compiled(text)
+        else:
+            as_time(text, name.upper())
+    except (ValueError, re2.error):
+        return False
+    return True
 
 
 def _as_member(told: str, text: str) -> str:
@@ -164,15 +202,6 @@ def _with_times(node: Node, text: str, spoken: str) -> tuple[str, list[tuple[str
     return made + text[done:], list(variables.values())
 
 
-def _replace(text: str, pattern: str, by: str) -> str:
-    """Replace outside string literals."""
-    pieces, done = [], 0
-    for literal in _LITERAL.finditer(text):
-        pieces += [re.sub(pattern, by, text[done : literal.start()]), literal[0]]
-        done = literal.end()
-    return "".join([*pieces, re.sub(pattern, by, text[done:])])
-
-
 def _signature(node: Node) -> str:
     """The type of a value here, as text, so that environments can be shared."""
     if node.type == "string":
@@ -198,15 +227,12 @@ def _type(signature: str) -> Any:
 @lru_cache(maxsize=512)
 def _environment(signature: str, variables: tuple[tuple[str, str], ...]) -> Any:
     from cel_expr_python import cel
-    from cel_expr_python.ext import ext_optional, ext_strings
+    from cel_expr_python.ext import ext_optional
 
     from fairlead.server.schema.cel.library import functions
 
     own = _type(signature)
     declared = {"self": own, "oldSelf": own, "hasOld": cel.Type.BOOL} | {name: _type(kind) for name, kind in variables}
-    extensions = [
-        ext_strings.ExtStrings(),
-        ext_optional.ExtOptional(),
-        cel.CelExtension("kubernetes", functions()),  # an extension may add overloads to functions that others declare
-    ]
-    return cel.NewEnv(variables=declared, extensions=extensions)
+    ours = cel.CelExtension("kubernetes", functions())
+    config = cel.NewEnvConfigFromYaml("extensions:\n  - name: two-var-comprehensions\n")
+    return cel.NewEnv(config=config, variables=declared, extensions=[ext_optional.ExtOptional(), ours])

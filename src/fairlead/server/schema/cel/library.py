@@ -5,22 +5,30 @@ passes those through. Raising ValueError makes an evaluation error with that tex
 """
 
 import ipaddress
-import re
-from decimal import Decimal
+from decimal import Context, Decimal
 from itertools import pairwise
 from typing import Any
-from urllib.parse import SplitResult, parse_qs, quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from cel_expr_python import cel
 
+from fairlead.server import queries
 from fairlead.server.schema import quantity, semver
-from fairlead.server.schema.cel.work import EXCEEDED, LIMIT
-from fairlead.server.schema.validation import compiled
+from fairlead.server.schema.cel import texts, urls
+from fairlead.server.schema.cel.named import FORMATS, problems
+from fairlead.server.schema.cel.work import HANDED_OVER, METER, copied
+from fairlead.server.schema.patterns import compiled
 
 _T = cel.Type
 _OPAQUE = _T.Map(_T.STRING, _T.DYN)
 _LIST = _T.List(_T.DYN)
+_TEXTS = _T.List(_T.STRING)
+_MAP = _T.Map(_T.DYN, _T.DYN)
+_ANY: list[Any] = [
+    _T.INT, _T.UINT, _T.DOUBLE, _T.BOOL, _T.STRING, _T.BYTES, _T.DURATION, _T.TIMESTAMP, _LIST, _MAP
+]  # fmt: skip
 _LARGEST = 2**63
+_EXACT = Context(prec=1000)  # more than a quantity has digits
 
 
 def functions() -> list[Any]:
@@ -33,12 +41,38 @@ def functions() -> list[Any]:
 
 def _overload(name: str, index: int, member: bool, result: Any, parameters: list[Any], impl: Any) -> Any:
     label = f"fairlead_{name.replace('.', '_')}_{index}"
-    return cel.Overload(label, return_type=result, parameters=parameters, is_member=member, impl=impl)
+    return cel.Overload(label, return_type=result, parameters=parameters, is_member=member, impl=_metered(impl))
+
+
+def _metered(impl: Any) -> Any:
+    """A function whose arguments and result are counted: each is handed over from one world to the other."""
+
+    def call(*given: Any) -> Any:
+        METER.spend(1 + sum(map(_handed_over, given)))
+        made = impl(*given)
+        METER.spend(_handed_over(made))
+        if isinstance(made, list):
+            METER.spend(copied(len(made)))  # it may be gone through
+        if isinstance(made, int) and not -_LARGEST <= made < _LARGEST:
+            raise ValueError("integer overflow")
+        return made
+
+    return call
+
+
+def _handed_over(value: Any) -> int:
+    if isinstance(value, list | dict):
+        return HANDED_OVER * len(value)
+    return len(value) if isinstance(value, str | bytes) else 0
 
 
 def _quantity(text: str) -> dict[str, Any]:
-    value, form = quantity.parse(text)
-    return {"quantity": str(value), "form": form}
+    return {"quantity": _plain(quantity.parse(text)[0])}
+
+
+def _plain(value: Decimal) -> str:
+    """One text for one amount, so that the engine finds equal what is."""
+    return f"{value.normalize(_EXACT):f}"
 
 
 def _amount(one: Any) -> Decimal:
@@ -58,7 +92,7 @@ def _is(parse: Any) -> Any:
 
 def _plus(sign: int) -> Any:
     def add(one: Any, other: Any) -> dict[str, Any]:
-        return {"quantity": str(_amount(one) + sign * _amount(other)), "form": one["form"]}
+        return {"quantity": _plain(_EXACT.add(_amount(one), sign * _amount(other)))}
 
     return add
 
@@ -80,28 +114,16 @@ def _compare(one: Any, other: Any) -> int:
 
 
 def _url(text: str) -> dict[str, Any]:
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError as error:
-        raise ValueError(f'URL parse error during conversion from string: parse "{text}": {error}') from None
-    if not (text.startswith("/") or (parts.scheme and ":" in text)):
-        raise ValueError(f'URL parse error during conversion from string: parse "{text}": invalid URI for request')
-    if _NOT_IN_HOST.search(parts.netloc) or _BAD_ESCAPE.search(parts.path) or not _SCHEME.fullmatch(parts.scheme):
-        raise ValueError(f'URL parse error during conversion from string: parse "{text}": invalid URL')
+    if told := urls.refusal(text):
+        raise ValueError(f"URL parse error during conversion from string: {told}")
     return {"url": text}
-
-
-_NOT_IN_HOST = re.compile(r'[ "<>^`{|}%\\]')
-_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_SCHEME = re.compile(r"|[A-Za-z][A-Za-z0-9+.-]*")
-
-
-_PATH_SAFE = "/%$&+,:;=@!'()*"
 
 
 def _parts(one: Any) -> SplitResult:
     return urlsplit(str(one["url"]))
+
+
+_PATH_SAFE = "/%$&+,:;=@!'()*"
 
 
 def _ip(text: str) -> dict[str, Any]:
@@ -178,6 +200,19 @@ def _least(pick: Any, name: str) -> Any:
     return find
 
 
+def _ordered(keys: list[Any], items: list[Any]) -> list[Any]:
+    """The items in the order of their keys."""
+    return [items[at] for at in sorted(range(len(keys)), key=keys.__getitem__)]
+
+
+def _inserted(held: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
+    """A map with another's entries: a step of a loop that makes one."""
+    for key in more:
+        if key in held:
+            raise ValueError(f"insert failed: key {texts.shown(key)} already exists")
+    return {**held, **more}
+
+
 def _index(last: bool) -> Any:
     def find(items: list[Any], wanted: Any) -> int:
         places = [i for i, item in enumerate(items) if item == wanted]
@@ -203,8 +238,7 @@ def _subset(outer: list[Any], inner: list[Any]) -> bool:
 
 def _bounded(one: list[Any], other: list[Any]) -> None:
     """Each item of one is looked for in the other."""
-    if len(one) * len(other) > LIMIT:
-        raise ValueError(EXCEEDED)
+    METER.spend(len(one) * len(other))
 
 
 def _intersects(one: list[Any], other: list[Any]) -> bool:
@@ -237,15 +271,14 @@ def _flat(items: list[Any], depth: int = 1) -> list[Any]:
 
 
 def _range(end: int) -> list[int]:
-    if end > LIMIT:
-        raise ValueError(EXCEEDED)
+    METER.spend(HANDED_OVER * max(0, end))
     return list(range(end))
 
 
 def _version(text: str, normal: bool = False) -> dict[str, Any]:
     text = semver.normalised(text) if normal else text
     semver.parse(text)
-    return {"semver": text}
+    return {"semver": text.partition("+")[0]}  # what it was built as makes no difference
 
 
 def _is_version(text: str, normal: bool = False) -> bool:
@@ -272,11 +305,37 @@ _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     "sum": [(True, _T.DYN, [_LIST], sum)],
     "min": [(True, _T.DYN, [_LIST], _least(min, "min"))],
     "max": [(True, _T.DYN, [_LIST], _least(max, "max"))],
-    "indexOf": [(True, _T.INT, [_LIST, kind], _index(False)) for kind in (_T.STRING, _T.INT, _T.DOUBLE, _T.BOOL)],
-    "lastIndexOf": [(True, _T.INT, [_LIST, kind], _index(True)) for kind in (_T.STRING, _T.INT, _T.DOUBLE, _T.BOOL)],
+    "indexOf": [
+        *((True, _T.INT, [_LIST, kind], _index(False)) for kind in _ANY),
+        (True, _T.INT, [_T.STRING, _T.STRING], texts.index_of),
+        (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], texts.index_of),
+    ],
+    "lastIndexOf": [
+        *((True, _T.INT, [_LIST, kind], _index(True)) for kind in _ANY),
+        (True, _T.INT, [_T.STRING, _T.STRING], texts.last_index_of),
+        (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], texts.last_index_of),
+    ],
     "sets.contains": [(False, _T.BOOL, [_LIST, _LIST], _subset)],
     "sets.equivalent": [(False, _T.BOOL, [_LIST, _LIST], lambda a, b: _subset(a, b) and _subset(b, a))],
     "sets.intersects": [(False, _T.BOOL, [_LIST, _LIST], _intersects)],
+    "charAt": [(True, _T.STRING, [_T.STRING, _T.INT], texts.char_at)],
+    "join": [(True, _T.STRING, given, texts.join) for given in ([_TEXTS], [_TEXTS, _T.STRING])],
+    "lowerAscii": [(True, _T.STRING, [_T.STRING], texts.ascii_only(str.lower))],
+    "upperAscii": [(True, _T.STRING, [_T.STRING], texts.ascii_only(str.upper))],
+    "replace": [(True, _T.STRING, [_T.STRING] * 3 + more, texts.replace) for more in ([], [_T.INT])],
+    "split": [(True, _TEXTS, [_T.STRING] * 2 + more, texts.split) for more in ([], [_T.INT])],
+    "substring": [(True, _T.STRING, [_T.STRING, _T.INT, *more], texts.substring) for more in ([], [_T.INT])],
+    "trim": [(True, _T.STRING, [_T.STRING], str.strip)],
+    "format": [(True, _T.STRING, [_T.STRING, _LIST], texts.formatted)],
+    "strings.quote": [(False, _T.STRING, [_T.STRING], texts.quote)],
+    "cel.kmapInsert": [
+        (False, _MAP, [_MAP, _T.DYN, _T.DYN], lambda held, key, value: _inserted(held, {key: value})),
+        (False, _MAP, [_MAP, _MAP], _inserted),
+    ],
+    "__order__": [(True, _LIST, [_LIST, _LIST], _ordered)],
+    "format.__named__": [(False, _OPAQUE, [_T.STRING], lambda name: {"format": name} if name in FORMATS else {})],
+    "__validate__": [(True, _TEXTS, [_OPAQUE, _T.STRING], lambda one, text: problems(one["format"], text))],
+    **{f"format.{name}": [(False, _OPAQUE, [], lambda name=name: {"format": name})] for name in FORMATS},
     "find": [(True, _T.STRING, [_T.STRING, _T.STRING], _find)],
     "findAll": [
         (True, _T.List(_T.STRING), [_T.STRING, _T.STRING], _find_all),
@@ -305,7 +364,9 @@ _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     "getHostname": [(True, _T.STRING, [_OPAQUE], lambda one: _parts(one).hostname or "")],
     "getPort": [(True, _T.STRING, [_OPAQUE], lambda one: str(_parts(one).port or ""))],
     "getEscapedPath": [(True, _T.STRING, [_OPAQUE], lambda one: quote(_parts(one).path, safe=_PATH_SAFE))],
-    "getQuery": [(True, _T.Map(_T.STRING, _T.List(_T.STRING)), [_OPAQUE], lambda one: parse_qs(_parts(one).query))],
+    "getQuery": [
+        (True, _T.Map(_T.STRING, _T.List(_T.STRING)), [_OPAQUE], lambda one: queries.parse(_parts(one).query))
+    ],
     "isIP": [(False, _T.BOOL, [_T.STRING], _is(_ip))],
     "ip": [
         (False, _OPAQUE, [_T.STRING], _ip),

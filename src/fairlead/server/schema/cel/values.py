@@ -78,7 +78,7 @@ def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool =
 def _text(form: str, value: str, misfits: Misfits) -> Any:
     try:
         if form in TIMES:
-            return _time(value, TIMES[form])
+            return as_time(value, TIMES[form])
         return base64.b64decode(value) if form == "byte" else value
     except ValueError as error:
         called = form if form == "duration" else f"{form} formatted string"
@@ -117,12 +117,13 @@ def time_at(value: Any, keys: tuple[str, ...]) -> Any:
     if not isinstance(value, str):
         return None
     try:
-        return _time(value, "TIMESTAMP")
+        return as_time(value, "TIMESTAMP")
     except ValueError:
-        return _time(value, "DURATION")
+        return as_time(value, "DURATION")
 
 
-def _time(text: str, kind: str) -> Any:
+def as_time(text: str, kind: str) -> Any:
+    """A text as a TIMESTAMP or a DURATION. Raises ValueError."""
     if kind == "DURATION":
         return datetime.timedelta(microseconds=formats.duration(text) / 1000)
     made = datetime.datetime.fromisoformat(text.upper())

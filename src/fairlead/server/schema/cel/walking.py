@@ -177,6 +177,7 @@ def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[
     message = (rule.fact.get("message") or "").strip()
     misfits = Misfits()
     data = _data(node, rule, value, old, misfits)
+    work.METER.start()
     try:
         result = rule.program.eval(data=data)
         if misfits.told:
@@ -185,9 +186,9 @@ def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[
                 told = f"{misfits.told[0]} evaluating rule: {message or rule.text}"
                 return _faulty(node, path, told), True
     except RuntimeError as error:
-        if "Iteration budget exceeded" not in str(error):
-            raise
-        raise _too_much(node, rule, path) from None
+        if "Iteration budget exceeded" in str(error):
+            raise _too_much(node, rule, path) from None
+        return _faulty(node, path, f"{_error(str(error))} evaluating rule: {message or rule.text}"), True
     if result.type().name() == "BOOL" and result.value() is True:
         return None, False
     if result.type().name() == "ERROR":
@@ -248,6 +249,7 @@ def _expressed(rule: Rule, data: dict[str, Any]) -> str:
     """What the messageExpression says, if it is fit to be said."""
     if rule.message is None:
         return ""
+    work.METER.start()
     try:
         result = rule.message.eval(data=data)
     except RuntimeError:

@@ -1,4 +1,5 @@
-"""How much work a rule may be: an estimate before it runs, because the engine cannot be stopped while it does.
+"""How much work a rule may be: an estimate before it runs, because the engine cannot be stopped while it does, and a
+meter in the functions that are not the engine's own.
 
 The engine itself ends a rule after 10,000 steps of its loops. What one step costs is up to the rule and the object:
 each mention of `self` inside a loop hands the whole of it over again. So steps times size is held to a limit, and so
@@ -6,16 +7,22 @@ is the sum over all rules of an object. A real server counts as it goes and stop
 the same words, and neither ever runs for long.
 """
 
+import math
 import re
+import threading
 from typing import Any, Final, NamedTuple
+
+from fairlead.server.schema.cel.rewriting import closing
 
 LIMIT: Final = 10_000_000  # for one rule and for all of an object: a few seconds at worst
 EVALUATION: Final = 300  # what it costs to evaluate anything at all
+HANDED_OVER: Final = 8  # times the work of looking at a value
 EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 _STEPS: Final = 10_000  # the engine's own limit
-_LOOP: Final = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap\w*)\s*\(")
+_LOOP: Final = re.compile(
+    r"\.\s*(?:all|exists|exists_one|existsOne|(filter|map|sortBy|transformList)|(transformMap(?:Entry)?))\s*\("
+)
 _WHOLE: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b")
-_REPLACE: Final = re.compile(r"\.\s*replace\s*\(")
 
 
 class Loop(NamedTuple):
@@ -23,13 +30,15 @@ class Loop(NamedTuple):
 
     depth: int
     whole: bool
+    lists: bool  # it makes a list, which the engine copies at each step and may hand over
+    maps: bool  # it makes a map, which is handed over at each step
 
 
 class Shape(NamedTuple):
     """What of a rule's text says how its work grows."""
 
     loops: tuple[Loop, ...]
-    replaces: bool
+    growth: int  # how much longer loops that add to a text, one after another, can make it
 
 
 class Size(NamedTuple):
@@ -41,6 +50,24 @@ class Size(NamedTuple):
 
 
 NOTHING: Final = Size(0, 0, 0)
+
+
+class Meter(threading.local):
+    """What the functions of the rule that runs on this thread have done so far."""
+
+    spent = 0
+
+    def start(self) -> None:
+        self.spent = 0
+
+    def spend(self, work: int) -> None:
+        """Raises where it is too much, before it is done."""
+        self.spent += work
+        if self.spent > LIMIT:
+            raise ValueError(EXCEEDED)
+
+
+METER: Final = Meter()
 
 
 class Budget:
@@ -57,22 +84,24 @@ class Budget:
 
 def shape(spoken: str) -> Shape:
     """The shape of a rule whose string literals are blanked out."""
-    spans = [(found.end(), _end(spoken, found.end())) for found in _LOOP.finditer(spoken)]
+    found = list(_LOOP.finditer(spoken))
+    spans = [(loop.end(), closing(spoken, loop.end())) for loop in found]
     loops = tuple(
-        Loop(sum(a <= start and end <= b for a, b in spans), _WHOLE.search(spoken[start:end]) is not None)
-        for start, end in spans
+        Loop(
+            depth=sum(a <= start and end <= b for a, b in spans),
+            whole=_WHOLE.search(spoken[start:end]) is not None,
+            lists=loop[1] is not None,
+            maps=loop[2] is not None,
+        )
+        for loop, (start, end) in zip(found, spans, strict=True)
     )
-    return Shape(loops, _REPLACE.search(spoken) is not None)
+    growth = math.prod(1 + spoken.count("+", start, end) for start, end in spans)
+    return Shape(loops, growth)
 
 
-def _end(text: str, start: int) -> int:
-    """Where the parenthesis closes that was opened before `start`."""
-    depth = 1
-    for at in range(start, len(text)):
-        depth += (text[at] in "([{") - (text[at] in ")]}")
-        if not depth:
-            return at
-    return len(text)
+def copied(length: int) -> int:
+    """The work of making a list of this length in a loop."""
+    return length * length // 2
 
 
 def size(value: Any) -> Size:
@@ -99,5 +128,7 @@ def work(of: Shape, given: Size) -> int:
     found = EVALUATION + given.cells
     for loop in of.loops:
         steps = min(_STEPS, max(given.widest, 16) ** loop.depth)
-        found += steps * given.cells if loop.whole else steps + given.cells
-    return found + (given.longest**2 // 4 if of.replaces else 0)
+        each = steps * given.cells if loop.whole else steps + given.cells
+        found += each * (steps if loop.maps else HANDED_OVER if loop.lists and loop.whole else 1)
+        found += copied(steps) if loop.lists else 0
+    return found + given.longest * (of.growth - 1)
