@@ -175,8 +175,9 @@ def _settled(write: Write, obj: Object) -> Object:
     What an apply merged may hold what no schema declares. A real server stores that and reads it back without.
     """
     if write.merged and write.resource.storage is None:
-        obj, undeclared = pruning.prune(write.resource.schema, obj)
-        write.respelled = write.respelled or (bool(undeclared) and not write.subresource)
+        merged, (obj, _) = obj, pruning.prune(write.resource.schema, obj)
+        lost = any(key not in obj or obj[key] != value for key, value in merged.items() if key != "metadata")
+        write.respelled = write.respelled or lost
     return encoding.settled(obj) if encoding.has_fractions(write.request.body) else obj
 
 
@@ -218,7 +219,8 @@ def update(
         obj["metadata"].pop("resourceVersion", None)
         return _commit_create(write, obj), True
     may_grant(write, obj, live.object)
-    if not owned:
+    nameless = resource.custom and not obj.get("apiVersion")
+    if not owned and not nameless:
         obj = server.tracking.updated(write, live, obj)
     obj = dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED)  # of a patch: whoever repeats an owner owns it
     if not version and not resource.unconditional_update:
@@ -228,7 +230,7 @@ def update(
         raise invalid_named(resource.group, resource.plural, write.name, [cause])
     if version and version != live.version:
         raise conflict(resource, write.name, OPTIMISTIC_LOCK)
-    if resource.custom and not obj.get("apiVersion"):
+    if nameless:
         raise internal_text("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     return _commit_update(write, obj, live), False
 

@@ -49,7 +49,7 @@ class Declared:
         "validations",
     )
 
-    def __init__(self, schema: dict[str, Any], properties: dict[str, Node]) -> None:
+    def __init__(self, schema: dict[str, Any], properties: dict[str, Node], every_format: bool = False) -> None:
         self.properties = properties
         additional = schema.get("additionalProperties")
         self.additional = additional if isinstance(additional, bool) else None
@@ -59,7 +59,9 @@ class Declared:
             self.types = (schema["type"],) if schema.get("type") else ()
         self.required: tuple[str, ...] = tuple(schema.get("required") or ())
         self.enum: list[Any] = schema.get("enum") or []
-        self.format: str = supported(self.types, schema.get("format") or "")
+        self.format: str = schema.get("format") or ""
+        if not every_format:
+            self.format = supported(self.types, self.format)
         self.pattern: str = schema.get("pattern") or ""
         self.min_length: int | None = schema.get("minLength")
         self.max_length: int | None = schema.get("maxLength")
@@ -107,15 +109,15 @@ def of_version(version: dict[str, Any]) -> Node:
 _PRESERVING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def part(schema: dict[str, Any]) -> Node:
-    """A node for a piece of a schema, not kept."""
-    return _node(schema)
+def part(schema: dict[str, Any], *, every_format: bool = False) -> Node:
+    """A node for a piece of a schema, not kept. With `every_format`, formats count that its type does not have."""
+    return _node(schema, every_format)
 
 
-def _node(schema: dict[str, Any]) -> Node:
-    properties = {key: _node(one) for key, one in (schema.get("properties") or {}).items()}
+def _node(schema: dict[str, Any], every_format: bool = False) -> Node:
+    properties = {key: _node(one, every_format) for key, one in (schema.get("properties") or {}).items()}
     additional = schema.get("additionalProperties")
-    values = _node(additional) if isinstance(additional, dict) else ANYTHING if additional else None
+    values = _node(additional, every_format) if isinstance(additional, dict) else ANYTHING if additional else None
     items = schema.get("items")
     embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     list_type: ListType = schema.get("x-kubernetes-list-type") or "atomic"
@@ -124,7 +126,7 @@ def _node(schema: dict[str, Any]) -> Node:
         "" if int_or_string else schema.get("type") or "",
         fields={**properties, **_type_meta()} if embedded else properties,
         values=values,
-        items=_node(items) if isinstance(items, dict) else None,
+        items=_node(items, every_format) if isinstance(items, dict) else None,
         relation="atomic" if schema.get("x-kubernetes-map-type") == "atomic" else "granular",
         list_type=list_type,
         keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
@@ -134,7 +136,7 @@ def _node(schema: dict[str, Any]) -> Node:
         nullable=bool(schema.get("nullable")),
         format=schema.get("format") or "",
         default=MISSING if schema.get("default") is None else schema["default"],
-        rules=Declared(schema, properties),
+        rules=Declared(schema, properties, every_format),
     )
 
 

@@ -353,7 +353,7 @@ def _defaults(schema: Schema, path: str) -> Iterator[Cause]:
         if isinstance(value, dict | list) and pruning.unknown(node, value):
             yield causes.invalid(here, value, "must not have unknown fields")
         wrong = embedded_causes(node, value, here)
-        wrong = wrong or schema_causes(structural.part(_untyped(schema)), value, under=here)
+        wrong = wrong or schema_causes(structural.part(_untyped(schema), every_format=True), value, under=here)
         if not wrong and cel.has_rules(node) and cel.available():
             failed = cel.failures(node, value, value, here) or cel.failures(node, value, None, here)
             wrong = [one.cause for one in failed]
