@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
 
 from fairlead.api.builtin import CustomResourceDefinition
 from fairlead.api.errors import Forbidden, NotFound
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.client.client import Client, PatchType
-from fairlead.operators.stage import STORY
+from fairlead.operators.stage import STORY, bounded
 
 PATIENCE = 60.0
 """Seconds for CRDs to go: the server deletes their objects first, which takes it a few."""
@@ -30,11 +31,13 @@ async def leave(client: Client, namespace: str, resources: Collection[str]) -> N
         if kind.namespaced and kind.plural not in resources and key not in ours:
             continue
         with suppress(Forbidden):  # who may not list a kind has made none of it
-            for obj in (await client.list(kind, metadata_only=True)).items:
-                if namespace in (obj.namespace or obj.name) or obj.labels.get(STORY) == namespace:
-                    await _away(client, kind, obj)
-                else:
-                    ours.pop(key, None)
+            found = (await client.list(kind, metadata_only=True)).items
+            mine = [
+                obj for obj in found if namespace in (obj.namespace or obj.name) or obj.labels.get(STORY) == namespace
+            ]
+            if len(mine) < len(found):
+                ours.pop(key, None)
+            await asyncio.gather(*map(bounded(partial(_away, client, kind)), mine))
     for crd in ours.values():
         with suppress(NotFound):
             await client.delete(CustomResourceDefinition, crd.name, uid=crd.uid)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import fairlead as fl
 from fairlead.api.errors import UserError
@@ -20,6 +20,7 @@ from fairlead.client.client import Client
 from fairlead.client.transport import Response, Stream, Transport
 from fairlead.testing.network import Lags, SlowTransport
 
+T = TypeVar("T")
 Way = Literal["old", "new"]
 WAYS: tuple[Way, ...] = ("old", "new")
 
@@ -31,7 +32,7 @@ PATIENCE = 3600.0
 """Seconds after which what is not done counts as stuck. Longer than the longest back-off of the old way."""
 
 IN_FLIGHT = 50
-"""Objects that are being made at a time: each has a connection, and a server takes in only so many at once."""
+"""Requests of one sort at a time: each has a connection, and a server takes in only so many at once."""
 STORY = "fairlead-demo"
 """The label of what a story brings along outside its namespace; its value is that namespace."""
 
@@ -285,15 +286,15 @@ class _CountedStream:
         await self._inner.close()
 
 
-def bounded(make: Callable[[fl.Object], Awaitable[fl.Object]]) -> Callable[[fl.Object], Awaitable[fl.Object]]:
-    """For many at once: a call waits while IN_FLIGHT others are under way."""
+def bounded(call: Callable[[fl.Object], Awaitable[T]]) -> Callable[[fl.Object], Awaitable[T]]:
+    """For many objects at once: a call waits while IN_FLIGHT others are under way."""
     room = asyncio.Semaphore(IN_FLIGHT)
 
-    async def made(obj: fl.Object) -> fl.Object:
+    async def called(obj: fl.Object) -> T:
         async with room:
-            return await make(obj)
+            return await call(obj)
 
-    return made
+    return called
 
 
 def resource_of(path: str) -> str:
