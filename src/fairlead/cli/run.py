@@ -16,7 +16,7 @@ from fairlead.api.kinds import Kind
 from fairlead.api.world import World
 from fairlead.cli import signals
 from fairlead.cli.dev import Files, until_changed
-from fairlead.cli.load import load
+from fairlead.cli.load import folder, load
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
@@ -78,6 +78,9 @@ def run(target: str, **options: Any) -> None:
     \b
     fairlead run greeter.py                  on the current kube context
     fairlead run greeter.py --embedded       with no cluster at all
+
+    With --embedded, the definitions in a folder crds beside it are applied first; a kind without one is defined by a
+    schema that allows everything.
     """
     _main(lambda: load(target), target, **options)
 
@@ -147,6 +150,7 @@ async def _run(
     sources = Files(target) if dev else None
     operator = sources.load(find) if sources else find()
     objects = [obj for path in files for obj in manifests.read(path)]
+    definitions = [obj for path in _definitions(target) for obj in manifests.read(path)] if embedded else []
     async with _place(world, operator, embedded=embedded, **where) as place:
         options = Options(
             namespaces=place.namespaces,
@@ -160,9 +164,9 @@ async def _run(
                 if embedded:
                     from fairlead.cli.embedded import prepare
 
-                    await prepare(place.transport, world, _kinds(operator), objects)
+                    await prepare(place.transport, world, _kinds(operator), [*definitions, *objects])
                     for name, there in place.clusters.items():
-                        await prepare(there, world, _kinds(operator, name), ())
+                        await prepare(there, world, _kinds(operator, name), definitions)
                 elif not place.in_cluster:
                     # a person may have named the wrong cluster; in a pod, a server that is down is waited for
                     await _reachable(place, world)
@@ -175,6 +179,13 @@ async def _run(
                     operator = await until_changed(operator, find, sources, place.transport, world, options)
         except (OSError, ApiError) as error:
             raise UserError(f"cannot work on {place.name}: {error}") from error
+
+
+def _definitions(target: str) -> list[Path]:
+    """The manifests in a folder `crds` beside the operator."""
+    home = folder(target)
+    found = (home / "crds").glob("*") if home is not None else ()
+    return sorted(path for path in found if path.suffix in (".yaml", ".yml", ".json"))
 
 
 def _kinds(operator: Operator, cluster: str = HOME) -> list[Kind]:

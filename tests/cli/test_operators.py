@@ -1,0 +1,36 @@
+"""`fairlead run operators/X --embedded`: each reference operator comes up with its own definitions."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BAD = {
+    "httpproxy": ("networking.datumapis.com/v1alpha", "HTTPProxy", {"rules": []}),
+    "seinode": ("sei.io/v1alpha1", "SeiNode", {"chainId": "pacific-1"}),
+    "pulsar": ("resource.streamnative.io/v1alpha1", "PulsarTenant", {"name": "acme"}),
+}
+
+
+def run(system, *more):
+    command = [sys.executable, "-m", "fairlead", "run", f"operators/{system}", "--embedded", "--once", *more]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=110)
+
+
+@pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects", "pulsar", "orphans"])
+def test_a_reference_operator_needs_no_cluster(system):
+    done = run(system)
+    assert done.returncode == 0, done.stderr
+    assert "allows everything" not in done.stderr
+
+
+@pytest.mark.parametrize("system", BAD)
+def test_what_its_schema_refuses_is_refused_there_too(system, tmp_path):
+    version, kind, spec = BAD[system]
+    (tmp_path / "bad.yaml").write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: bad}}\nspec: {spec}\n")
+    done = run(system, "--apply", str(tmp_path / "bad.yaml"))
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if "cannot apply" in line]
+    assert "is invalid" in line
