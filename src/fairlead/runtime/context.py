@@ -16,6 +16,7 @@ from fairlead.client.client import Client, Propagation
 from fairlead.runtime.parts import Parts
 from fairlead.writes import Draft, Report, Writer, defaults
 from fairlead.writes.apply import refuse_twins, side_by_side
+from fairlead.writes.writer import Memo
 
 T = TypeVar("T")
 
@@ -227,10 +228,11 @@ class Context(Writing):
         Only the `fields` named move, and only from the entries of those field `managers`. Looks live once for each
         object and process.
         """
-        done = (self._writer.manager, obj.uid, *fields)
-        if done not in self._parts.migrated:
-            await writes.migrate(self._writer, _kind_of(obj), obj, fields=fields, managers=managers)
-            self._parts.migrated.add(done)
+        kind, done = _kind_of(obj), (self._writer.manager, f"migrated {' '.join(fields)}")
+        memo = self._writer.remembered(kind, obj.name, obj.namespace).get(done)
+        if memo is None or memo.uid != obj.uid:
+            await writes.migrate(self._writer, kind, obj, fields=fields, managers=managers)
+            self._writer.remembered(kind, obj.name, obj.namespace)[done] = Memo(obj.uid)
 
     def status(self, **fields: Any) -> None:
         """Fields of the primary's status, each replaced whole, None to take it away. Written once, after the pass."""

@@ -43,6 +43,5 @@ class Parts:
     tries: int | None = None  # give a key up after so many failures in a row; None is never
     clusters: "dict[str, Parts]" = field(default_factory=dict)
     """The same for each other cluster: its client, view and writer, all else shared."""
-    migrated: set[tuple[str, ...]] = field(default_factory=set)
     failures: dict[Key, str] = field(default_factory=dict)
     """What failed at its last look, and how."""

@@ -23,12 +23,12 @@ KEPT = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """What came of the last apply to a name: which object it was, and what the payload became on it."""
+    """What came of the last write to a name: which object it was, and what the payload became on it."""
 
     uid: str
-    resource_version: str
-    payload: bytes  # digest of what was sent
-    outcome: bytes  # digest of what our fields were in the answer, as the server normalised them
+    resource_version: str = ""
+    payload: bytes = b""  # digest of what was sent
+    outcome: bytes = b""  # digest of what our fields were in the answer, as the server normalised them
 
 
 class Turns:
@@ -80,7 +80,7 @@ class Writer:
         return self.turns.turn(key_of(kind, name, namespace))
 
     def remembered(self, kind: Kind, name: str, namespace: str | None) -> dict[tuple[str, str], Memo]:
-        """What is remembered of that name, by field manager and subresource."""
+        """What is remembered of that name, by field manager and what was written."""
         key = key_of(kind, name, namespace)
         if key not in self.memos and len(self.memos) >= KEPT:
             del self.memos[next(iter(self.memos))]
