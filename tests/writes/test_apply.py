@@ -184,7 +184,7 @@ async def test_children_in_another_namespace_are_known_by_their_entry(bench, own
     changed = await apply(again, ConfigMap(made.name, "default", data={"a": "2"}), owner=owner)
     assert (changed.uid, changed["data"]) == (made.uid, {"a": "2"})
     with pytest.raises(Foreign):
-        await apply(Writer(bench.client, bench.world, "someone"), ConfigMap(made.name, "default"), owner=owner)
+        await apply(Writer(bench.client, bench.world, "someone"), ConfigMap(made.name, "default", data={}), owner=owner)
     await bench.other.delete(ConfigMap, made.name, "default")
 
 

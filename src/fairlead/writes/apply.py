@@ -120,6 +120,7 @@ class _Child:
         self.namespace: str | None = payload["metadata"].get("namespace")
         self.what = told(kind, self.name, self.namespace)
         self.digest = digest(payload)
+        self.owner_controls = owner is not None and can_own(owner, self.namespace if kind.namespaced else None)
 
     async def apply(self) -> Object:
         version = self.writer.seen.version(self.kind, self.name, self.namespace)
@@ -153,6 +154,11 @@ class _Child:
 
     async def create(self, seen: Object | None) -> Object:
         """Create, or be refused by what is there, unless that is to be adopted and is as it was seen; then look."""
+        if not (self.owner_controls or self.adopt or self.has_fields()):
+            raise ValueError(
+                f"{self.what} has no field and no owner in its place, so nothing would show after a restart that it is "
+                "ours: give it a label"
+            )
         version = seen.resource_version if seen is not None and self.may_have(seen) else _NEVER
         for _ in range(LOOKS):
             try:
@@ -233,11 +239,17 @@ class _Child:
         return self.ours(obj) or (self.adopt and controller_of(obj) is None)
 
     def ours(self, obj: Object) -> bool:
-        if self.owner is not None and can_own(self.owner, self.namespace if self.kind.namespaced else None):
+        if self.owner is not None and self.owner_controls:
             return controller_of(obj) == self.owner.uid
         # an entry goes with the last field that others took from us, so what this process applied counts too
         memo = self.memo()
         return (memo is not None and memo.uid == obj.uid) or self.writer.applied(obj)
+
+    def has_fields(self) -> bool:
+        """Whether the payload has a field that an Apply entry can name."""
+        return bool(self.payload.keys() - {"apiVersion", "kind", "metadata"}) or bool(
+            self.payload["metadata"].keys() - {"name", "namespace"}
+        )
 
     def memo(self) -> Memo | None:
         return self.writer.remembered(self.kind, self.name, self.namespace).get((self.writer.manager, ""))

@@ -16,14 +16,20 @@ from fairlead.writes import purity
 from fairlead.writes.draft import Draft
 from fairlead.writes.errors import NotNamed, Undecided, Untestable, WriteError
 from fairlead.writes.jsonpatch import Op, Path, named, parse, pointer, tests_hold
+from fairlead.writes.payload import SERVERS
 from fairlead.writes.view import Ledger
-from fairlead.writes.writer import Writer, told
+from fairlead.writes.writer import Writer, identified, told
 
 T = TypeVar("T")
 
 # Each run that loses means that another's write won, so sixteen is a crowd on the very fields that are read.
 RUNS = 16
+LOST = 2  # an answer that is lost twice is a connection to complain about
 SHORTEST, LONGEST = 0.002, 0.2  # seconds that a run which lost twice waits at most, doubled with each
+
+# What says which object it is, and what a server keeps in it: a change is refused, dropped, or undoes who owns what.
+_IDENTITY: frozenset[Path] = frozenset({(), ("apiVersion",), ("kind",), ("metadata",)})
+_SERVERS: frozenset[Path] = frozenset(("metadata", key) for key in ("name", "namespace", *SERVERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +59,11 @@ async def decide(
     `only` names the fields that may change (`spec.replicas`, or a pointer where a key has dots). Raises Gone, Replaced,
     Undecided, Impure, and what the function raises.
     """
+    identified(kind, obj)
     what = told(kind, obj.name, obj.namespace)
     allowed = None if only is None else [named(field) for field in only]
     async with writer.turn(kind, obj.name, obj.namespace):
-        base, live = writer.newest(kind, obj), False
+        base, live, lost = writer.newest(kind, obj), False, 0
         for run in range(RUNS):
             if run > 1:  # the second goes at once; then someone is as quick as we are, and waits of chance part us
                 await asyncio.sleep(writer.world.random.uniform(0, min(LONGEST, SHORTEST * 2**run)))
@@ -65,6 +72,7 @@ async def decide(
             if not patch.changes:
                 return Decided(result, base, changed=False)
             _check(what, ledger, allowed)
+            _leave_alone(what, patch.changes)
             subresource = await _endpoint(writer, kind, what, patch.changes)
             try:
                 answer = await writer.client.patch(
@@ -85,7 +93,12 @@ async def decide(
             except NotFound:
                 await writer.live(kind, obj)  # raises Gone; where the object is there, its endpoint is not
                 raise
-            except (Conflict, Unknown):
+            except Conflict:
+                found = await writer.live(kind, obj)
+            except Unknown:
+                lost += 1
+                if lost == LOST:
+                    raise
                 found = await writer.live(kind, obj)
             else:
                 return Decided(result, writer.wrote(kind, answer), changed=True)
@@ -105,6 +118,13 @@ def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:
         parts = tuple(map(str, path))
         if not any(parts[: len(name)] == name for name in allowed):
             raise NotNamed(what, pointer(path), [pointer(name) for name in allowed])
+
+
+def _leave_alone(what: str, changes: list[Op]) -> None:
+    for op in changes:
+        path = parse(op["path"])
+        if path in _IDENTITY or path[:2] in _SERVERS:
+            raise WriteError(f"{what}: the decision changes {op['path']}, which is the server's: leave it as it is")
 
 
 async def _endpoint(writer: Writer, kind: Kind, what: str, changes: list[Op]) -> str | None:

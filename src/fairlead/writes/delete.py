@@ -5,7 +5,7 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.client.client import Propagation
 from fairlead.writes.errors import Changed, Gone
-from fairlead.writes.writer import Writer, told
+from fairlead.writes.writer import Writer, identified, told
 
 # An answer that is lost twice is a connection to complain about.
 ATTEMPTS = 2
@@ -27,6 +27,7 @@ async def delete_in_turn(
     writer: Writer, kind: Kind, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None
 ) -> None:
     """`delete` for who holds the object's turn already."""
+    identified(kind, obj)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             left = await writer.client.delete(

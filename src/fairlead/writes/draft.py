@@ -3,6 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Any
 
+from fairlead.writes.errors import WriteError
 from fairlead.writes.view import Ledger, MapView
 
 
@@ -27,7 +28,7 @@ class Draft(MapView):
             else:
                 part = part.setdefault(key, {})  # in a map of the function's own
             if part is None:
-                raise TypeError(f"{'.'.join(keys)} is no map here: read it as an item of the draft")
+                raise WriteError(f"{self.name}: {'.'.join(keys)} is no map here: read it as an item of the draft")
         result: MutableMapping[str, Any] = part
         return result
 
@@ -73,8 +74,11 @@ class Draft(MapView):
 
     def condition(self, type: str) -> Any:  # noqa: A002 - the API's own word
         """The condition of that type, or None. Notes the types up to it; all types and how many when there is none."""
-        for condition in self.status.get("conditions") or ():
-            if condition.get("type") == type:
+        conditions = self.status.get("conditions")
+        if conditions is not None and not isinstance(conditions, list):
+            raise WriteError(f"{self.name}: status.conditions is no list, so nothing can be reported in it: remove it")
+        for condition in conditions or ():
+            if isinstance(condition, dict) and condition.get("type") == type:
                 return condition
         return None
 

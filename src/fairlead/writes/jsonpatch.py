@@ -16,6 +16,7 @@ class _Missing:
         return False
 
 
+_LONG = 2**63
 MISSING: Any = _Missing()  # Any: it stands wherever a value may be absent
 
 
@@ -52,7 +53,12 @@ def same(left: Any, right: Any) -> bool:
         return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same, left, right))
-    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
+    if isinstance(left, bool) != isinstance(right, bool):
+        return False
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        # no integer of a server's is longer than 64 bits: a longer one has become a float
+        return bool(left == right) or (max(abs(left), abs(right)) >= _LONG and float(left) == float(right))
+    return bool(left == right)
 
 
 def holds(obj: Any, op: Op) -> bool:

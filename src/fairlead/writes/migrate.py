@@ -15,7 +15,7 @@ from fairlead.writes.decide import failed_test
 from fairlead.writes.elision import our_entry
 from fairlead.writes.errors import Undecided
 from fairlead.writes.jsonpatch import MISSING
-from fairlead.writes.writer import Writer, told
+from fairlead.writes.writer import Writer, identified, told
 
 # Each look that loses means that another's write won; ownership is moved once, so patience costs nothing.
 LOOKS = 16
@@ -40,6 +40,7 @@ async def migrate(
     (`spec.listeners[name=http]`) or its own fields of all (`spec.listeners[*].hostname`). Values do not change. Guard:
     uid and resourceVersion; whoever wrote meanwhile makes it look again. Entries of subresources are left alone.
     """
+    identified(kind, obj)
     patterns = [parse(name) for name in fields]
     async with writer.turn(kind, obj.name, obj.namespace):
         return await _move(writer, kind, obj, lambda live: _moved(live, writer, patterns, managers), dry_run=dry_run)

@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 
 from fairlead.api.kinds import Kind
+from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.writes.errors import OnlyRead
-from fairlead.writes.view import ListView, MapView
-from fairlead.writes.writer import told
+from fairlead.writes.view import ListView, MapView, text_key
+from fairlead.writes.writer import identified, told
 
 # Only a server gives these, so a payload that has one was read, not built.
-_SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
+SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
 
 
 def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None) -> dict[str, Any]:
@@ -31,9 +32,11 @@ def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None)
         raise ValueError(f"a {kind.kind} needs a name to be applied, always the same for the same purpose")
     if kind.namespaced and not metadata.get("namespace"):
         raise ValueError(f"{what} needs a namespace to be applied: it has no owner in one to take it from")
-    for field in _SERVERS:
+    for field in SERVERS:
         if metadata.get(field) is not None:
             raise OnlyRead(what, f"metadata.{field}")
+    if owner is not None:
+        identified(kind_of(owner.api_version, owner.kind), owner)
     if owner is not None and can_own(owner, metadata.get("namespace") if kind.namespaced else None):
         others = [ref for ref in metadata.get("ownerReferences") or () if ref.get("uid") != owner.uid]
         metadata["ownerReferences"] = [*others, controller_reference(owner)]
@@ -75,6 +78,8 @@ def _plain(value: Any, what: str, path: str) -> Any:
     if isinstance(value, Mapping):
         if path and isinstance(value, Object) and value.uid:
             raise OnlyRead(what, path)
+        for key in value:
+            text_key(key, f"{what}: {path}")
         below = {key: _plain(item, what, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
         return {key: item for key, item in below.items() if item is not None}
     if isinstance(value, list | tuple):

@@ -10,7 +10,7 @@ from fairlead.writes.decide import decide
 from fairlead.writes.draft import Draft
 from fairlead.writes.elision import digest
 from fairlead.writes.errors import Superseded
-from fairlead.writes.view import MapView
+from fairlead.writes.view import MapView, plain
 from fairlead.writes.writer import Memo, Writer, told
 
 STATUSES = ("True", "False", "Unknown")
@@ -37,7 +37,7 @@ class Report:
             raise ValueError("set(conditions=…) would drop what others report: name each with condition(type, …)")
         if "observedGeneration" in fields:
             raise ValueError("observedGeneration is that of the object which was reconciled: leave it to the report")
-        self.fields.update(fields)
+        self.fields.update({name: plain(value) for name, value in fields.items()})
 
     def condition(self, type: str, status: bool | str | None, reason: str, message: str = "") -> None:  # noqa: A002
         """A condition. None is Unknown."""
@@ -59,7 +59,7 @@ async def flush(writer: Writer, kind: Kind, obj: Object, report: Report) -> Obje
 
     def write(draft: Draft) -> None:
         if report.observed:
-            theirs = draft.status.get("observedGeneration") or 0
+            theirs = _generation(draft.status.get("observedGeneration"))
             if theirs > report.generation:
                 raise Superseded(what, report.generation, theirs)
             draft.status["observedGeneration"] = report.generation
@@ -94,10 +94,15 @@ def _set_condition(draft: Draft, what: str, type_: str, said: dict[str, Any], no
         else:
             conditions.append(new)
         return
-    theirs = (found.unnoted if isinstance(found, MapView) else found.get)("observedGeneration") or 0
+    theirs = _generation((found.unnoted if isinstance(found, MapView) else found.get)("observedGeneration"))
     if theirs > said["observedGeneration"]:
         raise Superseded(f"{what}, condition {type_}", said["observedGeneration"], theirs)
     if found.get("status") != said["status"]:
         found["lastTransitionTime"] = now
     for key, value in said.items():
         found[key] = value
+
+
+def _generation(value: Any) -> int:
+    """The generation that is reported; what is no integer reports none."""
+    return value if isinstance(value, int) else 0

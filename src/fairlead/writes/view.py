@@ -1,5 +1,6 @@
 """Maps and lists of an object whose reads are noted and whose changes are collected; the object stays as it is."""
 
+import math
 from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
 from enum import Enum
 from functools import cached_property
@@ -150,6 +151,7 @@ class MapView(MutableMapping[str, Any]):
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:
+        text_key(key, repr(self))
         self._late.pop(key, None)
         self._own[key] = _kept(value)
 
@@ -376,12 +378,21 @@ def plain(value: Any) -> Any:
     if isinstance(value, MapView | ListView):
         return value.plain()
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {text_key(key, "a map"): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a number that JSON can hold")
     if value is None or value is MISSING or value is DELETED or isinstance(value, str | int | float):
         return value
     return msgspec.to_builtins(value, str_keys=True)
+
+
+def text_key(key: Any, where: str) -> str:
+    """The key of a map; raises where it is none that JSON has."""
+    if not isinstance(key, str):
+        raise ValueError(f"{where} has the key {key!r}, which is no text: put it in quotes")
+    return key
 
 
 def _view(ledger: Ledger, path: Path, value: dict[str, Any] | list[Any]) -> MapView | ListView:

@@ -129,6 +129,13 @@ def key_of(kind: Kind, name: str, namespace: str | None) -> Key:
     return kind.group, kind.kind, namespace if kind.namespaced else None, name
 
 
+def identified(kind: Kind, obj: Object) -> None:
+    """Raise where no uid says which object is meant: one of that name would do, and be another's."""
+    if not obj.uid:
+        what = told(kind, obj.name, obj.namespace)
+        raise ValueError(f"{what} has no uid: give the object as a server answered it, not one built by hand")
+
+
 def told(kind: Kind, name: str, namespace: str | None) -> str:
     """An object in words."""
     return f"{kind.kind} {namespace}/{name}" if namespace else f"{kind.kind} {name}"

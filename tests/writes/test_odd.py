@@ -1,0 +1,235 @@
+"""Odd input: keys, numbers, nulls and shapes that someone may put into an object, and what cannot be written at all."""
+
+import asyncio
+import datetime
+from types import SimpleNamespace
+
+import pytest
+from workbench import CRD, WIDGET, Bench, install
+
+from fairlead.api.builtin import ConfigMap, Namespace
+from fairlead.api.errors import Unknown
+from fairlead.api.kinds import kind
+from fairlead.api.objects import Object
+from fairlead.api.world import World
+from fairlead.client.client import PatchType
+from fairlead.server.app import Server
+from fairlead.writes import Report, WriteError, Writer, apply, decide, defaults, delete, finalizers, migrate, status
+
+KEYS = ["~", "/", "", "a~1b", "~0", "ü/~\u2028", "0", "-", "\U0001f600", "a b", '"q\\', "\u0001", "%2F", "a.b/c", "<&>"]
+
+
+async def test_any_key_can_be_read_set_and_removed_in_one_request_each(bench):
+    widget = await bench.widget(spec={"free": dict.fromkeys(KEYS, "old")})
+
+    def read(draft):
+        draft.status["phase"] = " ".join(f"{key} {draft.spec['free'][key]}" for key in KEYS)
+
+    def replace(draft):
+        draft.spec["free"].update({key: {key: {key: "deep"}} for key in KEYS})
+
+    def reach(draft):
+        for key in KEYS:
+            draft.spec["free"][key][key][key] += "er"
+            draft.spec["free"][key][f"new{key}"] = key
+
+    def remove(draft):
+        for key in KEYS:
+            del draft.spec["free"][key][key]
+
+    for change in (read, replace, reach, remove):
+        widget = (await decide(bench.writer, WIDGET, widget, change)).object
+    assert widget.spec["free"] == {key: {f"new{key}": key} for key in KEYS}
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 4
+
+
+NUMBERS = [2**53 + 1, 2**63 - 1, -(2**63), 0, 1.5, 1e-7, 1e21, 0.1 + 0.2, 1e300, 5e-324, 1e-6, 123456789.123456789]
+LONG = [2**63, 2**64, 2**70, 10**30, -(2**63) - 1]
+
+
+async def test_numbers_are_guarded_and_a_decision_that_stands_is_not_sent_again(bench):
+    widget = await bench.widget(spec={"free": {"numbers": NUMBERS}})
+
+    def decision(draft):
+        draft.spec["free"]["copies"] = [*draft.spec["free"]["numbers"], {"long": LONG}]
+
+    widget = (await decide(bench.writer, WIDGET, widget, decision)).object
+    assert widget.spec["free"]["copies"][:-1] == NUMBERS
+    assert not (await decide(bench.writer, WIDGET, widget, decision)).changed
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
+
+
+async def test_a_null_in_a_list_can_be_read_with_its_list(bench):
+    """A real server gives up a request that tests a list with a null in it, and closes the connection."""
+    items = [None, 1, {"x": None}, []]
+    widget = await bench.widget(spec={"free": {"l": items, "m": {"l": [items]}}})
+
+    def whole(draft):
+        draft.status["phase"] = str(draft.spec["free"])
+
+    def append(draft):
+        if None in draft.spec["free"]["l"]:
+            draft.spec["free"]["l"].append(None)
+
+    def reach(draft):
+        draft.spec["free"]["l"][2]["y"] = draft.spec["free"]["l"][1]
+        draft.spec["free"]["l"][0] = "was null"
+
+    for change in (whole, append, reach):
+        widget = (await decide(bench.writer, WIDGET, widget, change)).object
+    assert widget.spec["free"]["l"] == ["was null", 1, {"x": None, "y": 1}, [], None]
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 3
+
+
+async def test_an_answer_that_is_lost_again_and_again_is_said_to_be(bench):
+    """Each time the server refused, for all that is known: this is no crowd on what was read."""
+    widget = await bench.widget(status={"counts": {"n": 0}})
+
+    def increment(draft):
+        draft.status["counts"]["n"] += 1
+
+    bench.wire.lost = 100
+    with pytest.raises(Unknown):
+        await decide(bench.writer, WIDGET, widget, increment)
+    assert bench.wire.writes == ["PATCH", "PATCH"]
+
+
+BY_HAND = {
+    "delete": lambda bench, obj: delete(bench.writer, WIDGET, obj),
+    "decide": lambda bench, obj: decide(bench.writer, WIDGET, obj, lambda draft: draft.status.update(phase="x")),
+    "report": lambda bench, obj: status.flush(bench.writer, WIDGET, obj, Report(1)),
+    "finalizer": lambda bench, obj: finalizers.add(bench.writer, WIDGET, obj, "a.b/c"),
+    "migrate": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields=["spec"], managers=["maker"]),
+    "own": lambda bench, obj: apply(bench.writer, ConfigMap("c", bench.namespace), owner=obj),
+}
+
+
+@pytest.mark.parametrize("write", BY_HAND.values(), ids=BY_HAND.keys())
+async def test_an_object_built_by_hand_is_not_taken_for_the_one_of_its_name(bench, write):
+    widget = await bench.widget(spec={"size": 1})
+    with pytest.raises(ValueError, match="has no uid: give the object as a server answered it"):
+        await write(bench, Object(WIDGET("w", bench.namespace, spec={"size": 1})))
+    assert bench.wire.sent == []
+    assert await bench.live(widget) == widget
+
+
+SERVERS = {
+    "/metadata/name": lambda draft: draft.metadata.update(name="other"),
+    "/metadata/uid": lambda draft: draft.metadata.update(uid="other"),
+    "/metadata/resourceVersion": lambda draft: draft.metadata.update(resourceVersion="1"),
+    "/metadata/managedFields": lambda draft: draft.metadata.update(managedFields=[]),
+    "/metadata/generation": lambda draft: draft.metadata.update(generation=9),
+    "/metadata/deletionTimestamp": lambda draft: draft.metadata.update(deletionTimestamp="2026-01-01T00:00:00Z"),
+    "/metadata": lambda draft: draft.pop("metadata"),
+    "/kind": lambda draft: draft.update(kind="Other"),
+    "/apiVersion": lambda draft: draft.clear(),
+}
+
+
+@pytest.mark.parametrize(("path", "change"), SERVERS.items(), ids=SERVERS.keys())
+async def test_what_is_the_servers_is_left_alone(bench, path, change):
+    """Emptied managedFields would take everyone's ownership away; another version could never land."""
+    widget = await bench.widget(spec={"size": 1})
+    with pytest.raises(WriteError, match=f"changes {path}, which is the server's"):
+        await decide(bench.writer, WIDGET, widget, change)
+    assert bench.wire.sent == []
+
+
+UNSAYABLE = [
+    ({80: "x"}, "80, which is no text: put it in quotes"),
+    ({"a": {None: 1}}, "None, which is no text"),
+    (float("nan"), "not a number that JSON can hold"),
+    (float("inf"), "not a number that JSON can hold"),
+    ([float("-inf")], "not a number that JSON can hold"),
+]
+
+
+@pytest.mark.parametrize(("value", "said"), UNSAYABLE, ids=[repr(value) for value, _ in UNSAYABLE])
+async def test_what_json_cannot_say_is_said_before_anything_is_sent(bench, value, said):
+    widget = await bench.widget()
+    with pytest.raises(ValueError, match=said):
+        await decide(bench.writer, WIDGET, widget, lambda draft: draft.spec.update(free={"n": value}))
+    with pytest.raises(ValueError, match=said):
+        await defaults.fill(bench.writer, WIDGET, widget, {"spec": {"free": {"n": value}}})
+    with pytest.raises(ValueError, match=said):
+        await apply(bench.writer, WIDGET("c", bench.namespace, spec={"free": {"n": value}}))
+    with pytest.raises(ValueError, match=said):
+        Report(1).set(phase=value)
+    assert bench.wire.sent == []
+
+
+async def test_times_bytes_and_tuples_are_written_as_json_has_them(bench):
+    widget = await bench.widget()
+    value = {"t": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "b": b"x", "l": (1, 2)}
+    for _ in range(2):
+        widget = (await decide(bench.writer, WIDGET, widget, lambda draft: draft.spec.update(free=value))).object
+    assert widget.spec["free"] == {"t": "2026-01-01T00:00:00Z", "b": "eA==", "l": [1, 2]}
+    assert bench.wire.writes == ["PATCH"]
+
+
+async def test_a_child_that_nothing_would_show_to_be_ours_is_refused_at_once(bench):
+    """Without a field there is no Apply entry: after a restart the child would be a stranger's to who made it."""
+    owner = await bench.widget("owner")
+    for payload in (Namespace(f"{bench.namespace}-x"), ConfigMap("c", "default", labels=None)):
+        with pytest.raises(ValueError, match="give it a label"):
+            await apply(bench.writer, payload, owner=owner)
+    assert bench.wire.sent == []
+    made = await apply(bench.writer, ConfigMap("c", bench.namespace), owner=owner)
+    restarted = Writer(bench.client, bench.world, bench.writer.manager)
+    assert (await apply(restarted, ConfigMap("c", bench.namespace), owner=owner)).uid == made.uid
+
+
+LOOSE = kind("loose.fairlead.test/v1", "Loose")
+SHAPES = [
+    {"conditions": [None]},
+    {"conditions": ["x", 1, None, []]},
+    {"conditions": [{"status": "True"}, {"type": ["Ready"]}]},
+    {"conditions": [{"type": "Ready", "observedGeneration": "9", "lastTransitionTime": 5}]},
+    {"conditions": None, "observedGeneration": {}},
+    {"observedGeneration": "9"},
+    {"observedGeneration": 9.5},
+    None,
+]
+NO_SHAPES = [{"conditions": {}}, {"conditions": "x"}, "text", 5, []]
+
+
+async def loose(bench, content):
+    """An object of a kind without a schema, with that in its status."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {**CRD["spec"]["versions"][0], "schema": schema}
+    names = {"kind": "Loose", "plural": "looses", "singular": "loose", "listKind": "LooseList"}
+    spec = {**CRD["spec"], "group": LOOSE.group, "names": names, "versions": [version]}
+    await bench.other.create({**CRD, "metadata": {"name": "looses.loose.fairlead.test"}, "spec": spec})
+    await bench.other.create(LOOSE("l", "default"))
+    put = [{"op": "add", "path": "/status", "value": content}]
+    return await bench.other.patch(LOOSE, "l", "default", put, type=PatchType.JSON, subresource="status")
+
+
+async def report_on(content):
+    bench = Bench(SimpleNamespace(namespace="default"), Server(World(), tokens=["t"]).transport())
+    await install(bench.other)
+    obj = await loose(bench, content)
+    report = Report(1)
+    report.condition("Ready", True, "Because")
+    after = await status.flush(bench.writer, LOOSE, obj, report)
+    again = await status.flush(Writer(bench.client, bench.world, "ours"), LOOSE, after, report)
+    assert again.resource_version == after.resource_version
+    return after.status
+
+
+@pytest.mark.parametrize("content", SHAPES, ids=map(str, SHAPES))
+def test_a_report_stands_beside_what_is_no_condition(content):
+    after = asyncio.run(report_on(content))
+    ready = [each for each in after["conditions"] if isinstance(each, dict) and each.get("type") == "Ready"]
+    assert [each["status"] for each in ready] == ["True"]
+    assert after["observedGeneration"] == ready[0]["observedGeneration"] == 1
+    theirs = [
+        each for each in (content or {}).get("conditions") or () if "Ready" not in str(each) or each["type"] != "Ready"
+    ]
+    assert after["conditions"][: len(theirs)] == theirs
+
+
+@pytest.mark.parametrize("content", NO_SHAPES, ids=map(str, NO_SHAPES))
+def test_a_report_that_cannot_stand_says_why(content):
+    with pytest.raises(WriteError, match=r"is no (list|map)"):
+        asyncio.run(report_on(content))
