@@ -21,7 +21,7 @@ def name_rule(resource: Resource) -> Any:
     """How names of this kind are checked."""
     if not resource.group and resource.plural in ("namespaces", "services"):
         return names.label
-    if resource.group == "rbac.authorization.k8s.io" or resource.plural == "poddisruptionbudgets":
+    if resource.group == "rbac.authorization.k8s.io" or resource.plural in ("poddisruptionbudgets", "events"):
         return names.path_segment
     return names.subdomain
 

@@ -145,6 +145,8 @@ def _commit_create(write: Write, obj: Object) -> Stored:
             given = obj["metadata"]
     if resource.respelled is not None and resource.respelled(obj):
         write.respelled = True
+    if resource.prepare_for:
+        resource.prepare_for(obj, write.request.user)
     if resource.prepare_create:
         resource.prepare_create(obj)
     name = given.get("name") or ""

@@ -90,6 +90,8 @@ def reset_fields(resource: Resource, subresource: str) -> FieldSet | None:
     if subresource == "status":
         keeps = [path("metadata", key) for key in resource.status_keeps]
         return FieldSet.of(path("spec"), *keeps) if keeps else _SPEC
+    if resource.resets:
+        return FieldSet.of(path("status"), *map(path, resource.resets))
     return _STATUS if resource.status else None
 
 

@@ -1,8 +1,13 @@
 """What built-in kinds refuse, and with which causes: each line holds on the embedded and on the real server."""
 
 import json
+from base64 import b64encode
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 
 POD = {"containers": [{"name": "c", "image": "i:1"}]}
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": POD}
@@ -21,6 +26,9 @@ HOOK = {
     "clientConfig": {"service": {"name": "s", "namespace": "x"}},
     "rules": [NO_RULE],
 }
+KEY = ec.generate_private_key(ec.SECP256R1())
+REQUEST = x509.CertificateSigningRequestBuilder(x509.Name([])).sign(KEY, SHA256()).public_bytes(Encoding.PEM)
+CERTIFIED = {"request": b64encode(REQUEST).decode(), "signerName": "example.com/x", "usages": ["client auth"]}
 KINDS = {
     "deployments": ("apps/v1", {"spec": SELECTED}),
     "replicasets": ("apps/v1", {"spec": SELECTED}),
@@ -46,10 +54,15 @@ KINDS = {
     "csidrivers": ("storage.k8s.io/v1", {"spec": {}}),
     "runtimeclasses": ("node.k8s.io/v1", {"handler": "h"}),
     "ingressclasses": ("networking.k8s.io/v1", {"spec": {"controller": "example.com/c"}}),
+    "endpoints": ("v1", {"subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]}),
+    "nodes": ("v1", {"spec": {}}),
+    "certificatesigningrequests": ("certificates.k8s.io/v1", {"spec": CERTIFIED}),
+    "rolebindings": ("rbac.authorization.k8s.io/v1", {"roleRef": {"kind": "Role", "name": "r"}}),
+    "clusterroles": ("rbac.authorization.k8s.io/v1", {}),
 }
 GLOBAL = (
     "persistentvolumes", "storageclasses", "csidrivers", "runtimeclasses", "ingressclasses",
-    "validatingwebhookconfigurations",
+    "validatingwebhookconfigurations", "nodes", "certificatesigningrequests", "clusterroles",
 )  # fmt: skip
 REQUIRED, INVALID, UNKNOWN, FORBIDDEN = (
     f"FieldValue{word}" for word in ("Required", "Invalid", "NotSupported", "Forbidden")
@@ -76,7 +89,57 @@ C = "spec.containers[0]"
 GENERATION = "deprecated.daemonset.template.generation"
 STRATEGY = ("spec", "updateStrategy", "rollingUpdate")
 SOURCE = {"kind": "PersistentVolumeClaim", "name": "x"}
+AT, ONE = "subsets[0].addresses[0]", "subsets[0].ports[0]"
+
+
+def served(*ports, **address):
+    return {"subsets": [{"addresses": [{"ip": "10.0.0.1", **address}], "ports": list(ports)}]}
+
+
 CREATED = [  # what is merged into a good object, and the causes
+    ("endpoints", {"subsets": [{}]}, [(REQUIRED, "subsets[0]")]),
+    ("endpoints", served(ip="1.2.3"), [(INVALID, f"{AT}.ip")] * 2),
+    ("endpoints", served(ip="127.0.0.1"), [(INVALID, f"{AT}.ip")]),
+    ("endpoints", served(ip="010.0.0.1"), [(INVALID, f"{AT}.ip")]),
+    ("endpoints", served(ip="::ffff:1.2.3.4"), [(INVALID, f"{AT}.ip")]),
+    ("endpoints", served(hostname="A", nodeName="B"), [(INVALID, f"{AT}.hostname"), (INVALID, f"{AT}.nodeName")]),
+    (
+        "endpoints",
+        served({"port": 80}, {"port": 0, "name": "a"}),
+        [(REQUIRED, f"{ONE}.name"), (INVALID, "subsets[0].ports[1].port")],
+    ),
+    ("endpoints", served({"port": 80, "protocol": "X"}), [(UNKNOWN, f"{ONE}.protocol")]),
+    ("nodes", spec(taints=[{}]), [(INVALID, "metadata.taints[0].key")] * 2 + [(REQUIRED, "metadata.taints[0].effect")]),
+    (
+        "nodes",
+        spec(taints=[{"key": "a", "value": "b c", "effect": "X"}]),
+        [(INVALID, "metadata.taints[0].value"), (UNKNOWN, "metadata.taints[0].effect")],
+    ),
+    ("nodes", spec(taints=[{"key": "a", "effect": "NoExecute"}] * 2), [("FieldValueDuplicate", "metadata.taints[1]")]),
+    ("nodes", spec(podCIDRs=["10.0.0.0/24", "10.1.0.0/24"]), [(INVALID, "spec.podCIDRs")]),
+    ("nodes", spec(podCIDR="x"), [(INVALID, "spec.podCIDRs[0]")]),
+    (
+        "nodes",
+        {"status": {"capacity": {"cpu": "-1"}}},
+        [(INVALID, f"status.{held}.cpu") for held in ("capacity", "allocatable")],
+    ),
+    ("certificatesigningrequests", spec(request="eA=="), [(INVALID, "spec.request")]),
+    (
+        "certificatesigningrequests",
+        spec(usages=["x", "any", "any"]),
+        [(UNKNOWN, "spec.usages[0]"), ("FieldValueDuplicate", "spec.usages[2]")],
+    ),
+    ("certificatesigningrequests", spec(usages=None), [(REQUIRED, "spec.usages")]),
+    ("certificatesigningrequests", spec(signerName="/x"), [(INVALID, "spec.signerName")] * 2),
+    ("certificatesigningrequests", spec(signerName="kubernetes.io/legacy-unknown"), [(INVALID, "spec.signerName")]),
+    ("certificatesigningrequests", spec(expirationSeconds=5), [(INVALID, "spec.expirationSeconds")]),
+    ("rolebindings", {"roleRef": {"name": "a/b"}}, [(INVALID, "roleRef.name")]),
+    (
+        "rolebindings",
+        {"subjects": [{"kind": "ServiceAccount", "name": "A", "namespace": "n"}]},
+        [(INVALID, "subjects[0].name")],
+    ),
+    ("clusterroles", {"aggregationRule": {}}, [(REQUIRED, "aggregationRule.clusterRoleSelectors")]),
     ("deployments", spec(minReadySeconds=-1), [(INVALID, "spec.minReadySeconds")]),
     ("deployments", spec(minReadySeconds=600), [(INVALID, "spec.progressDeadlineSeconds")]),
     ("deployments", spec(strategy={"type": "X"}), [(UNKNOWN, "spec.strategy")]),
@@ -294,6 +357,9 @@ async def test_what_may_not_change_is_refused_on_update(api, plural):
 
 
 GIVEN = [  # what is given, where to look, and what stands there
+    ("nodes", spec(configSource={}), ("spec", "configSource"), None),
+    ("certificatesigningrequests", spec(username="me", extra={"a": ["b"]}), ("spec", "extra"), None),
+    ("certificatesigningrequests", {}, ("metadata", "managedFields"), None),
     ("daemonsets", {"metadata": {"annotations": {GENERATION: "5"}}}, ("metadata", "annotations", GENERATION), "5"),
     ("statefulsets", spec(updateStrategy={"rollingUpdate": {"maxUnavailable": 1}}), STRATEGY, {"partition": 0}),
     ("services", spec(externalIPs=["1.2.3.4"]), ("spec", "externalTrafficPolicy"), "Cluster"),

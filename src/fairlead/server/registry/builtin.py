@@ -6,14 +6,18 @@ from functools import cache, partial
 from typing import Any, Final
 
 from fairlead.server.causes import Cause
+from fairlead.server.identity.users import User
 from fairlead.server.registry import autoscaling, defaults, events, preparing
 from fairlead.server.registry.checks import (
     batch,
+    certificates,
     classes,
     config,
     definitions,
+    endpoints,
     limits,
     networking,
+    nodes,
     others,
     pods,
     podwarnings,
@@ -45,11 +49,14 @@ class Entry:
     delete_answers_object: bool = False
     keeps_status: bool = False  # a status given on create is kept
     status_keeps: tuple[str, ...] = ()  # what of the metadata /status may not change
+    resets: tuple[str, ...] = ()  # what an update never changes, and so nobody owns
+    prepare_for: Callable[[Object, User], None] | None = None  # of a new one: what it says of who asked for it
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
     validate_status: Callable[[Object, Object | None], list[Cause]] | None = None
     warn: Callable[[Object, Object | None], list[str]] | None = None
+    deprecation: str = ""  # what every answer warns of
 
 
 _SPEC: Final = ("spec",)
@@ -101,8 +108,14 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "ResourceQuota"): Entry(delete_answers_object=True, validate=limits.resource_quota),
     ("", "LimitRange"): Entry(create_on_update=True, validate=limits.limit_range),
     ("", "Event"): Entry(create_on_update=True, validate=event_checks.event),
-    ("", "Endpoints"): Entry(create_on_update=True),
-    ("", "Node"): Entry(keeps_status=True, prepare_create=preparing.node),
+    ("", "Endpoints"): Entry(create_on_update=True, validate=endpoints.endpoints, deprecation=endpoints.DEPRECATED),
+    ("", "Node"): Entry(keeps_status=True, prepare_create=preparing.node, validate=nodes.node),
+    ("certificates.k8s.io", "CertificateSigningRequest"): Entry(
+        resets=_SPEC,
+        prepare_for=preparing.asked_for_certificate,
+        prepare_update=preparing.certificate_request_update,
+        validate=certificates.request,
+    ),
     ("", "ReplicationController"): Entry(
         generation=_SPEC,
         delete_answers_object=True,
@@ -284,11 +297,14 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         storage_version_hash=fact.get("storageVersionHash", ""),
         convert=_CONVERSIONS.get((group, version, kind)),
         default=partial(defaults.default, schema),
+        resets=entry.resets,
+        prepare_for=entry.prepare_for,
         prepare_create=_created(entry, schema, status),
         prepare_update=entry.prepare_update,
         validate=entry.validate,
         validate_status=entry.validate_status or entry.validate,
         warn=entry.warn,
+        deprecation=entry.deprecation,
     )
 
 

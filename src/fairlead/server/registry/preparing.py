@@ -7,6 +7,7 @@ changed.
 from collections.abc import Callable
 from typing import Any, Final
 
+from fairlead.server.identity.users import User
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.schema import codec, quantity
 from fairlead.server.schema.nodes import Node
@@ -80,9 +81,21 @@ def _sourced(spec: Object) -> Object:
 def node(obj: Object) -> None:
     """A node is not ready for Pods until somebody says so."""
     spec = dict(obj.get("spec") or {})
+    spec.pop("configSource", None)
     taints, unready = spec.get("taints") or [], {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     known = any((one.get("key"), one.get("effect")) == (unready["key"], unready["effect"]) for one in taints)
     obj["spec"] = spec if known else {**spec, "taints": [*taints, unready]}
+
+
+def asked_for_certificate(obj: Object, user: User) -> None:
+    """Whoever asks is told by the server, not by themselves."""
+    said = ("username", "uid", "groups", "extra")
+    spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in said}
+    obj["spec"] = spec | user.info()
+
+
+def certificate_request_update(obj: Object, old: Object) -> None:
+    obj["spec"] = old["spec"]
 
 
 def volume(obj: Object) -> None:

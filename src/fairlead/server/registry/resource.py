@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead.server.causes import Cause
+from fairlead.server.identity.users import User
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]
@@ -47,6 +48,8 @@ class Resource:
     convert: Callable[[Object], Object] | None = None  # of a built-in kind: the other version's object at this one
     definition: Any = field(default=None, repr=False)  # the CRD of a custom resource
     default: Callable[[Object], Object] | None = None  # fills in defaults: the object, or a changed copy
+    resets: tuple[str, ...] = ()  # what an update never changes beside the status, and so nobody owns
+    prepare_for: Callable[[Object, User], None] | None = None  # of a new one: what it says of who asked for it
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None  # beyond the metadata; old or None

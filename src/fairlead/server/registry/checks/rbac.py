@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from fairlead.server import causes
+from fairlead.server import causes, names
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.vocabulary import Object, one_of
+from fairlead.server.registry.checks.rules import words
+from fairlead.server.registry.checks.vocabulary import Object, one_of, selector, subdomain
 
 _SUBJECTS: Final = ("ServiceAccount", "User", "Group")
 
@@ -14,7 +15,20 @@ def role(new: Object, old: Object | None) -> list[Cause]:
 
 
 def cluster_role(new: Object, old: Object | None) -> list[Cause]:
-    return _rules(new, namespaced=False)
+    return _rules(new, namespaced=False) + _aggregated(new)
+
+
+def _aggregated(new: Object) -> list[Cause]:
+    if new.get("aggregationRule") is None:
+        return []
+    field, selectors = "aggregationRule.clusterRoleSelectors", new["aggregationRule"].get("clusterRoleSelectors") or []
+    if not selectors:
+        return [causes.required(field, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
+    found: list[Cause] = []
+    for index, one in enumerate(selectors):
+        if wrong := selector(f"{field}[{index}]", one):
+            found += [*wrong, causes.invalid(f"{field}[{index}]", None, "invalid label selector.")]
+    return found
 
 
 def role_binding(new: Object, old: Object | None) -> list[Cause]:
@@ -53,10 +67,13 @@ def _binding(new: Object, old: Object | None, kinds: tuple[str, ...], *, namespa
     found += one_of("roleRef.kind", ref.get("kind"), kinds)
     if not ref.get("name"):
         found.append(causes.required("roleRef.name"))
+    found += words("roleRef.name", names.path_segment)(new, None, "")
     for index, subject in enumerate(new.get("subjects") or ()):
         here = f"subjects[{index}]"
         if not subject.get("name"):
             found.append(causes.required(f"{here}.name"))
+        elif subject.get("kind") == "ServiceAccount":
+            found += subdomain(f"{here}.name", subject["name"])
         found += one_of(f"{here}.kind", subject.get("kind"), _SUBJECTS)
         wanted = "" if subject.get("kind") == "ServiceAccount" else "rbac.authorization.k8s.io"
         if subject.get("kind") in _SUBJECTS and (subject.get("apiGroup") or "") != wanted:

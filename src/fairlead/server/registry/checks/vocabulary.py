@@ -98,10 +98,16 @@ def labels(field: str, value: Object) -> list[Cause]:
 
 
 def address(field: str, value: str) -> list[Cause]:
+    """An address in a form that is read in one way only."""
+    plain = re.sub(r"(?<!\d)0+(?=\d)", "", value) if "." in value and ":" not in value else value
     try:
-        ipaddress.ip_address(value)
+        parsed = ipaddress.ip_address(plain)
     except ValueError:
         return [causes.invalid(field, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
+    if plain != value:
+        return [causes.invalid(field, value, "must not have leading 0s")]
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped:
+        return [causes.invalid(field, value, "must not be an IPv4-mapped IPv6 address")]
     return []
 
 

@@ -1,0 +1,63 @@
+"""Endpoints: the older list of a Service's addresses."""
+
+import ipaddress
+import re
+from typing import Final
+
+from fairlead.server import causes, names
+from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.rules import words
+from fairlead.server.registry.checks.vocabulary import PROTOCOLS, Object, address, label, port, qualified
+
+DEPRECATED: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+_BEYOND: Final = (  # what no address of an endpoint may be
+    ("is_loopback", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+    ("is_link_local", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+)
+_LINK_LOCAL: Final = (ipaddress.ip_network("224.0.0.0/24"), ipaddress.ip_network("ff02::/16"))
+_ADDRESS: Final = (words("hostname", names.label), words("nodeName", names.subdomain))
+
+
+def endpoints(new: Object, old: Object | None) -> list[Cause]:
+    if old is not None and new.get("subsets") == old.get("subsets"):
+        return []
+    found: list[Cause] = []
+    for index, subset in enumerate(new.get("subsets") or ()):
+        here = f"subsets[{index}]"
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+            found.append(causes.required(here, "must specify `addresses` or `notReadyAddresses`"))
+        for key in ("addresses", "notReadyAddresses"):
+            for place, given in enumerate(subset.get(key) or ()):
+                found += _address(f"{here}.{key}[{place}]", given)
+        ports = subset.get("ports") or []
+        for place, given in enumerate(ports):
+            found += _port(f"{here}.ports[{place}]", given, named=len(ports) > 1)
+    return found
+
+
+def _address(path: str, given: Object) -> list[Cause]:
+    text = given.get("ip") or ""
+    found = address(f"{path}.ip", text)
+    for rule in _ADDRESS:
+        found += rule(given, None, path)
+    try:
+        parsed = ipaddress.ip_address(re.sub(r"(?<!\d)0+(?=\d)", "", text) if "." in text else text)
+    except ValueError:
+        return [*found, causes.invalid(f"{path}.ip", text, "must be a valid IP address")]
+    if parsed.is_unspecified:
+        found.append(causes.invalid(f"{path}.ip", text, f"may not be unspecified ({text})"))
+    found += [causes.invalid(f"{path}.ip", text, told) for beyond, told in _BEYOND if getattr(parsed, beyond)]
+    if any(parsed in multicast for multicast in _LINK_LOCAL if multicast.version == parsed.version):
+        told = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+        found.append(causes.invalid(f"{path}.ip", text, told))
+    return found
+
+
+def _port(path: str, given: Object, *, named: bool) -> list[Cause]:
+    name, protocol = given.get("name") or "", given.get("protocol") or ""
+    found = [causes.required(f"{path}.name")] if named and not name else label(f"{path}.name", name) if name else []
+    found += port(f"{path}.port", given.get("port"))
+    if protocol not in PROTOCOLS:
+        wrong = causes.not_supported(f"{path}.protocol", protocol, PROTOCOLS)
+        found.append(wrong if protocol else causes.required(f"{path}.protocol"))
+    return found + (qualified(f"{path}.appProtocol", given["appProtocol"]) if "appProtocol" in given else [])
