@@ -130,3 +130,22 @@ def test_what_cannot_be_is_refused_with_the_remedy():
 
     with pytest.raises(ValueError, match=r"watches cluster edge: give it one, clusters=\{'edge'"):
         virtual.run(run())
+
+
+def test_a_sync_function_writes_elsewhere_too():
+    async def test(two):
+        op = fl.Operator("tester")
+
+        @op.reconcile(Thing, watches={fl.select(Replica, cluster="edge"): None})
+        def reconcile(obj, ctx):
+            replica = ctx.cluster("edge").apply(Replica(obj.name, spec={"size": 3}))
+            ctx.status(seen=replica.uid)
+
+        await two.clients["home"].create(Thing("thing", "default", spec={}))
+        async with two.running(op) as running:
+            await running.quiet()
+            assert running.failures == {}
+        replica = await two.clients["edge"].get(Replica, "thing", "default")
+        assert (await two.clients["home"].get(Thing, "thing", "default")).status["seen"] == replica.uid
+
+    virtually(test)

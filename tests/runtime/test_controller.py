@@ -581,3 +581,26 @@ class TestCleanup:
                 bed.running(op)
 
         virtually(test)
+
+
+def test_a_cancellation_from_within_is_a_failure_like_any_other(virtually):
+    async def test(bed):
+        passes = []
+
+        async def reconcile(obj, ctx):
+            passes.append(obj.name)
+            if len(passes) == 1:
+                work = asyncio.create_task(asyncio.sleep(10))
+                work.cancel()
+                await work
+            ctx.status(phase="Done")
+
+        await bed.make("thing")
+        async with bed.running(operator(reconcile)) as running:
+            await running.quiet()
+        assert (await bed.thing("thing")).status["phase"] == "Done"
+        assert running.metrics.registry.get_sample_value(
+            "controller_runtime_reconcile_errors_total", {"controller": "thing"}
+        )
+
+    virtually(test)

@@ -391,3 +391,11 @@ def test_an_api_error_is_told_by_its_reason(virtually, caplog):
 
     virtually(test)
     assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"resync": 0}, {"timeout": 0}])
+def test_what_would_never_or_always_run_is_refused_where_it_is_declared(wrong):
+    with pytest.raises(ValueError, match="at least 1"):
+        operator(lambda obj, ctx: None, **wrong)
+    with pytest.raises(ValueError, match="some time"):
+        fl.Operator("tester").timer(0)

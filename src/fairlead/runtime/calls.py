@@ -41,6 +41,10 @@ class HookFailed(UserError):
     """A start-up or shutdown hook raised, which is its cause. The log has the stack."""
 
 
+class CancelledWithin(Exception):
+    """User code let a cancellation through that was not meant for it: a failure like any other."""
+
+
 class TimedOut(Exception):
     """User code did not end within its time limit."""
 
@@ -62,8 +66,11 @@ class Blocking:
         if inspect.iscoroutinefunction(value):
             return lambda *args, **named: self._wait(value(*args, **named))
         if callable(value):
-            return lambda *args, **named: self._wait(_called(value, args, named))
-        # what has verbs of its own (ctx.live, ctx.unguarded) is wrapped in turn; plain data is handed out as it is
+            return lambda *args, **named: self._handed(self._wait(_called(value, args, named)))
+        return self._handed(value)
+
+    def _handed(self, value: Any) -> Any:
+        """What has verbs of its own (ctx.live, ctx.cluster("edge")) wrapped in turn; plain data as it is."""
         has_verbs = type(value).__module__.startswith(("fairlead.client", "fairlead.runtime"))
         return Blocking(value, self._loop, self._expired) if has_verbs else value
 
@@ -90,6 +97,13 @@ async def call(function: Callable[..., Any], *args: Any, timeout: float | None, 
                 return await function(*args)
         except TimeoutError as error:
             raise _timed_out(function, timeout) if limit.expired() else error from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise CancelledWithin(
+                f"{_name(function)} awaited something that was cancelled: catch CancelledError there"
+            ) from error
     loop = asyncio.get_running_loop()
     *others, context = args
     expired = threading.Event()
@@ -114,14 +128,16 @@ async def call_hook(hook: Callable[..., Any], resources: dict[str, Any], threads
         else:
             await asyncio.get_running_loop().run_in_executor(threads, hook, resources)
     except Exception as error:
-        name = getattr(hook, "__name__", "without a name")
-        log.exception("hook %s failed", name)
-        raise HookFailed(f"hook {name} failed: {type(error).__name__}: {error}") from error
+        log.exception("hook %s failed", _name(hook))
+        raise HookFailed(f"hook {_name(hook)} failed: {type(error).__name__}: {error}") from error
 
 
 def _timed_out(function: Callable[..., Any], timeout: float | None) -> TimedOut:
-    name = getattr(function, "__name__", "the function")
-    return TimedOut(f"{name} took longer than {timeout:g} s: make it faster, or give it more with timeout=…")
+    return TimedOut(f"{_name(function)} took longer than {timeout:g} s: make it faster, or give it more with timeout=…")
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", "the function"))
 
 
 def is_async(function: Callable[..., Any]) -> bool:

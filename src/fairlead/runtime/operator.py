@@ -143,6 +143,8 @@ class Operator:
                 raise ValueError(f"{self.name} reconciles {source.kind} already: one function a kind, or two operators")
             if any(one.cluster != HOME for one in (source, *children)):
                 raise ValueError("another cluster can be watched only: owners and their children are in one cluster")
+            if concurrency < 1 or min(resync, timeout) <= 0:
+                raise ValueError("concurrency is at least 1, and resync and timeout are more than no time")
             # Not by the function's name nor by how many there are: both change, and fields once applied would stay.
             called = name or source.kind.kind.lower()
             if any(other.name == called for other in self.controllers.values()):
@@ -196,6 +198,8 @@ class Operator:
 
     def timer(self, seconds: float) -> Callable[[F], F]:
         """Call the function, `(view)`, every so many seconds while this process leads; never twice at once."""
+        if seconds <= 0:
+            raise ValueError(f"a timer needs some time between its ticks, got {seconds} s")
 
         def declare(function: F) -> F:
             self.timers.append((seconds, function))
