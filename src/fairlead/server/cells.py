@@ -1,42 +1,14 @@
-"""What stands in the cells of a Table: one small function a column, for the kinds that people list."""
+"""What stands in the cells of a Table of built-in objects: one small function a column, for kinds that people list."""
 
-import json
-import re
 from collections.abc import Callable
 from typing import Any
 
 from fairlead.api.times import parse
+from fairlead.server.ages import UNKNOWN, age
 from fairlead.server.registry.resource import Object
 
-NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
+NONE, UNSET = "<none>", "<unset>"
 Cell = Callable[[Object], Any]
-
-
-def age(stamp: str | None, now: float) -> str:
-    """How long ago, in the few characters that kubectl shows."""
-    if not stamp:
-        return UNKNOWN
-    seconds = int(now - parse(stamp))
-    if seconds < -1:
-        return "<invalid>"
-    seconds = max(seconds, 0)
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if seconds < 120:
-        return f"{seconds}s"
-    if minutes < 10:
-        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
-    if days < 730:
-        return f"{days}d"
-    years = days // 365
-    return f"{years}y{days % 365}d" if years < 8 and days % 365 else f"{years}y"
 
 
 def at(obj: Any, *path: str) -> Any:
@@ -389,53 +361,3 @@ CELLS: dict[str, dict[str, Cell]] = {
         "AllowVolumeExpansion": lambda obj: bool(obj.get("allowVolumeExpansion")),
     },
 }
-
-_STEP = re.compile(
-    r"\.((?:[^.\[\\]|\\.)+)|\[(-?\d+)\]|\['([^']*)'\]|\[\?\(@\.([\w.-]+)\s*==\s*(['\"])(.*?)\5\)\]|\[\*\]"
-)
-
-
-def json_path(obj: Any, text: str) -> Any:
-    """The first value at a JSONPath of the kind that printer columns use; None where there is none."""
-    found, position = [obj], 0
-    while position < len(text):
-        match = _STEP.match(text, position)
-        if match is None:
-            return None
-        position = match.end()
-        name, index, quoted, key, _, wanted = match.groups()
-        following: list[Any] = []
-        for value in found:
-            if name is not None or quoted is not None:
-                field = quoted if quoted is not None else re.sub(r"\\(.)", r"\1", name)
-                if isinstance(value, dict) and field in value:
-                    following.append(value[field])
-            elif isinstance(value, list):
-                if index is not None:
-                    following += value[int(index) :][:1]
-                elif key is not None:
-                    following += [item for item in value if str(at(item, *key.split("."))) == wanted]
-                else:
-                    following += value
-        found = following
-    return found[0] if found else None
-
-
-def custom_cell(column: Object, obj: Object, now: float) -> Any:
-    """The cell of an additionalPrinterColumn; None where the object has no such value or one of another type."""
-    value = json_path(obj, column["jsonPath"])
-    kind = column["type"]
-    if value is None:
-        return None
-    if kind == "date":
-        try:
-            return age(value, now) if isinstance(value, str) else None
-        except ValueError:
-            return "<invalid>"
-    if kind == "string":
-        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    if kind == "boolean":
-        return value if isinstance(value, bool) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if kind == "integer" else value

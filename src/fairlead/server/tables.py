@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from fairlead.server import cells, encoding, versions
+from fairlead.server.ages import UNKNOWN, age
+from fairlead.server.columns import custom_cell
 from fairlead.server.exchange import Response
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.representations import Representation, partial_metadata
@@ -118,8 +120,8 @@ class Table(Representation):
         name, created = obj["metadata"]["name"], obj["metadata"].get("creationTimestamp")
         if resource.custom:
             if not resource.columns:
-                return [name, cells.age(created, now)]
-            return [name, *(cells.custom_cell(column, obj, now) for column in resource.columns)]
+                return [name, age(created, now)]
+            return [name, *(custom_cell(column, obj, now) for column in resource.columns)]
         own = cells.CELLS.get(f"{resource.group}/{resource.plural}", {})
         row: list[Any] = []
         for column in definitions(resource):
@@ -129,19 +131,19 @@ class Table(Representation):
             elif title == "Name":
                 row.append(name)
             elif title == "Age":
-                row.append(cells.age(created, now))
+                row.append(age(created, now))
             elif title == "Created At":
                 row.append(created)
             elif title in ("Last Seen", "First Seen", "Last Schedule"):
                 row.append(self._seen(title, obj))
             else:
-                row.append(cells.UNKNOWN)
+                row.append(UNKNOWN)
         return row
 
     def _seen(self, title: str, obj: Object) -> str:
         if title == "Last Schedule":
             stamp = cells.at(obj, "status", "lastScheduleTime")
-            return cells.age(stamp, self._now) if stamp else cells.NONE
+            return age(stamp, self._now) if stamp else cells.NONE
         first = obj.get("firstTimestamp") or obj.get("eventTime")
         last = cells.at(obj, "series", "lastObservedTime") or obj.get("lastTimestamp") or first
-        return cells.age(first if title == "First Seen" else last, self._now)
+        return age(first if title == "First Seen" else last, self._now)
