@@ -7,7 +7,7 @@ from fairlead.server import causes, metadata, namespaces
 from fairlead.server.causes import Cause
 from fairlead.server.encoding import exactly_equal
 from fairlead.server.failures import forbidden
-from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.registry.resource import Object, Resource, Retold
 from fairlead.server.schema import validation
 
 
@@ -88,6 +88,17 @@ def _unqualified(obj: Object, old: Object | None) -> list[str]:
     ]
 
 
+def _retold(how: Retold, new: Object, old: Object, resource: Resource) -> list[Cause]:
+    found: list[Cause] = []
+    if how in ("twice", "once", "loosely"):
+        found += metadata.validate_update(new, old)
+    if how in ("twice", "once"):
+        found += metadata.standard_finalizers(new)
+    if how in ("twice", "as new"):
+        found += metadata.validate(new, resource)
+    return found
+
+
 class Rules:
     """Answers for every kind from its Resource; nothing here is per request."""
 
@@ -102,20 +113,18 @@ class Rules:
     def on_update(
         self, resource: Resource, subresource: str, obj: Object, old: Object, warn: Callable[[str], None]
     ) -> list[Cause]:
-        """A kind's own validation, which looks at the metadata too: its errors are therefore reported twice."""
+        """A kind's own validation, which looks at the metadata too: its errors are told more than once."""
         status = subresource == "status"
         if resource.custom and (wrong := _type_meta(resource, obj)):
             return wrong + validation.validate(
                 resource.schema, obj, old, status_only=status, by_schema=False, warn=warn
             )
-        loose = (resource.group, resource.kind) == ("", "Event")  # whose validation looks at no metadata
-        sliced = resource.kind == "EndpointSlice"  # whose looks at new metadata only
-        found = [] if loose or sliced else metadata.validate_update(obj["metadata"], old["metadata"])
         if resource.custom:
+            found = metadata.validate_update(obj["metadata"], old["metadata"])
             found += validation.validate(resource.schema, obj, old, status_only=status, warn=warn)
             return found + _replicas(resource, obj, status_only=status)
-        if not loose:
-            found += metadata.standard_finalizers(obj["metadata"]) + metadata.validate(obj["metadata"], resource)
+        retold = resource.status_metadata_retold if status else resource.metadata_retold
+        found = _retold(retold, obj["metadata"], old["metadata"], resource)
         check = resource.validate_status if status else resource.validate
         return found + (check(obj, old) if check else [])
 

@@ -190,7 +190,12 @@ class Tracking:
         return made.object, made.managed
 
     def times_kept(self, write: "Write", obj: Object, live: Stored) -> Object:
-        """The object with its entries' old times where nothing but those times changed."""
+        """The object with its entries' old times where nothing but those times changed.
+
+        Not on /scale, where a real server keeps those of the Scale, which has none, and forgets the object's.
+        """
+        if write.subresource == "scale":
+            return obj
         old = live.object
         entries = obj["metadata"].get("managedFields")
         kept = old["metadata"].get("managedFields")

@@ -30,7 +30,7 @@ from fairlead.server.registry.checks import (
     workloads,
 )
 from fairlead.server.registry.checks import events as event_checks
-from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.registry.resource import Object, Resource, Retold
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
 
@@ -44,6 +44,8 @@ class Entry:
 
     generation: tuple[str, ...] = ()  # what moves the generation; none: the kind has no generation
     unconditional_update: bool = True
+    metadata_retold: Retold = "twice"
+    status_metadata_retold: Retold = "once"
     respelled: Callable[[Object], bool] | None = None  # of a new one: its first update is stored whatever it changes
     create_on_update: bool = False
     delete_answers_object: bool = False
@@ -82,6 +84,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         warn=podwarnings.pod,
     ),
     ("", "Service"): Entry(
+        metadata_retold="once",
         create_on_update=True,
         delete_answers_object=True,
         prepare_create=preparing.service,
@@ -105,9 +108,9 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         delete_answers_object=True, prepare_create=preparing.volume, validate=storage.volume
     ),
     ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True, validate=others.pod_template),
-    ("", "ResourceQuota"): Entry(delete_answers_object=True, validate=limits.resource_quota),
+    ("", "ResourceQuota"): Entry(metadata_retold="once", delete_answers_object=True, validate=limits.resource_quota),
     ("", "LimitRange"): Entry(create_on_update=True, validate=limits.limit_range),
-    ("", "Event"): Entry(create_on_update=True, validate=event_checks.event),
+    ("", "Event"): Entry(metadata_retold="never", create_on_update=True, validate=event_checks.event),
     ("", "Endpoints"): Entry(create_on_update=True, validate=endpoints.endpoints, deprecation=endpoints.DEPRECATED),
     ("", "Node"): Entry(keeps_status=True, prepare_create=preparing.node, validate=nodes.node),
     ("certificates.k8s.io", "CertificateSigningRequest"): Entry(
@@ -117,13 +120,17 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate=certificates.request,
     ),
     ("", "ReplicationController"): Entry(
+        metadata_retold="once",
         generation=_SPEC,
         delete_answers_object=True,
         validate=workloads.replication_controller,
         validate_status=statuses.replication_controller,
     ),
-    ("events.k8s.io", "Event"): Entry(create_on_update=True, validate=event_checks.strict_event),
+    ("events.k8s.io", "Event"): Entry(
+        metadata_retold="once", create_on_update=True, validate=event_checks.strict_event
+    ),
     ("apps", "Deployment"): Entry(
+        metadata_retold="once",
         generation=("spec", "metadata.annotations"),
         status_keeps=("labels",),
         validate=workloads.deployment,
@@ -132,9 +139,14 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("apps", "ControllerRevision"): Entry(validate=others.controller_revision),
     ("apps", "ReplicaSet"): Entry(
-        generation=_SPEC, validate=workloads.replica_set, validate_status=statuses.replica_set, warn=_TEMPLATE
+        metadata_retold="once",
+        generation=_SPEC,
+        validate=workloads.replica_set,
+        validate_status=statuses.replica_set,
+        warn=_TEMPLATE,
     ),
     ("apps", "StatefulSet"): Entry(
+        metadata_retold="once",
         generation=_SPEC,
         prepare_create=preparing.stateful_set,
         prepare_update=preparing.stateful_set,
@@ -143,6 +155,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         warn=workloads.stateful_set_warnings,
     ),
     ("apps", "DaemonSet"): Entry(
+        metadata_retold="once",
         generation=_SPEC,
         prepare_create=preparing.daemon_set,
         prepare_update=preparing.daemon_set_update,
@@ -159,11 +172,15 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         warn=_TEMPLATE,
     ),
     ("batch", "CronJob"): Entry(
+        metadata_retold="once",
+        status_metadata_retold="never",
         generation=_SPEC,
         validate=batch.cron_job,
         warn=podwarnings.template("spec", "jobTemplate", "spec", "template"),
     ),
-    ("autoscaling", "HorizontalPodAutoscaler"): Entry(validate=scaling.autoscaler, validate_status=statuses.autoscaler),
+    ("autoscaling", "HorizontalPodAutoscaler"): Entry(
+        metadata_retold="once", validate=scaling.autoscaler, validate_status=statuses.autoscaler
+    ),
     ("rbac.authorization.k8s.io", "Role"): Entry(create_on_update=True, validate=rbac.role),
     ("rbac.authorization.k8s.io", "ClusterRole"): Entry(create_on_update=True, validate=rbac.cluster_role),
     ("rbac.authorization.k8s.io", "RoleBinding"): Entry(create_on_update=True, validate=rbac.role_binding),
@@ -171,6 +188,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         create_on_update=True, validate=rbac.cluster_role_binding
     ),
     ("coordination.k8s.io", "Lease"): Entry(
+        metadata_retold="loosely",
         unconditional_update=False,
         create_on_update=True,
         prepare_create=preparing.lease,
@@ -178,6 +196,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate=others.lease,
     ),
     ("discovery.k8s.io", "EndpointSlice"): Entry(
+        metadata_retold="as new",
         generation=("addressType", "endpoints", "ports", "metadata.labels"),
         validate=networking.endpoint_slice,
         prepare_create=preparing.endpoint_slice,
@@ -189,9 +208,13 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate_status=statuses.ingress,
         warn=networking.ingress_warnings,
     ),
-    ("networking.k8s.io", "NetworkPolicy"): Entry(generation=_SPEC, validate=networking.network_policy),
+    ("networking.k8s.io", "NetworkPolicy"): Entry(
+        metadata_retold="once", generation=_SPEC, validate=networking.network_policy
+    ),
     ("networking.k8s.io", "IngressClass"): Entry(generation=_SPEC, validate=classes.ingress_class),
     ("policy", "PodDisruptionBudget"): Entry(
+        metadata_retold="never",
+        status_metadata_retold="never",
         generation=_SPEC,
         unconditional_update=False,
         validate=workloads.disruption_budget,
@@ -290,6 +313,8 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         has_generation=bool(entry.generation),
         generation_of=entry.generation or _SPEC,
         unconditional_update=entry.unconditional_update,
+        metadata_retold=entry.metadata_retold,
+        status_metadata_retold=entry.status_metadata_retold,
         respelled=entry.respelled,
         create_on_update=entry.create_on_update,
         delete_answers_object=entry.delete_answers_object,

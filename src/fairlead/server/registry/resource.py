@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from fairlead.server.causes import Cause
 from fairlead.server.identity.users import User
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]
+Retold = Literal["twice", "once", "loosely", "as new", "never"]
+"""How a kind's own validation of an update tells of the metadata, which all have told of before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +40,8 @@ class Resource:
     has_generation: bool = False
     generation_of: tuple[str, ...] = ("spec",)  # what counts as a new generation, e.g. metadata.annotations too
     unconditional_update: bool = True  # PUT without resourceVersion
+    metadata_retold: Retold = "twice"
+    status_metadata_retold: Retold = "once"
     respelled: Callable[[Object], bool] | None = None  # of a new one: it is kept otherwise than it will be read
     create_on_update: bool = False  # PUT to a missing name creates
     delete_answers_object: bool = False  # DELETE answers the object, not a Status
