@@ -31,7 +31,7 @@ def save(path, text):
 
 
 async def changed(files):
-    await asyncio.wait_for(files.changed(), 10)
+    await asyncio.wait_for(files.changed(), 60)
 
 
 async def test_what_changes_while_it_is_loaded_counts(target):
@@ -98,6 +98,6 @@ async def test_what_is_wrong_is_told_and_waited_out(target, text, told, monkeypa
     target.unlink() if text is None else save(target, text)
     if text and "two" in text:  # it loads, and goes wrong when it runs
         running = asyncio.create_task(next_operator(await running))
-    await asyncio.wait_for(said(), 10)
+    await asyncio.wait_for(said(), 60)
     save(target, OPERATOR.format(name="three"))
-    assert (await asyncio.wait_for(running, 10)).name == "three"
+    assert (await asyncio.wait_for(running, 60)).name == "three"

@@ -75,7 +75,7 @@ async def test_a_thread_that_never_returns_is_left_behind_and_does_not_hold_the_
     assert thread.is_alive()
     assert thread.daemon
     release.set()
-    (left,) = (task for task in asyncio.all_tasks() if task is not asyncio.current_task())
+    (left,) = (task for task in asyncio.all_tasks() if task.get_name() == "thing default/thing")
     await asyncio.gather(left, return_exceptions=True)
 
 

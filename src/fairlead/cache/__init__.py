@@ -3,8 +3,8 @@
 from fairlead.cache.cache import Cache as Cache
 from fairlead.cache.cache import OwnWrite as OwnWrite
 from fairlead.cache.cache import View as View
+from fairlead.cache.entries import OwnerReference as OwnerReference
 from fairlead.cache.informer import Change as Change
 from fairlead.cache.informer import Handler as Handler
-from fairlead.cache.informer import OwnerReference as OwnerReference
 from fairlead.cache.informer import Snapshot as Snapshot
 from fairlead.cache.reflector import Health as Health

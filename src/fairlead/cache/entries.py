@@ -27,6 +27,32 @@ class Entry(msgspec.Struct, gc=False):
     version: int
 
 
+class OwnerReference(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """Who owns an object."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class _Owned(msgspec.Struct, rename="camel", gc=False):
+    owner_references: list[OwnerReference] = []
+
+
+class _Owning(msgspec.Struct, gc=False):
+    metadata: _Owned = msgspec.field(default_factory=_Owned)  # a transform may have left it out
+
+
+_decode_owners = msgspec.json.Decoder(_Owning).decode
+
+
+def owner_references(entry: Entry) -> list[OwnerReference]:
+    """Who owns it, without decoding the rest."""
+    return _decode_owners(entry.raw).metadata.owner_references
+
+
 class _Meta(msgspec.Struct, rename="camel", gc=False):
     name: str
     namespace: str = ""

@@ -3,10 +3,8 @@
 import logging
 from collections.abc import Callable, Iterable
 
-import msgspec
-
 from fairlead.api.objects import Object
-from fairlead.cache.entries import Entries, Entry
+from fairlead.cache.entries import Entries, Entry, owner_references
 
 log = logging.getLogger("fairlead.cache")
 
@@ -64,24 +62,9 @@ class Index:
         return sorted(keys) if isinstance(keys, set) else [keys]
 
 
-class _Owner(msgspec.Struct, gc=False):
-    uid: str = ""
-
-
-class _Owned(msgspec.Struct, rename="camel", gc=False):
-    owner_references: list[_Owner] = []
-
-
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Owned = msgspec.field(default_factory=_Owned)  # a transform may have left it out
-
-
-_decode_owners = msgspec.json.Decoder(_Head).decode
-
-
 def owners(entry: Entry) -> tuple[str, ...]:
     """The uids of an object's owners."""
-    return tuple(owner.uid for owner in _decode_owners(entry.raw).metadata.owner_references)
+    return tuple(owner.uid for owner in owner_references(entry))
 
 
 def by_function(entries: Entries, function: Callable[[Object], Iterable[str]]) -> Values:

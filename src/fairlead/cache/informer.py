@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead.api.objects import Object, as_integer
 from fairlead.cache import indexes
-from fairlead.cache.entries import Entries, Entry
+from fairlead.cache.entries import Entries, Entry, OwnerReference, owner_references
 from fairlead.cache.indexes import Key
 from fairlead.cache.overlay import Flight, Overlay, is_gone, waits
 from fairlead.cache.scope import Scope
@@ -25,27 +25,6 @@ _TOLD_AT_ONCE = 500
 
 class WentBackwards(Exception):
     """The server tells an older version than it did before: it was restored. List again."""
-
-
-class OwnerReference(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    """Who owns an object."""
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool = False
-
-
-class _Owned(msgspec.Struct, rename="camel", gc=False):
-    owner_references: list[OwnerReference] = []
-
-
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Owned = msgspec.field(default_factory=_Owned)  # a transform may have left it out
-
-
-_decode_owners = msgspec.json.Decoder(_Head).decode
 
 
 class Snapshot:
@@ -68,7 +47,7 @@ class Snapshot:
 
     def owners(self) -> list[OwnerReference]:
         """Its owner references, without decoding the rest."""
-        return _decode_owners(self._entry.raw).metadata.owner_references
+        return owner_references(self._entry)
 
     def object(self) -> Object:
         """The object, decoded afresh each time."""

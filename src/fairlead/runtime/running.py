@@ -353,8 +353,11 @@ class Running:
 
         If not, a write of it may still be on the wire, or a thread about to send one: no moment to let a lease go.
         """
-        if self._passes:
-            await asyncio.wait(set(self._passes), timeout=grace)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self.parts.queue.close(drain=False)  # what is ready is looked at by whoever starts next
+                if self._passes:
+                    await asyncio.wait(set(self._passes))
         late = set(self._passes)
         await _cancel(late, timeout=LAST_WORD)
         for task in late & self._passes:
