@@ -54,7 +54,7 @@ async def test_entries_of_other_managers_stay(bench):
     live = await bench.merge(old, {"spec": {"note": "theirs"}}, manager="someone")
     moved = await migrate(bench.writer, WIDGET, live, fields=["spec"], managers=[OLD])
     assert entries(moved.object)["someone", "Update"] == {"f:spec": {"f:note": {}}}
-    after = await apply(bench.writer, WIDGET("w", bench.namespace))
+    after = await apply(bench.writer, WIDGET("w", bench.namespace, labels={"still": "ours"}))
     assert after.spec == {"note": "theirs"}
 
 
