@@ -78,7 +78,9 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
             wanted = applied(inner, scale, config)
             said, before = config.get("spec") or {}, scale.object.get("spec") or {}
             zero = said.get("replicas") == 0 and "replicas" not in before  # a Scale does not show it
-            if route.resource.custom and (zero or wanted.get("spec") != scale.object.get("spec")):
+            version = (config.get("metadata") or {}).get("resourceVersion") or ""
+            differs = zero or version not in ("", str(live.version)) or wanted.get("spec") != scale.object.get("spec")
+            if route.resource.custom and differs:
                 place = f"{config['metadata'].get('namespace') or ''}/{write.name}"
                 raise _inconvertible("failed to convert new", place)
             if wanted is scale.object:
