@@ -122,8 +122,8 @@ def test_tables_and_metadata_come_at_the_version_that_was_asked_for():
     [
         (
             "/api/v1/namespaces/default/endpoints",
-            {"subsets": [{"addresses": [{"ip": "10.0.0.1"}, {"ip": "::1"}], "ports": [{"port": 80}]}]},
-            ["10.0.0.1:80,[::1]:80"],
+            {"subsets": [{"addresses": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}], "ports": [{"port": 80}]}]},
+            ["10.0.0.1:80,[fd00::1]:80"],
         ),
         ("/api/v1/namespaces/default/resourcequotas", {"spec": {"hard": {"pods": "3"}}}, ["", ""]),
         ("/apis/apps/v1/namespaces/default/controllerrevisions", {"revision": 3, "data": {"a": 1}}, ["<none>", 3]),
@@ -135,6 +135,15 @@ def test_a_table_has_the_columns_of_the_kind(path, obj, cells):
     accept = {"user-agent": "t", "accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
     (row,) = json.loads(server.respond(Request("GET", path, {}, accept, b"")).body)["rows"]
     assert row["cells"][1:-1] == cells
+
+
+@pytest.mark.parametrize("named", [{}, {"kind": "ConfigMap", "apiVersion": "v1"}, {"kind": "ConfigMap"}], ids=str)
+def test_items_of_a_list_leave_out_what_the_list_says_however_they_were_sent(named):
+    server = Server()
+    for obj in ({"metadata": {"name": "a"}, **named}, {**named, "metadata": {"name": "b"}}):
+        assert send(server, "POST", MAPS, obj)[0] == 201
+    items = send(server, "GET", MAPS)[1]["items"]
+    assert [sorted(item) for item in items] == [["metadata"]] * 2
 
 
 def test_the_finalizers_of_a_namespace_have_a_domain():

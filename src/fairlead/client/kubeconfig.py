@@ -47,7 +47,8 @@ def _files(path: Path | None, env: Mapping[str, str]) -> Iterator[Path]:
     if path is not None:
         candidates, remedy = [path.expanduser()], "check the path"
     elif listed := env.get("KUBECONFIG"):
-        candidates, remedy = [Path(item) for item in listed.split(os.pathsep) if item], "check $KUBECONFIG"
+        names = dict.fromkeys(item for item in listed.split(os.pathsep) if item)
+        candidates, remedy = [Path(name) for name in names], "check $KUBECONFIG"
     else:
         home = env.get("HOME") or "~"
         candidates = [Path(home).expanduser() / ".kube" / "config"]
@@ -149,7 +150,9 @@ class _Config:
                     raise AccessError(
                         f"{file}: an entry of {what}s has no name, or its {what} is no mapping: correct it"
                     )
-                self._entries.setdefault((what, name), _Entry(what, name, body, file))
+                entry = self._entries.setdefault((what, name), _Entry(what, name, body, file))
+                if entry.file == file and entry.body is not body:
+                    raise entry.wrong("is there twice", "rename or delete one of them")
 
     def access(self, context: str | None) -> Access:
         name = context or self._current

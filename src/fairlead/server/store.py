@@ -324,4 +324,6 @@ class Store:
 
     def _versioned(self, obj: Object) -> Object:
         self.version += 1
-        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+        # What it is comes first, however it was sent: a list leaves it out of its items.
+        named = {"apiVersion": "", "kind": "", **obj}
+        return named | {"metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
