@@ -91,7 +91,7 @@ async def test_relative_paths_start_at_the_file_that_says_them(write, tmp_path):
 async def test_the_first_file_to_name_something_wins_and_missing_files_are_skipped(write, tmp_path):
     first = write(config(user={"token": "first"}, **{"current-context": ""}), "first")
     second = write(config(user={"token": "second"}), "second")
-    paths = os.pathsep.join(map(str, [tmp_path / "absent", first, "", second]))
+    paths = os.pathsep.join(map(str, [tmp_path / "absent", first, "", second, first]))
     access = kubeconfig.load(World(), env={"KUBECONFIG": paths})
     assert await access.credentials.identity() == Identity("Bearer first")
 
@@ -180,6 +180,10 @@ WRONG = {
     "clusters no list": (config(clusters={"a": 1}), "clusters is not a list"),
     "nameless": (config(users=[{"user": {}}]), "users has no name"),
     "entry no mapping": (config(users=[{"name": "u", "user": "x"}]), "users has no name, or its user is no mapping"),
+    "two of a name": (
+        config(users=[{"name": "u"}, {"name": "u", "user": {"token": "secret"}}]),
+        "user 'u': is there twice",
+    ),
     "no such cluster": (config(context={"cluster": "x"}), "its cluster 'x' is not there"),
     "no such user": (config(context={"user": "x"}), "its user 'x' is not there"),
     "no server": (config({"server": ""}), "server is ''"),
