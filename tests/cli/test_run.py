@@ -102,6 +102,7 @@ def test_an_option_has_a_twin_in_the_environment(failing):
         ("import fairlead as fl\na, b = fl.Operator('a'), fl.Operator('b')", "several operators (a, b)"),
         ("1 / 0", "broken.py, line 1: ZeroDivisionError"),
         ("def (", "SyntaxError"),
+        ("import fairlead as fl\nop = fl.Operator('a')\nop.main()", "below if __name__ == '__main__'"),
         ("import no_such_module", "needs the module no_such_module"),
     ],
 )

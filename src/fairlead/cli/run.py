@@ -1,5 +1,6 @@
 """`fairlead run`: an operator against the current cluster, or with none at all."""
 
+import asyncio
 import contextlib
 import logging
 import sys
@@ -16,7 +17,7 @@ from fairlead.api.kinds import Kind
 from fairlead.api.world import World
 from fairlead.cli import signals
 from fairlead.cli.dev import Files, until_changed
-from fairlead.cli.load import folder, load
+from fairlead.cli.load import NoOperator, folder, load
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
@@ -89,6 +90,9 @@ def main_of(operator: Operator) -> None:
     """`operator.main()`: the same, from the file itself."""
     from fairlead.cli.shell import leave_with, name_twins
 
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise NoOperator(f"{operator.name} runs when it is loaded: keep op.main() below if __name__ == '__main__'")
     file = getattr(sys.modules["__main__"], "__file__", None) or operator.name
 
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
