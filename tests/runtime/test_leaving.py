@@ -79,6 +79,30 @@ async def test_a_thread_that_never_returns_is_left_behind_and_does_not_hold_the_
     await asyncio.gather(left, return_exceptions=True)
 
 
+def test_who_is_told_twice_leaves_at_once_and_keeps_no_lease(virtually):
+    async def test(bed):
+        at_work = asyncio.Event()
+
+        async def reconcile(obj, ctx):
+            at_work.set()
+            await asyncio.sleep(1e5)
+
+        await bed.make("thing")
+        run = asyncio.create_task(operator(reconcile).run(bed.wire, bed.world, lease_namespace="default"))
+        await at_work.wait()
+        run.cancel()
+        await asyncio.sleep(1)
+        assert not run.done()
+        run.cancel()
+        await asyncio.wait([run])
+        renewed = (await bed.client.get(LeaseKind, "tester", "default")).spec["renewTime"]
+        await asyncio.sleep(60)
+        assert (await bed.client.get(LeaseKind, "tester", "default")).spec["renewTime"] == renewed
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    virtually(test)
+
+
 def test_a_timer_under_way_is_let_finish(virtually):
     async def test(bed):
         ended, at_work = [], asyncio.Event()

@@ -344,6 +344,8 @@ class Running:
                 async with asyncio.timeout(5.0):
                     await self._recorder.flush()
         finally:
+            for task in self._passes | self._background:  # none, unless leaving was itself cut short
+                task.cancel()
             if self._fatal.done():
                 self._fatal.exception()  # told by wait(), or nobody asked
             await self._stack.aclose()
