@@ -136,7 +136,7 @@ async def test_h12_a_write_in_a_terminating_namespace_is_forbidden_with_a_cause(
     made = await bench.other.create(Namespace(name) | {"metadata": {"name": name, "finalizers": ["a.b/c"]}})
     await bench.other.delete(Namespace, name)
     with pytest.raises(Forbidden) as refused:
-        await apply(bench.writer, ConfigMap("c", name))
+        await apply(bench.writer, ConfigMap("c", name, data={"a": "1"}))
     assert refused.value.causes[0]["reason"] == "NamespaceTerminating"
     assert bench.wire.writes == ["PATCH"], "sent once: trying again can never help"
     await bench.merge(made, {"metadata": {"finalizers": None}})
