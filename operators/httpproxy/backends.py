@@ -73,6 +73,12 @@ def backends_of(proxy: fl.Object) -> Iterator[Backend]:
             yield _backend(i, j, backend)
 
 
+def connectors_of(proxy: fl.Object) -> list[str]:
+    """The Connectors that it goes through, by name, whatever its endpoints are."""
+    backends = (backend for rule in proxy.spec["rules"] for backend in rule["backends"])
+    return [backend["connector"]["name"] for backend in backends if backend.get("connector")]
+
+
 def _backend(rule: int, index: int, backend: dict[str, Any]) -> Backend:
     endpoint, tls = backend["endpoint"], (backend.get("tls") or {}).get("hostname")
     try:
@@ -93,5 +99,6 @@ def _backend(rule: int, index: int, backend: dict[str, Any]) -> Backend:
     if port == 0 or not (read.is_ip or (len(host) <= 253 and _HOST.fullmatch(host))):
         raise fl.Terminal("InvalidEndpoint", f"rule {rule}: {endpoint} names no host and port; {REMEDY}")
     if read.scheme == "https" and read.is_ip and not tls:
-        raise fl.Terminal("InvalidEndpoint", f"rule {rule}: https to the address {host} needs tls.hostname")
+        said = f"rule {rule}: https to the address {host}, whose certificate has no name to check: set its tls.hostname"
+        raise fl.Terminal("InvalidEndpoint", said)
     return read

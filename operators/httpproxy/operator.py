@@ -5,7 +5,7 @@ from typing import Any
 
 import fairlead as fl
 from fairlead.operators.httpproxy import status
-from fairlead.operators.httpproxy.backends import backends_of
+from fairlead.operators.httpproxy.backends import connectors_of
 from fairlead.operators.httpproxy.children import (
     filters_of,
     gateway_of,
@@ -47,7 +47,7 @@ the gateway controller's, which ran in the same process and under the same name,
 def proxies_of(connector: fl.Object, view: fl.View) -> Iterable[fl.Object]:
     """The proxies that go through this connector."""
     for proxy in view.list(HTTPProxy, connector.namespace):
-        if any(backend.connector == connector.name for backend in backends_of(proxy)):
+        if connector.name in connectors_of(proxy):
             yield proxy
 
 
@@ -59,7 +59,7 @@ def proxies_of(connector: fl.Object, view: fl.View) -> Iterable[fl.Object]:
 )
 async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
     """Make the children, then say what the gateway made of them."""
-    connectors = [ctx.get(Connector, b.connector) for b in backends_of(proxy) if b.connector]
+    connectors = [ctx.get(Connector, name) for name in connectors_of(proxy)]
     online = {c.name: c for c in connectors if c is not None and c.is_true("Ready")}
     try:
         await take_over(proxy, ctx)
@@ -71,6 +71,9 @@ async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
         policies = [await ctx.apply(policy) for policy in policies_of(proxy, online) if serves_tls(gateway)]
     except fl.Foreign as error:
         ctx.condition("Programmed", False, "Conflict", str(error))
+        raise
+    except fl.Terminal as error:  # an endpoint that cannot be
+        ctx.condition("Accepted", False, error.reason, str(error))
         raise
     report(proxy, gateway, policies, ctx)
 
@@ -114,7 +117,7 @@ def report(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx:
 
 
 def _waits_for(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx: fl.Context) -> str:
-    names = [backend.connector for backend in backends_of(proxy) if backend.connector]
+    names = connectors_of(proxy)
     if absent := [name for name in names if ctx.get(Connector, name) is None]:
         return f"There is no Connector {', '.join(absent)}: create it, or take it out of the rule"
     if not serves_tls(gateway):

@@ -91,7 +91,10 @@ async def project(project: fl.Object, ctx: fl.Context) -> None:
 async def ensure_namespace(project: fl.Object, ctx: fl.Context) -> None:
     found = ctx.get(fl.Namespace, project.name)
     if found is not None and found.labels.get(PROJECT_LABEL) != "true":
-        said = f"Namespace {project.name} was there before: label it {PROJECT_LABEL}=true to make it the project's"
+        said = (
+            f"Namespace {project.name} was there before: create the project under another name, or, if the namespace "
+            f"may go when the project does, label it {PROJECT_LABEL}=true"
+        )
         ctx.condition("Stalled", True, "ExistingNamespaceMissingLabel", said)
         raise fl.Wait("ExistingNamespaceMissingLabel", said)
     if found is not None and found.deleting:

@@ -242,7 +242,11 @@ class Contents:
             form = call.form()
             config = json.loads(form[f"{what[:-1]}Config"])
             _check(f"{tenant}/{namespace}" in self.namespaces, 400, "the namespace does not exist")
-            if found := re.fullmatch(r"(\w+)://([^/]+)/([^/]+)/([^@]+)@(.+)", form["url"].decode()):
+            url = form.get("url", b"").decode()
+            _check(
+                not url.startswith("builtin:"), 400, "Function Package url is not valid.supported url (http/https/file)"
+            )
+            if found := re.fullmatch(r"(\w+)://([^/]+)/([^/]+)/([^@]+)@(.+)", url):
                 _check(found.groups() in self.packages, 400, "HTTP 404 Not Found")
             _check((call.method == "POST") is (call.names not in self.components), 400, "exists, or doesn't")
             _check(self.components.get(call.names) != config, 400, "Update contains no change")

@@ -251,7 +251,9 @@ def _component(what: str) -> "Resource":
         name, url = _code(order.spec)
         config = {key: value for key, value in order.spec.items() if key not in _NOT_CONFIG}
         encoded = json.dumps({**config, name: url}).encode()
-        parts = [Part(f"{what}Config", "application/json", encoded), Part("url", "text/plain", url.encode())]
+        parts = [Part(f"{what}Config", "application/json", encoded)]
+        if not url.startswith("builtin://"):  # what is built in is in the config alone
+            parts.append(Part("url", "text/plain", url.encode()))
         method = "POST" if await admin.get(path) is None else "PUT"
         try:
             await admin.form(method, path, parts)

@@ -18,12 +18,12 @@ def mode_of(node: fl.Object) -> str:
 
 def volume_of(node: fl.Object) -> str:
     """The claim with the node's data: its own, or the one that it was told to take."""
-    return str(_imported(node) or f"data-{node.name}")
+    return str(imported_claim(node) or f"data-{node.name}")
 
 
 def claim_of(node: fl.Object) -> fl.Object | None:
     """The claim to make; none when an existing one is used."""
-    if _imported(node):
+    if imported_claim(node):
         return None
     size = (node.spec.get("dataVolume") or {}).get("size") or SIZES.get(mode_of(node), "1Ti")
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
@@ -104,7 +104,8 @@ def rolled_out(stateful_set: fl.Object) -> bool:
     )
 
 
-def _imported(node: fl.Object) -> str | None:
+def imported_claim(node: fl.Object) -> str | None:
+    """The claim that the node was told to take."""
     return ((node.spec.get("dataVolume") or {}).get("import") or {}).get("pvcName")
 
 

@@ -1,6 +1,6 @@
 """The Sei operator: a plan is decided once, persisted, and only then carried out, by the process that decided it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import fairlead as fl
@@ -8,6 +8,7 @@ from fairlead.api.times import rfc3339
 from fairlead.operators.seinode import plans
 from fairlead.operators.seinode.children import (
     claim_of,
+    imported_claim,
     job_of,
     node_of,
     rolled_out,
@@ -45,14 +46,22 @@ def node_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
     return rollout if current != image else []
 
 
+def importers(claim: fl.Object, view: fl.View) -> Iterable[fl.Object]:
+    """The nodes that were told to take this claim."""
+    return [node for node in view.list(SeiNode, claim.namespace) if imported_claim(node) == claim.name]
+
+
 @op.reconcile(
     SeiNode,
     owns=[fl.StatefulSet, fl.Service, fl.Job],
-    watches={fl.PersistentVolumeClaim: None},  # not among those that are pruned: it holds the chain's data
+    watches={fl.PersistentVolumeClaim: importers},  # not among those that are pruned: it holds the chain's data
 )
 async def seinode(node: fl.Object, ctx: fl.Context) -> None:
     """Carry out the plan; without one, keep the children as they should be."""
     ctx.status(phase="Initializing" if "currentImage" not in node.status else "Running")
+    imported = imported_claim(node)
+    if imported and "plan" not in node.status and ctx.get(fl.PersistentVolumeClaim, imported) is None:
+        raise fl.Wait("VolumeMissing", f"there is no PersistentVolumeClaim {imported}: create it, or import another")
     await carry_out(node, node_tasks, NODE_STEPS, ctx, currentImage=node.spec["image"])
     for child in (claim_of(node), service_of(node), stateful_set_of(node)):
         if child is not None:

@@ -74,7 +74,7 @@ async def test_the_longest_name_and_sixteen_hostnames_work(world):
 
 
 BAD_ENDPOINTS = {
-    "https://192.0.2.7": "needs tls.hostname",
+    "https://192.0.2.7": "set its tls.hostname",
     "http://backend.example.com:99999": "Port out of range",
     "http://backend.example.com:0": "names no host and port",
     "http://[::1": "write a URL like https://",
@@ -88,6 +88,7 @@ async def test_an_endpoint_that_cannot_be_is_said_and_a_changed_one_recovers(wor
     await world.create(**to(endpoint))
     condition = await world.condition("Programmed", "False", "InvalidEndpoint")
     assert said in condition["message"]
+    assert (await world.condition("Accepted", "False", "InvalidEndpoint"))["message"] == condition["message"]
     assert await world.get(Gateway) is None
     await world.change("web", **to("http://backend.example.com"))
     await world.until(Gateway, "web", there)
@@ -102,6 +103,20 @@ async def test_a_connector_that_is_not_there_is_named_and_its_coming_is_noticed(
     assert "no Connector tunnel: create it" in said["message"]
     await world.connector(ready=True)
     await world.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
+
+
+async def test_a_connector_wakes_its_proxies_whatever_stands_beside_them(scene, caplog):
+    """One proxy with an endpoint that cannot be: nobody has to look at all of them for that, later."""
+    running = await scene.operator()
+    await scene.gateway()
+    await scene.create("a", **to("http://[::1"))
+    await scene.condition("Programmed", "False", "InvalidEndpoint", name="a")
+    await scene.create(rules=bed.TUNNELLED)
+    await scene.condition("Programmed", "True", "Programmed")
+    await running.quiet()
+    await scene.connector(ready=True)
+    await scene.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
+    assert "proxies_of raised" not in caplog.text
 
 
 async def test_a_deleted_connector_turns_the_tunnel_off_and_is_named(world):

@@ -13,7 +13,7 @@ from fairlead.api.errors import NotFound
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
 from fairlead.operators import crds
-from fairlead.operators.pulsar.admin import Admin, Doors
+from fairlead.operators.pulsar.admin import Admin, Doors, Refused
 from fairlead.operators.pulsar.operator import op
 from fairlead.operators.pulsar.resources import RESOURCES, Connection
 from fairlead.operators.pulsar.standin import CLUSTER, StandIn
@@ -34,12 +34,29 @@ class Pulsar:
     """Where the stand-in serves code.jar."""
     real: bool
 
+    @property
+    def runs_functions(self):
+        """A real one wants real code."""
+        return JAR is not None or not self.real
+
     async def until(self, path, holds):
-        """What is at the path, once `holds` says so of it."""
+        """What is at the path, once `holds` says so of it. A Pulsar tells of nothing: it is asked again."""
         async with asyncio.timeout(PATIENCE):
             while not holds(found := await self.admin.get(path)):
                 await asyncio.sleep(0.02)
         return found
+
+
+    async def take_out(self, resource, applied):
+        """By hand. A function lets go of its topics a moment after it is gone, and until then they are held."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    return await resource.remove(self.admin, applied["path"], applied["settings"])
+                except Refused as error:
+                    if "connected producers/consumers" not in str(error):
+                        raise
+                    await asyncio.sleep(0.1)
 
 
 @pytest.fixture(params=["standin", *(["pulsar"] if REAL else [])])

@@ -24,6 +24,9 @@ POLICY = {
     "autoFailoverPolicyParams": {"min_limit": "1", "usage_threshold": "80"},
 }
 
+ECHO = "org.apache.pulsar.functions.api.utils.IdentityFunction"
+"""A function that is in Pulsar's own jar pulsar-functions-api."""
+
 IMPOSSIBLE = [
     (Tenant, {"name": "a/b"}, "Invalid", "1 part"),
     (Tenant, {"name": "fine", "allowedClusters": ["nowhere"]}, "Refused", "Change the spec"),
@@ -72,19 +75,17 @@ async def every_kind(world):
     """One object of each of the ten kinds, the last needed first; answers kind and path of each."""
     t = world.tenant
     where = {"tenant": t, "namespace": "orders"}
-    code = {"archive": {"url": "builtin://nothing"}} if not world.pulsar.real else None
     await world.connect("far", clusterName=f"far-{t}", brokerServiceURL="pulsar://127.0.0.1:1")
     made = {}
-    if code:  # a real Pulsar wants real code
-        function = {**where, "className": "Echo", "jar": {"url": f"function://{t}/orders/echo@1"}}
-        await world.create(Function, "function", name="echo", **function)
-        await world.create(Sink, "sink", name="drain", **where, **code)
-        await world.create(Source, "source", name="well", **where, **code)
-        made = {
-            Function: f"/v3/functions/{t}/orders/echo",
-            Sink: f"/v3/sinks/{t}/orders/drain",
-            Source: f"/v3/sources/{t}/orders/well",
-        }
+    if world.pulsar.runs_functions:
+        code = {"className": ECHO, "inputs": [f"{t}/orders/placed"], "jar": {"url": f"function://{t}/orders/echo@1"}}
+        await world.create(Function, "function", name="echo", **where, **code)
+        made[Function] = f"/v3/functions/{t}/orders/echo"
+    if not world.pulsar.real:  # which has no connector built in
+        built_in = {"archive": {"url": "builtin://nothing"}}
+        await world.create(Sink, "sink", name="drain", **where, **built_in)
+        await world.create(Source, "source", name="well", **where, **built_in)
+        made |= {Sink: f"/v3/sinks/{t}/orders/drain", Source: f"/v3/sources/{t}/orders/well"}
     await world.create(
         Package, "package", packageURL=f"function://{t}/orders/echo@1", fileURL=f"{world.pulsar.files}/code.jar"
     )

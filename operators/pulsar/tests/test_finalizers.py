@@ -105,8 +105,7 @@ async def test_what_is_gone_from_pulsar_already_holds_nothing_up(world):
     for resource in reversed(RESOURCES):
         obj = await world.get(resource.kind, name_of(resource.kind))
         if obj is not None:
-            applied = obj.status["applied"]
-            await resource.remove(world.pulsar.admin, applied["path"], applied["settings"])
+            await world.pulsar.take_out(resource, obj.status["applied"])
     assert await world.pulsar.admin.get(f"/v2/tenants/{t}") is None
     for kind in [*made, Permission]:
         await world.delete(kind, name_of(kind))

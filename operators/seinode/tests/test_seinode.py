@@ -196,6 +196,19 @@ async def test_the_data_goes_with_the_node_and_an_imported_volume_stays(world):
     assert not (await world.get(fl.PersistentVolumeClaim, "mine")).deleting
 
 
+async def test_a_volume_that_is_not_there_is_named_and_its_coming_is_noticed(world):
+    running = await world.operator()
+    await world.cluster()
+    await world.create(dataVolume={"import": {"pvcName": "mine"}})
+    said = (await world.ready(reason="VolumeMissing")).condition("Ready")["message"]
+    assert "no PersistentVolumeClaim mine: create it" in said
+    await running.quiet()
+    assert (await world.get(SeiNode)).status.get("plan") is None  # nothing is begun that cannot be carried out
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await world.client.create(fl.PersistentVolumeClaim("mine", world.namespace, spec=claim))
+    await world.ready()
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [({"validator": {}}, "exactly one"), ({"image": ""}, "image"), ({"chainId": "x" * 64}, "chainId")],
