@@ -46,7 +46,6 @@ class Pulsar:
                 await asyncio.sleep(0.02)
         return found
 
-
     async def take_out(self, resource, applied):
         """By hand. A function lets go of its topics a moment after it is gone, and until then they are held."""
         async with asyncio.timeout(PATIENCE):
