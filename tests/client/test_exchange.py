@@ -7,6 +7,7 @@ import pytest
 from fairlead.api.builtin import ConfigMap
 from fairlead.api.errors import (
     ApiError,
+    BadRequest,
     Conflict,
     NotFound,
     ServiceUnavailable,
@@ -249,6 +250,10 @@ def test_401_is_tried_once_more_since_the_token_may_have_rotated(verb, scripted,
         (418, b"", ApiError, "HTTP 418, not from an API server: no body"),
         (403, b"\xff\xfe", ApiError, "HTTP 403"),
         (400, b"[1]", ApiError, "HTTP 400"),
+        (400, b'{"message":"x"}', BadRequest, "HTTP 400, not from"),
+        (409, b'{"kind":"Status","reason":"Conflict","details":["x"]}', ApiError, "HTTP 409, not from"),
+        (409, b'{"kind":"Status","reason":{"a":1}}', ApiError, "HTTP 409, not from"),
+        (429, b'{"kind":"Status","details":{"retryAfterSeconds":"soon"}}', TooManyRequests, "HTTP 429, not from"),
     ],
 )
 def test_errors_are_typed_by_reason_and_other_bodies_are_quoted(code, body, kind, quoted, scripted, answer):

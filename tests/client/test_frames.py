@@ -88,6 +88,12 @@ def test_what_is_no_event_breaks_the_watch(bad):
         decode_frame(bad)
 
 
+@pytest.mark.parametrize("bad", [b"null", b"[]", b'{"reason":[]}', b'{"kind":"Status","code":"x"}'])
+def test_an_error_that_is_no_status_breaks_the_watch(bad):
+    with pytest.raises(WatchBroken, match="no Status"):
+        decode_frame(b'{"type":"ERROR","object":%b}' % bad)
+
+
 def watched(answer, *chunks, silence=90.0):
     """(frames seen, how it ended)"""
 

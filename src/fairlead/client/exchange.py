@@ -17,13 +17,14 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from fairlead.api.errors import ApiError, ServerTimeout, Timeout, Unknown
 from fairlead.api.text import printable
 from fairlead.api.world import World
+from fairlead.client import statuses
 from fairlead.client.credentials import CredentialsError
 from fairlead.client.transport import NotSent, Response, Stream, Transport
 
@@ -205,11 +206,8 @@ class _Refused:
 
 def error_of(response: Response | _Refused) -> ApiError:
     """The error that an answer carries. One that is not a Status is quoted, shortened and made printable."""
-    try:
-        status = msgspec.json.decode(response.body, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        status = {}
-    if status.get("kind") != "Status":
+    status = statuses.read(response.body)
+    if status is None or status.get("kind") != "Status":
         status = {"code": response.status, "reason": _REASONS.get(response.status, ""), "message": _quote(response)}
     retry_after = response.headers.get("Retry-After", "")
     details = status.get("details") or {}

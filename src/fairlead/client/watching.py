@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from fairlead.api.errors import ApiError
+from fairlead.client import statuses
 from fairlead.client.transport import Stream
 
 T = TypeVar("T")
@@ -77,9 +78,11 @@ def decode_frame(line: bytes) -> Frame:
         event = _decode_event(line)
         if event.type != "ERROR":
             return Frame(event.type, bytes(event.object))  # bytes() copies: a Raw would keep the whole line alive
-        status = msgspec.json.decode(event.object, type=dict)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise WatchBroken(f"a frame of the watch is not a watch event: {error}") from error
+    status = statuses.read(event.object)
+    if status is None:
+        raise WatchBroken("the watch ended with an error that is no Status")
     raise ApiError.of(status)
 
 
