@@ -91,12 +91,37 @@ def token(**parts):
         ({"continue": token(v="meta.k8s.io/v2", rv=1, start="a")}, 400, "encoded version meta.k8s.io/v2"),
         ({"continue": token(v="meta.k8s.io/v1", rv=1, start="../x")}, 400, "continue key is not valid: ../x"),
         ({"continue": token()}, 400, "server does not recognize this encoded version "),
+        ({"continue": "x", "resourceVersion": "1"}, 400, "illegal base64 data at input byte 0"),
+        ({"continue": token(v="meta.k8s.io/v1"), "resourceVersion": "1"}, 400, "(version meta.k8s.io/v1)"),
+        ({"limit": str(2**63)}, 400, f'strconv.ParseInt: parsing "{2**63}": value out of range'),
+        ({"resourceVersion": str(2**64)}, 400, f'strconv.ParseUint: parsing "{2**64}": value out of range'),
+        ({"resourceVersion": "-1"}, 400, 'strconv.ParseUint: parsing "-1": invalid syntax'),
     ],
 )
 def test_a_list_that_cannot_be_is_refused(query, code, told):
     status, answer = send(Server(), "GET", MAPS, **query)
     assert status == code
     assert answer["message"].endswith(told)
+
+
+def test_a_page_follows_where_anything_does_chosen_or_not():
+    server = Server()
+    for name in "abc":
+        create(server, name)
+    _, page = send(server, "GET", MAPS, limit="1", fieldSelector="metadata.name=a")
+    assert [item["metadata"]["name"] for item in page["items"]] == ["a"]
+    token = page["metadata"]["continue"]
+    _, page = send(server, "GET", MAPS, limit="1", fieldSelector="metadata.name=a", **{"continue": token})
+    assert (page["items"], "continue" in page["metadata"]) == ([], False)
+    _, page = send(server, "GET", MAPS, limit="1", fieldSelector="metadata.name=c")
+    assert "continue" not in page["metadata"]
+
+
+def test_rows_hold_an_object_its_metadata_or_nothing():
+    accept = {"user-agent": "t", "accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    answer = Server().respond(Request("GET", MAPS, {"includeObject": ["X"]}, accept, b""))
+    assert answer.status == 400
+    assert b"must be 'Metadata', 'Object', 'None', or empty" in answer.body
 
 
 def test_a_list_from_memory_has_no_pages():

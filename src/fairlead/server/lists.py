@@ -13,7 +13,7 @@ from fairlead.server import causes, encoding, fieldselectors, names, representat
 from fairlead.server.causes import quoted
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import Failure, bad_request, bare, expired, failure
-from fairlead.server.options import integer, option_failure
+from fairlead.server.options import integer, option_failure, unparsed
 from fairlead.server.registry.resource import Resource
 from fairlead.server.routing import Route
 from fairlead.server.stored import Stored
@@ -97,7 +97,7 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
     integer(request, "timeoutSeconds")
     _check_match(match, asked, token, "sendInitialEvents" in request.query)
     chosen = selection(server, request, route)
-    if asked == "0" and not token:
+    if asked == "0":
         limit = 0  # what a real server has in memory it tells whole
     table = server.table(resource)
     namespace = (route.namespace or None) if resource.namespaced else ""
@@ -121,11 +121,11 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
     matching = (entry for entry in entries if chosen.matches(entry[1])) if chosen else entries
     if limit <= 0:
         return Page([stored for _, stored in matching], version)
-    found = list(islice(matching, limit + 1))
-    items = [stored for _, stored in found[:limit]]
-    if len(found) <= limit:
+    found = list(islice(matching, limit))
+    items = [stored for _, stored in found]
+    if len(found) < limit or next(entries, None) is None:  # a page follows where there is anything, chosen or not
         return Page(items, version)
-    rest = found[limit - 1][0] + "\0"
+    rest = found[-1][0] + "\0"
     remaining = None if chosen else table.count(namespace, version, rest)
     return Page(items, version, _encode_token(version, rest), remaining)
 
@@ -141,13 +141,13 @@ CONTINUE_EXPIRED = (
 
 
 def parse_version(text: str, reading: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 20:
+    if text.isascii() and text.isdigit() and len(text) < 21 and int(text) < 2**64:
         return int(text)
-    problem = f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax"
+    problem = f"strconv.ParseUint: parsing {quoted(text)}: {unparsed(text, signed=False)}"
     named = f"resourceVersion: Invalid value: {quoted(text)}: {problem}"
     if reading == "list":
         raise bad_request(f"invalid resource version: {named}")
-    raise bare(named if reading == "watch" else problem)
+    raise bare(named)
 
 
 def at_least(server: "Server", request: Request, text: str, *, reading: str) -> int:
@@ -174,8 +174,6 @@ def too_large(version: int, current: int) -> Failure:
 def _check_match(match: str, version: str, token: str, initial: bool) -> None:
     field = "resourceVersionMatch"
     found = []
-    if initial:
-        found.append(causes.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if match:
         if not version:
             found.append(
@@ -187,6 +185,8 @@ def _check_match(match: str, version: str, token: str, initial: bool) -> None:
             found.append(causes.not_supported(field, match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and version == "0":
             found.append(causes.forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if initial:
+        found.append(causes.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if found:
         raise option_failure("ListOptions", found)
 
@@ -197,8 +197,6 @@ def _encode_token(version: int, start: str) -> str:
 
 
 def _decode_token(token: str, asked: str) -> tuple[int, str]:
-    if asked not in ("", "0"):
-        raise bad_request("specifying resource version is not allowed when using continue")
     try:
         value = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         version, start = value.get("rv") or 0, value.get("start") or ""
@@ -210,6 +208,8 @@ def _decode_token(token: str, asked: str) -> tuple[int, str]:
             problem = f"incorrect encoded start key (version {_ENCODED})"
         elif posixpath.normpath(f"/{start}") != f"/{start}":
             problem = start
+        elif asked not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
         else:
             return int(version), str(start)
     except (ValueError, TypeError, AttributeError):
@@ -229,5 +229,5 @@ def _unreadable(token: str) -> str:
     except encoding.BadJSON as error:
         return str(error)
     except ValueError:
-        return f"illegal base64 data at input byte {len(token)}"
+        return f"illegal base64 data at input byte {len(token) // 4 * 4}"
     return f"incorrect encoded start key (version {_ENCODED})"

@@ -63,7 +63,7 @@ def label(name: str, prefix: bool = False) -> list[str]:
 def dns1035(name: str, prefix: bool = False) -> list[str]:
     """What is wrong with a DNS-1035 label: kinds and plurals in lower case."""
     name = masked(name) if prefix else name
-    problems = [_longer(63)] if len(name) > 63 else []
+    problems = [_longer(63, "characters")] if len(name) > 63 else []
     if not DNS_1035_LABEL.match(name):
         problems.append(_regex(_LABEL_1035, "[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123"))
     return problems

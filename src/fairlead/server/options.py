@@ -78,5 +78,11 @@ def integer(request: Request, key: str) -> int | None:
         if not -(2**63) <= value < 2**63 or text.strip() != text or "_" in text:
             raise ValueError
     except ValueError:
-        raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax") from None
+        raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: {unparsed(text)}") from None
     return value
+
+
+def unparsed(text: str, *, signed: bool = True) -> str:
+    """Why Go does not take a text for an integer."""
+    digits = text[1:] if signed and text[:1] in ("+", "-") else text
+    return "value out of range" if digits.isascii() and digits.isdigit() else "invalid syntax"

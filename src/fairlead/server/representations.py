@@ -171,8 +171,9 @@ def negotiate(request: Request, resource: Resource, *, listing: bool) -> Represe
             message = f"you requested PartialObjectMetadataList, but the requested object is {of}"
             raise failure(406, "NotAcceptable", message)
         if known and wanted == "Table":
-            from fairlead.server.tables import Table
+            from fairlead.server.tables import Table, included
 
+            included(request.first("includeObject"))
             return Table(resource, as_yaml, parameters["v"], request.first("includeObject"), request.time)
         refused_as = True
     if refused_as or resource.custom:

@@ -8,8 +8,10 @@ import msgspec
 
 from fairlead.server import cells, encoding, versions
 from fairlead.server.ages import UNKNOWN, age
+from fairlead.server.causes import quoted
 from fairlead.server.columns import custom_cell
 from fairlead.server.exchange import Response
+from fairlead.server.failures import bad_request
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.representations import Representation, partial_metadata
 from fairlead.server.stored import Stored
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
     from fairlead.server.lists import Page
 
 COLUMN = "Custom resource definition column (in JSONPath format): "
+
+
+def included(wanted: str) -> None:
+    """Refuse what no row can hold."""
+    if wanted not in ("", "None", "Metadata", "Object"):
+        told = f"includeObject: Invalid value: {quoted(wanted)}: must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: {told}")
 
 
 @cache

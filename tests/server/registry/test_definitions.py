@@ -120,3 +120,28 @@ def test_the_group_of_an_object_never_changes():
     old = definition()
     moved = {**old, "spec": {**old["spec"], "group": "h.example.com"}}
     assert told(moved, old) == ['spec.group: Invalid value: "h.example.com": field is immutable']
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"deprecated": True, "deprecationWarning": ""}, 'Invalid value: "": must not be an empty string'),
+        ({"deprecated": True, "deprecationWarning": "\u00fc\n"}, "non-printable character found at index 2"),
+        ({"deprecated": True, "deprecationWarning": "x" * 257}, "must be <= 256 characters long"),
+        ({"deprecationWarning": "x"}, "can only be set for deprecated versions"),
+    ],
+)
+def test_a_version_warns_in_one_line_and_only_where_it_is_deprecated(fields, problem):
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    (found,) = told(definition(versions=[version | fields]))
+    assert found.startswith("spec.versions[0].deprecationWarning: Invalid value: ")
+    assert found.endswith(problem)
+
+
+def test_a_conversion_says_how():
+    assert told(definition(conversion={})) == ["spec.conversion.strategy: Required value"]
+
+
+def test_integers_or_strings_by_alternatives_need_the_keyword_alone():
+    found = of({"anyOf": [{"type": "integer"}, {"type": "string"}]})
+    assert found == [f"{X}.type: Required value: must not be empty for specified object fields"]

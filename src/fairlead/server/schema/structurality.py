@@ -250,7 +250,7 @@ def _shape(schema: Schema, path: str, level: str) -> Iterator[Cause]:
         if int_or_string and given:
             told = "must be false if x-kubernetes-int-or-string is true"
             yield causes.invalid(f"{path}.x-kubernetes-{key}", True, told)
-    yield from _values(schema, path, level, free=_INT_OR_STRING if int_or_string else None)
+    yield from _values(schema, path, level, free=_INT_OR_STRING)
     if embedded and kind != "object":
         told = "must be object if x-kubernetes-embedded-resource is true"
         yield causes.invalid(f"{path}.type", kind, told) if kind else causes.required(f"{path}.type", told)

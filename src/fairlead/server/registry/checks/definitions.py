@@ -116,6 +116,22 @@ def _names(given: Object) -> list[Cause]:
     return found
 
 
+def _warning(version: Object) -> str:
+    """What is wrong with the warning of a version; empty where nothing is."""
+    text = version.get("deprecationWarning")
+    if text is None:
+        return ""
+    if not version.get("deprecated"):
+        return "can only be set for deprecated versions"
+    if not text:
+        return "must not be an empty string"
+    if len(text) > 256:
+        return "must be <= 256 characters long"
+    odd = next((index for index, ch in enumerate(text) if not ch.isprintable()), None)
+    told = "must only contain printable UTF-8 characters; non-printable character found at index"
+    return "" if odd is None else f"{told} {len(text[:odd].encode())}"
+
+
 def _versions(given: list[Object] | None) -> list[Cause]:
     versions = given or []
     found: list[Cause] = []
@@ -125,11 +141,7 @@ def _versions(given: list[Object] | None) -> list[Cause]:
             found.append(causes.required(f"{here}.schema.openAPIV3Schema"))
         if told := _label(name):
             found.append(causes.invalid(f"{here}.name", name, told))
-        if version.get("deprecationWarning") and not version.get("deprecated"):
-            told = "can only be set for deprecated versions"
-            found.append(causes.invalid(f"{here}.deprecationWarning", version["deprecationWarning"], told))
-        elif len(version.get("deprecationWarning") or "") > 256:
-            told = "must be <= 256 characters long"
+        if told := _warning(version):
             found.append(causes.invalid(f"{here}.deprecationWarning", version["deprecationWarning"], told))
     if versions and (told := _label(versions[0].get("name") or "")) and versions[0].get("name"):
         found.append(causes.invalid("spec.version", versions[0]["name"], told))
@@ -166,6 +178,8 @@ def _internal(versions: list[Object]) -> str:
 
 def _conversion(given: Object) -> list[Cause]:
     strategy = given.get("strategy") or ""
+    if not strategy:
+        return [causes.required("spec.conversion.strategy")]
     if strategy == "Webhook":
         told = "this server converts between versions by None only: webhooks are not called"
         return [causes.forbidden("spec.conversion.strategy", told)]

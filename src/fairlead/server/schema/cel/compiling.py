@@ -55,7 +55,7 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
         rewritten = rewriting.replaced(rewritten, r"(?<![\w.])oldSelf\b", optional)
     signature, typed = _signature(node), tuple((name, kind) for name, kind, _, _ in variables)
     env = _environment(signature, typed)
-    program = _program(env, rewritten, "rule")
+    program = _program(env, rewritten, "rule", shown=text if fact.get("optionalOldSelf") else "")
     if program.return_type().name() not in (("BOOL",) if _signature(node) == "DYN" else ("BOOL", "DYN")):
         raise Refused("rule", _NOT_BOOL)
     message = None

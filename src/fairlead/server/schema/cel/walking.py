@@ -83,14 +83,14 @@ def problems(node: Node, path: str, uncorrelated: str = "", wrong: Sequence[str]
         if not (fact.get("rule") or "").strip():
             continue  # told with the keywords
         try:
-            made = compile_rule(node, fact)
+            made: Rule | None = compile_rule(node, fact)
         except Refused as error:
             yield Cause("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
-            continue
-        if made.old and uncorrelated:
+            made = None
+        if made is not None and made.old and uncorrelated:
             told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
             yield causes.invalid(f"{where}.rule", fact["rule"], told)
-        elif not made.old and fact.get("optionalOldSelf") is not None:
+        elif (made is None or not made.old) and fact.get("optionalOldSelf") is not None:
             told = "may not be set if oldSelf is not used in rule"
             yield causes.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
     for key, child in rules.properties.items():
