@@ -18,6 +18,7 @@ _TYPES = re.compile(r"selfType\d+[\w.@]*|map\(string, dyn\)")  # a rule's object
 _CONVERTED = re.compile(r"failed to convert new object: .*", re.DOTALL)  # to any one of several versions
 _CUT = re.compile(r"\n@@.*", re.DOTALL)
 _COST = re.compile(r"estimated (rule|messageExpression) cost")
+_GREAT = re.compile(r"\.managedFields\[\d+\]\.fieldsV1\..*\.v:-?9\d{15,}$")
 _DEFINITIONS = "/customresourcedefinitions"
 
 
@@ -68,7 +69,7 @@ def _empty_in_atomic(step: Step, real: Answer, ours: Answer, found: list[tuple[s
     spoken = json.dumps(step.get("body"))
     return (
         "/networkpolicies/" in step["path"]
-        and '"matchLabels": {}' in spoken
+        and re.search(r'matchLabels"(, "value")?: \{\}', spoken) is not None
         and all(
             path in (".body.metadata.generation", ".body.metadata.resourceVersion") or ".managedFields" in path
             for path, _, _ in found
@@ -76,10 +77,19 @@ def _empty_in_atomic(step: Step, real: Answer, ours: Answer, found: list[tuple[s
     )
 
 
+def _great_number(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, Any]]) -> bool:
+    """All that differs is how a number beyond 2^53 stands in managedFields, and that a write has changed it."""
+    return any(_GREAT.search(path) for path, _, _ in found) and all(
+        _GREAT.search(path) or path == ".body.metadata.resourceVersion" or path.endswith(".time")
+        for path, _, _ in found
+    )
+
+
 KNOWN: dict[str, Recognise] = {
     "Texts": _texts,
     "Costs of rules": _costs,
     "Empty maps in atomic lists": _empty_in_atomic,
+    "Great numbers in sets": _great_number,
 }
 
 

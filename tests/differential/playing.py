@@ -24,11 +24,27 @@ Played = list[tuple[int, Answer, Answer]]  # the step (-1: the definition), the 
 Difference = tuple[int, str, Any, Any]  # the step, the path in the answer, real, embedded
 
 
+class Patient:
+    """A real server that is asked again while it is not ready to answer: busy, or starting to serve a definition."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self.stream = transport.stream
+
+    async def request(self, *asked: Any, **more: Any) -> Any:
+        for _ in range(100):
+            reply = await self._transport.request(*asked, **more)
+            if reply.status not in (429, 503):
+                break
+            await asyncio.sleep(0.1)
+        return reply
+
+
 class Both:
     """The two servers: a real one that is kept, and an embedded one made anew for each scenario."""
 
     def __init__(self, transport: Any) -> None:
-        self._real = transport
+        self._real = Patient(transport)
         self._defined: dict[str, asyncio.Task[Any]] = {}
         self._runs = 0
         self._thread = ThreadPoolExecutor(max_workers=1)

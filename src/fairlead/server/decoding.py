@@ -47,7 +47,7 @@ def patched(
     elif not value.get("kind"):
         value = {**value, "kind": resource.kind}
     try:
-        if resource.custom and not value.get("apiVersion"):
+        if resource.custom and not _of_kind(resource, value):
             return pruning.typed_metadata(value)  # by no schema; it is refused once it is known whose it is
         # Without a version a built-in object is read as the internal type, which shares no field with the others.
         nameless = not resource.custom and not value.get("apiVersion")
@@ -57,6 +57,11 @@ def patched(
         raise _invalid_patch(document, _first_error(resource, document) or error.message) from None
     _strictly(request, [*duplicates, *_problems(unknown, [])], validation, lambda: shown(value))
     return filled(resource, obj) if obj else obj
+
+
+def _of_kind(resource: Resource, value: Object) -> bool:
+    group, _, _ = str(value.get("apiVersion") or "").rpartition("/")
+    return (group, value.get("kind")) == (resource.group, resource.kind)
 
 
 def _first_error(resource: Resource, document: str) -> str:
