@@ -78,10 +78,11 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
             wanted = applied(inner, scale, config)
             said, before = config.get("spec") or {}, scale.object.get("spec") or {}
             zero = said.get("replicas") == 0 and "replicas" not in before  # a Scale does not show it
-            version = (config.get("metadata") or {}).get("resourceVersion") or ""
+            named = config.get("metadata") or {}
+            version = named.get("resourceVersion") or ""
             differs = zero or version not in ("", str(live.version)) or wanted.get("spec") != scale.object.get("spec")
             if route.resource.custom and differs:
-                place = f"{config['metadata'].get('namespace') or ''}/{write.name}"
+                place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
                 raise _inconvertible("failed to convert new", place)
             if wanted is scale.object:
                 return live.object
