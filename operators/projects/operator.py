@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import fairlead as fl
-from fairlead.api.errors import Invalid
+from fairlead.api import manifests
+from fairlead.api.errors import Invalid, UserError
 from fairlead.operators.projects import rbac
 from fairlead.operators.projects.kinds import (
     COMPONENT,
@@ -31,9 +30,19 @@ EXTENDED = "PROJECTS_EXTENDED_PERMISSIONS"
 
 @op.startup
 def configure(resources: dict[str, Any]) -> None:
-    resources.setdefault("system", SYSTEM)
     path = os.environ.get(EXTENDED)
-    resources.setdefault("extended", list(yaml.safe_load_all(Path(path).read_text())) if path else [])
+    resources.setdefault("system", SYSTEM)
+    resources.setdefault("extended", extended_permissions(Path(path)) if path else [])
+
+
+def extended_permissions(path: Path) -> list[fl.Object]:
+    """What is in that file. Raises UserError."""
+    found = manifests.read(path)
+    for obj in found:
+        if obj.kind not in ("Role", "RoleBinding", "ServiceAccount") or not obj.metadata.get("name"):
+            said = f"{path}: {obj.kind} {obj.metadata.get('name', 'without a name')}"
+            raise UserError(f"{said}: {EXTENDED} takes Roles, RoleBindings and ServiceAccounts, each with a name")
+    return found
 
 
 def controllers(view: fl.View) -> list[str]:

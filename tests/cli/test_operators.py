@@ -34,3 +34,11 @@ def test_what_its_schema_refuses_is_refused_there_too(system, tmp_path):
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if "cannot apply" in line]
     assert "is invalid" in line
+
+
+def test_what_is_wrong_with_its_configuration_is_told_in_a_line(monkeypatch):
+    monkeypatch.setenv("PROJECTS_EXTENDED_PERMISSIONS", "/no/such/file")
+    done = run("projects")
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert "/no/such/file: cannot be read" in done.stderr.splitlines()[-1]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead.api.errors import Invalid
+from fairlead.api.errors import Invalid, UserError
 from fairlead.client.client import Client
 from fairlead.operators.projects import bed
 from fairlead.operators.projects.kinds import Project
@@ -58,3 +58,28 @@ def test_extended_permissions_that_cannot_be_are_said_once():
     assert (said["status"], said["reason"]) == ("False", "EnsuringExtendedPermissionsFailed")
     assert "PROJECTS_EXTENDED_PERMISSIONS" in said["message"]
     assert refused == 2  # its own condition wakes it once
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "cannot be read"),
+        ("a: [", "correct it"),
+        ("just text", "needs apiVersion and kind"),
+        ("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}}", "takes Roles"),
+        ("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}", "each with a name"),
+    ],
+)
+def test_a_file_of_extended_permissions_that_cannot_be_is_refused_at_the_start(tmp_path, monkeypatch, text, told):
+    path = tmp_path / "extended.yaml"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("PROJECTS_EXTENDED_PERMISSIONS", str(path))
+
+    async def main():
+        world = virtual.world(1)
+        async with op.running(Server(world).transport(), world):
+            pass
+
+    with pytest.raises(UserError, match=told):
+        virtual.run(main())

@@ -121,12 +121,14 @@ async def call(function: Callable[..., Any], *args: Any, timeout: float | None, 
 
 
 async def call_hook(hook: Callable[..., Any], resources: dict[str, Any], threads: Executor) -> None:
-    """Call a start-up or shutdown hook. Raises HookFailed."""
+    """Call a start-up or shutdown hook. Raises HookFailed, or the UserError that it raised: that says what to do."""
     try:
         if is_async(hook):
             await hook(resources)
         else:
             await asyncio.get_running_loop().run_in_executor(threads, hook, resources)
+    except UserError:
+        raise
     except Exception as error:
         log.exception("hook %s failed", _name(hook))
         raise HookFailed(f"hook {_name(hook)} failed: {type(error).__name__}: {error}") from error
