@@ -3,6 +3,8 @@
 import json
 
 from fairlead.server.app import Server
+from fairlead.server.registry import builtin
+from fairlead.server.tables import Table
 from fairlead.testing import virtual
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -95,3 +97,30 @@ def test_an_event_is_encoded_once_for_all_watchers():
             await stream.close()
 
     virtual.run(main())
+
+
+def test_a_table_tells_versions_and_the_end_of_the_initial_events():
+    """kubectl reads both from it."""
+
+    async def main():
+        transport = Server(virtual.world()).transport()
+        version = (await put(transport, "a"))["metadata"]["resourceVersion"]
+        query = {"watch": "1", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        query |= {"allowWatchBookmarks": "1", "timeoutSeconds": "1"}
+        accept = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+        events = await read_all(await transport.stream(MAPS, query=query, headers=accept))
+        added, bookmark = (event["object"] for event in events[:2])
+        assert added["metadata"] == bookmark["metadata"] == {"resourceVersion": version}
+        (row,) = bookmark["rows"]
+        assert row["cells"] == ["", 0, "<unknown>"]
+        assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+        assert bookmark["columnDefinitions"] is None
+
+    virtual.run(main())
+
+
+def test_a_bookmark_can_be_a_row_of_every_kind():
+    for resource in builtin.resources():
+        if "watch" in resource.verbs:
+            table = Table(resource, False, "v1", "", 0.0)
+            assert table.bookmark(5, {})["rows"][0]["cells"], resource.plural

@@ -328,7 +328,10 @@ class Server:
             return PAGE_NOT_FOUND
         if request.method != "GET" and not discovery.any_method(self.registry, path):
             raise method_not_allowed()
-        return Response(200, encoding.encode(found))
+        version = path == "/version"
+        grouped = path.startswith("/apis") and path.count("/") < 3
+        formats = "application/json" if version else representations.FORMATS
+        return representations.document(request, found, grouped=grouped, formats=formats)
 
     def _in_builtin_group(self, parts: list[str]) -> bool:
         return parts[1] in ("api", "apis") and self.registry.builtin_group("" if parts[1] == "api" else parts[2])

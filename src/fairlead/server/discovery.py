@@ -149,13 +149,11 @@ def storage_version_hash(stored: Resource) -> str:
 
 
 def aggregated_version(accept: str) -> str:
-    """The version of aggregated discovery that is asked for first; empty where none is."""
+    """The version of aggregated discovery that is asked for; empty where none is that there is (v2beta1 is gone)."""
     for clause in accept.split(","):
         parts = {part.strip() for part in clause.split(";")}
-        if f"g={AGGREGATED}" in parts and "as=APIGroupDiscoveryList" in parts:
-            for version in ("v2", "v2beta1"):
-                if f"v={version}" in parts:
-                    return version
+        if {f"g={AGGREGATED}", "v=v2", "as=APIGroupDiscoveryList"} <= parts:
+            return "v2"
     return ""
 
 

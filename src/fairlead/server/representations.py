@@ -144,7 +144,7 @@ def internal(resource: Resource) -> str:
     )
 
 
-def negotiate(request: Request, resource: Resource, *, listing: bool) -> Representation:
+def negotiate(request: Request, resource: Resource, *, listing: bool, streaming: bool = False) -> Representation:
     """The representation that the Accept header asks for first, among those there are."""
     accept = request.headers.get("accept", "")
     if accept in ("", "application/json", "*/*", "application/json, */*"):
@@ -179,8 +179,24 @@ def negotiate(request: Request, resource: Resource, *, listing: bool) -> Represe
     if refused_as or resource.custom:
         raise failure(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
     stream = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-    available = FORMATS + (stream if listing else "")
+    available = FORMATS + (stream if listing or streaming else "")
     raise failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
+
+
+def document(request: Request, obj: Object, *, grouped: bool, formats: str = FORMATS) -> Response:
+    """A page of discovery in the format asked for. `grouped`: the list of groups and each group word a 406 otherwise.
+
+    What has but one format does not look at what a clause says beside it.
+    """
+    accept = request.headers.get("accept", "")
+    for media, parameters in _by_preference(accept or "*/*"):
+        shaped = "as" in parameters and formats == FORMATS
+        if media in ("application/json", "application/yaml", "application/*", "*/*") and not shaped:
+            return _response(200, encoding.encode(obj), request.warnings, media == "application/yaml")
+        grouped = grouped or shaped
+    if grouped:
+        raise failure(406, "NotAcceptable", f"only the following media types are accepted: {formats}")
+    raise failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {formats}", {})
 
 
 def _by_preference(accept: str) -> list[tuple[str, dict[str, str]]]:

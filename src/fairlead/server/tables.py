@@ -83,7 +83,8 @@ class Table(Representation):
     def encode(self, stored: Stored) -> bytes:
         """One event's Table; only the first one names the columns."""
         columns, self._columns = self._columns, None
-        return encoding.encode(self._document(columns, [self._row(stored)], {}))
+        metadata = {"resourceVersion": str(stored.version)}
+        return encoding.encode(self._document(columns, [self._row(stored)], metadata))
 
     def answer(self, status: int, stored: Stored, warnings: list[str]) -> Response:
         metadata = {"resourceVersion": str(stored.version)}
@@ -103,7 +104,10 @@ class Table(Representation):
         return self._response(status, encoding.encode(self._document(columns, rows, metadata)), warnings)
 
     def bookmark(self, version: int, annotations: dict[str, str]) -> Object:
-        return self._document(None, [], {"resourceVersion": str(version)})
+        """A row of an object that has nothing but the version, and what the annotations say."""
+        columns, self._columns = self._columns, None
+        row = self._row_of(super().bookmark(version, annotations))
+        return self._document(columns, [row], {"resourceVersion": str(version)})
 
     def _document(self, columns: list[Object] | None, rows: list[Object] | None, metadata: Object) -> Object:
         return {
@@ -115,7 +119,9 @@ class Table(Representation):
         }
 
     def _row(self, stored: Stored) -> Object:
-        obj = versions.view(self.resource, stored).object
+        return self._row_of(versions.view(self.resource, stored).object)
+
+    def _row_of(self, obj: Object) -> Object:
         shown: Object | None = None
         if self._include == "Object":
             shown = obj
@@ -126,7 +132,7 @@ class Table(Representation):
 
     def _cells(self, obj: Object) -> list[Any]:
         resource, now = self.resource, self._now
-        name, created = obj["metadata"]["name"], obj["metadata"].get("creationTimestamp")
+        name, created = obj["metadata"].get("name", ""), obj["metadata"].get("creationTimestamp")
         if resource.custom:
             if not resource.columns:
                 return [name, age(created, now)]

@@ -168,7 +168,7 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
     resource = route.resource
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
         return Streaming(_only(b""))  # no event can be shown as a list
-    representation = representations.negotiate(request, resource, listing=False)
+    representation = representations.negotiate(request, resource, listing=False, streaming=True)
     selection = lists.selection(server, request, route)
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
@@ -206,7 +206,10 @@ def _check(match: str, initial_given: bool) -> None:
     field = "resourceVersionMatch"
     if match and not initial_given:
         message = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        raise option_failure("ListOptions", [causes.forbidden(field, message)])
+        found = [causes.forbidden(field, message)]
+        if match != "NotOlderThan":
+            found.append(causes.not_supported(field, match, ("NotOlderThan",)))
+        raise option_failure("ListOptions", found)
     if initial_given and match != "NotOlderThan":
         message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         found = [causes.forbidden(field, message)]
