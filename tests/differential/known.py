@@ -13,6 +13,7 @@ _SHOWN = re.compile(r'Invalid value: (null|\{.*\}|"\{.*\}"|\[.*\]): ', re.DOTALL
 _UNDECLARED = re.compile(  # any one of several, and what else is wrong in what it looked at before
     r"(errors:\n(  .*\n)*  )?\.\S+: field not declared in schema(\n  .*)*"
 )
+_UNKNOWN = re.compile(r'unknown field "[^"]*"(, unknown field "[^"]*")+')  # in the order of the object shown
 _REPEATED = re.compile(r"is missing in '\{.*\}'", re.DOTALL)  # the object once more
 _TYPES = re.compile(r"selfType\d+[\w.@]*|map\(string, dyn\)")  # a rule's objects, by names of the server's own
 _CONVERTED = re.compile(r"failed to convert new object: .*", re.DOTALL)  # to any one of several versions
@@ -58,7 +59,7 @@ def _stripped(text: str) -> str:
     text = _SHOWN.sub("Invalid value: …: ", _CUT.sub("", text))
     for pattern in (_CONVERTED, _UNDECLARED, _REPEATED, _TYPES):
         text = pattern.sub("…", text)
-    return text
+    return _UNKNOWN.sub(lambda listed: ", ".join(sorted(listed[0].split(", "))), text)
 
 
 def _causes(answer: Answer) -> list[tuple[str, str, str]]:

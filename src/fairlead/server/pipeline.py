@@ -266,6 +266,8 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
         same = exactly_equal(obj, old) if plain else _unchanged(resource, obj, kept)
         if same:
             return live
+    if resource.custom and resource.storage is None and not versions.is_current(resource, kept):
+        obj = decoding.filled(resource, obj)  # so far it had the defaults of the version that it was kept at
     if write.options.dry_run:
         return Stored(versions.read_back(resource, obj), live.version, resource)
     return _put(write, obj, live)

@@ -198,8 +198,6 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
     version = scale["metadata"].get("resourceVersion") or str(live.version)
     obj = _put(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
     obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
-    if resource.custom and resource.storage is None:
-        obj = decoding.filled(resource, obj)  # as it will be read, at the version that it is kept at
     obj = with_managed(obj, owners)
     entries = obj["metadata"].get("managedFields") or []
     write.managed = decode(entries)  # of two entries of one writer, the later holds
