@@ -158,8 +158,15 @@ class Contents:
         _check("/".join(call.names[1:3]) in self.namespaces, 500, "no policies")  # that is what Pulsar answers
         there = _there(self.topics, name, "topic")
         _check(not there.partitions, 409, "it is a partitioned topic")
+        _check(not self._readers(name), 412, "Topic has 1 connected producers/consumers")
         del self.topics[name]
         return None
+
+    def _readers(self, topic: str) -> list[Any]:
+        """The components whose input that is."""
+        short = topic.partition("/")[2]
+        names = {short, f"persistent://{short}"}
+        return [config for config in self.components.values() if names & {*(config.get("inputs") or ())}]
 
     def _partitions(self, call: Call) -> Any:
         name = "/".join(call.names)

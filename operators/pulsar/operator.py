@@ -268,7 +268,7 @@ def explained(obj: fl.Object, connection: fl.Object, ctx: fl.Context) -> Iterato
     except Invalid as error:
         raise fl.Terminal("Invalid", str(error)) from error
     except Refused as error:
-        reason, remedy, least = _remedy(error.status)
+        reason, remedy, least = _remedy(error.status, obj.deleting)
         said = f"Pulsar says: {error}. {remedy.format(name=connection.name)}"
         raise fl.Wait(reason, said, after=backed_off(obj, ctx, least)) from error
     except OSError as error:
@@ -289,7 +289,7 @@ def backed_off(obj: fl.Object, ctx: fl.Context, least: float) -> float:
     return min(LATER, max(least, ctx.world.clock.now() - since))
 
 
-def _remedy(status: int) -> tuple[str, str, float]:
+def _remedy(status: int, deleting: bool) -> tuple[str, str, float]:
     match status:
         case 301 | 302 | 307 | 308:
             return "Redirected", "Let PulsarConnection {name} point at Pulsar's proxy, not at one of its brokers", LATER
@@ -299,6 +299,8 @@ def _remedy(status: int) -> tuple[str, str, float]:
             return "Missing", "Create what this is in, or wait until it is there", SOON
         case 409:
             return "InUse", "Remove what is still in it", SOON
+        case 412 if deleting:
+            return "InUse", "Stop what still uses it", SOON
         case _ if status >= 500:
             return "Failing", "See the broker's log", SOON
         case _:

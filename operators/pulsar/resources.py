@@ -266,6 +266,9 @@ def _component(what: str) -> "Resource":
         yield namespace_path(f"{spec['tenant']}/{spec['namespace']}")
         if (url := _code(spec)[1]).startswith(("function://", "sink://", "source://")):
             yield package_path(url)
+        for topic in (*(spec.get("inputs") or ()), spec.get("output"), spec.get("topicName")):
+            if topic:
+                yield topic_path(topic)
 
     def path(order: Order) -> str:
         return at(f"/v3/{what}s", *(order.spec[part] for part in ("tenant", "namespace", "name")))

@@ -4,7 +4,7 @@ import pytest
 from waiting import eventually
 
 from fairlead.client.client import PatchType
-from fairlead.operators.pulsar.resources import FINALIZER, RESOURCES, Connection, Permission, Tenant
+from fairlead.operators.pulsar.resources import FINALIZER, RESOURCES, Connection, Function, Permission, Tenant, Topic
 from fairlead.operators.pulsar.tests.scene import (
     FOREIGN,
     POLICY,
@@ -111,6 +111,19 @@ async def test_what_is_gone_from_pulsar_already_holds_nothing_up(world):
         await world.delete(kind, name_of(kind))
     for kind in [*made, Permission]:
         await world.gone(kind, name_of(kind))
+
+
+async def test_a_topic_that_is_read_says_so_and_goes_after_its_reader(world):
+    if not world.pulsar.runs_functions:
+        pytest.skip("a real Pulsar wants real code for a function")
+    await every_kind(world)
+    await world.ready(Function, "function")
+    await world.delete(Topic, "topic")
+    assert "Stop what still uses it" in await world.not_ready(Topic, "topic", "InUse")
+    await world.delete(Function, "function")
+    await world.gone(Function, "function")
+    await world.gone(Topic, "topic")
+    await world.clear()
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind.kind)
