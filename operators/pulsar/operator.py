@@ -1,15 +1,14 @@
 """The Pulsar operator: eleven kinds by one table, each let go by one finalizer that never takes another's along."""
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 import fairlead as fl
-from fairlead.operators.pulsar.admin import Admin, Doors, Refused
+from fairlead.operators.pulsar.admin import Admin, Doors
+from fairlead.operators.pulsar.neighbours import connections_of, neighbours, stands_at, stands_on, users_of
 from fairlead.operators.pulsar.resources import (
     FINALIZER,
     RESOURCES,
@@ -19,14 +18,9 @@ from fairlead.operators.pulsar.resources import (
     Order,
     Resource,
 )
+from fairlead.operators.pulsar.trouble import SOON, explained
 
 op = fl.Operator("pulsar")
-
-# An outage is over within minutes as a rule. As long as it lasts we look ever less often, from the first to the second:
-# many objects may be waiting, and a broker that comes up again has enough to do.
-SOON = 30.0
-# Also for what somebody has to put right first; what they do to our own objects wakes us at once.
-LATER = 300.0
 
 
 @op.startup
@@ -41,13 +35,6 @@ async def hang_up(resources: dict[str, Any]) -> None:
 
 
 # The connection
-
-
-def connections_of(obj: fl.Object) -> list[str]:
-    """The connections that an object points at or has something behind, by name."""
-    refs = (obj.spec.get("connectionRef"), obj.spec.get("destinationConnectionRef"))
-    behind = (obj.status.get("applied") or {}).get("connection")
-    return [ref["name"] for ref in refs if ref] + [behind] * bool(behind)
 
 
 def waiting_connections(obj: fl.Object, view: fl.View) -> Iterable[fl.Object]:
@@ -115,47 +102,6 @@ def secret_text(secret: fl.Object | None, key: str) -> str | None:
 def is_current(obj: fl.Object) -> bool:
     ready = obj.condition("Ready") or {}
     return ready.get("status") == "True" and ready.get("observedGeneration") == obj.generation
-
-
-# What stands on what: a tenant's arrival wakes its namespaces, a namespace's departure its tenant
-
-
-def here(obj: fl.Object, path: str) -> str:
-    """A path, told apart from the same path in another Pulsar."""
-    return f"{obj.namespace}/{connections_of(obj)[0]}{path}"
-
-
-def stands_at(resource: Resource, obj: fl.Object) -> list[str]:
-    """What others may need of this object."""
-    if resource.make is None:
-        return []
-    if resource.kind is GeoReplication:
-        return [f"{obj.namespace}/geo/{obj.name}"]
-    try:
-        return [here(obj, resource.path(Order(obj.spec)))]
-    except Invalid:
-        return []
-
-
-def stands_on(resource: Resource, obj: fl.Object) -> list[str]:
-    """What this object needs of others."""
-    far = [f"{obj.namespace}/geo/{ref['name']}" for ref in obj.spec.get("geoReplicationRefs") or ()]
-    try:
-        return [*far, *(here(obj, path) for path in resource.needs(obj.spec))]
-    except Invalid:
-        return far
-
-
-def neighbours(mine: Resource, other: Resource, obj: fl.Object, view: fl.View) -> Iterable[fl.Object]:
-    """Of my kind, those that stand on that object, and those on which it stands."""
-    for key in stands_at(other, obj):
-        yield from view.indexed(mine.kind, "needs", key)
-    for key in stands_on(other, obj):
-        yield from view.indexed(mine.kind, "place", key)
-
-
-def users_of(mine: Resource, connection: fl.Object, view: fl.View) -> Iterable[fl.Object]:
-    yield from view.indexed(mine.kind, "connection", f"{connection.namespace}/{connection.name}")
 
 
 # The ten kinds
@@ -258,53 +204,6 @@ async def with_cluster(order: Order, connection: fl.Object, admin: Admin) -> Ord
         clusters = await admin.get("/v2/clusters")
         local = clusters[0] if len(clusters) == 1 else ""  # among several, only the connection can tell
     return replace(order, local=local)
-
-
-@contextmanager
-def explained(obj: fl.Object, connection: fl.Object, ctx: fl.Context) -> Iterator[None]:
-    """What goes wrong with Pulsar, as a condition that says what to do, and a look later: never a hot retry."""
-    try:
-        yield
-    except Invalid as error:
-        raise fl.Terminal("Invalid", str(error)) from error
-    except Refused as error:
-        reason, remedy, least = _remedy(error.status, obj.deleting)
-        said = f"Pulsar says: {error}. {remedy.format(name=connection.name)}"
-        raise fl.Wait(reason, said, after=backed_off(obj, ctx, least)) from error
-    except OSError as error:
-        raise fl.Wait(
-            "Unreachable",
-            f"cannot reach Pulsar ({error}): check the address in PulsarConnection {connection.name}, and that"
-            " Pulsar is up",
-            after=backed_off(obj, ctx, SOON),
-        ) from error
-
-
-def backed_off(obj: fl.Object, ctx: fl.Context, least: float) -> float:
-    """As long again as the object has not been Ready already, within bounds: the time doubles, also over a restart."""
-    ready = obj.condition("Ready") or {}
-    if ready.get("status") != "False":
-        return least
-    since = datetime.fromisoformat(ready["lastTransitionTime"]).timestamp()
-    return min(LATER, max(least, ctx.world.clock.now() - since))
-
-
-def _remedy(status: int, deleting: bool) -> tuple[str, str, float]:
-    match status:
-        case 301 | 302 | 307 | 308:
-            return "Redirected", "Let PulsarConnection {name} point at Pulsar's proxy, not at one of its brokers", LATER
-        case 401 | 403:
-            return "Forbidden", "Check the token of PulsarConnection {name}, and what it may do", LATER
-        case 404:
-            return "Missing", "Create what this is in, or wait until it is there", SOON
-        case 409:
-            return "InUse", "Remove what is still in it", SOON
-        case 412 if deleting:
-            return "InUse", "Stop what still uses it", SOON
-        case _ if status >= 500:
-            return "Failing", "See the broker's log", SOON
-        case _:
-            return "Refused", "Change the spec accordingly", LATER
 
 
 for one in RESOURCES:

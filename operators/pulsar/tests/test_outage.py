@@ -8,10 +8,11 @@ import pytest
 
 from fairlead.client.client import Client, PatchType
 from fairlead.operators import crds
-from fairlead.operators.pulsar.operator import LATER, op
+from fairlead.operators.pulsar.operator import op
 from fairlead.operators.pulsar.resources import Connection, Tenant
 from fairlead.operators.pulsar.standin import CLUSTER, StandIn
 from fairlead.operators.pulsar.tests.scene import IMPOSSIBLE
+from fairlead.operators.pulsar.trouble import LATER
 from fairlead.server.app import Server
 from fairlead.testing import virtual
 from fairlead.testing.network import CountingTransport
