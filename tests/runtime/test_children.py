@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import fairlead as fl
-from fairlead.api.errors import NotFound
+from fairlead.api.errors import Invalid, NotFound
 from fairlead.client.client import Client, PatchType
 from fairlead.runtime.definitions import install_missing
 
@@ -92,6 +92,35 @@ async def test_children_given_together_are_written_side_by_side_and_all_of_them_
         running.resync()
         await running.quiet()
         assert (await client.get(Parent, "p", api.namespace)).status["children"] == list("abcde")
+
+
+async def test_a_child_that_is_made_two_things_in_one_pass_is_refused(api, client):
+    """Each would take away what only the other says, at each pass, for ever."""
+
+    async def twice(obj, ctx):
+        for data in ({"a": "1"}, {"a": "1"}, {"b": "2"}):
+            await ctx.apply(fl.ConfigMap("c", data=data))
+
+    await client.create(Parent("p", api.namespace, spec={}))
+    async with operator(twice).running(api.transport(), namespaces=[api.namespace], tries=2) as running:
+        await running.quiet()
+        ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
+        assert (ready["status"], ready["reason"]) == ("False", "TwoPayloads")
+        assert "one payload a child" in ready["message"]
+        assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
+
+
+async def test_what_was_refused_may_be_said_otherwise_in_the_same_pass(api, client):
+    async def otherwise(obj, ctx):
+        try:
+            await ctx.apply(fl.ConfigMap("c", data={"no key/": "1"}))
+        except Invalid:
+            await ctx.apply(fl.ConfigMap("c", data={"a": "1"}))
+
+    await client.create(Parent("p", api.namespace, spec={}))
+    async with operator(otherwise).running(api.transport(), namespaces=[api.namespace]) as running:
+        await running.quiet()
+        assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
 
 
 async def test_nothing_is_pruned_by_a_pass_that_failed(api, client):

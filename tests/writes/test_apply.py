@@ -14,6 +14,7 @@ from fairlead.writes import (
     Immutable,
     OnlyRead,
     Replaced,
+    TwoPayloads,
     Writer,
     apply,
     apply_all,
@@ -517,8 +518,10 @@ async def test_a_child_deleted_by_someone_before_it_is_made_anew_is_gone(bench, 
         await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
 
 
-async def test_two_payloads_of_one_object_are_refused(bench, owner):
-    twice = [WIDGET("child", spec={"size": 1}), WIDGET("other"), WIDGET("child", spec={"note": "x"})]
-    with pytest.raises(ValueError, match="Widget child is in two payloads"):
+@pytest.mark.parametrize("placed", [False, True], ids=["both implied", "one names the namespace"])
+async def test_two_payloads_of_one_object_are_refused(bench, owner, placed):
+    namespace = bench.namespace if placed else None
+    twice = [WIDGET("child", spec={"size": 1}), WIDGET("other"), WIDGET("child", namespace, spec={"note": "x"})]
+    with pytest.raises(TwoPayloads, match="Widget child is in two payloads"):
         await apply_all(bench.writer, twice, owner=owner)
     assert bench.wire.writes == []

@@ -14,9 +14,9 @@ from fairlead.api.objects import Object
 from fairlead.api.world import World
 from fairlead.client.client import Client, Propagation
 from fairlead.runtime.parts import Parts
-from fairlead.writes import Draft, Report, Writer, defaults
-from fairlead.writes.apply import refuse_twins, side_by_side
-from fairlead.writes.writer import Memo
+from fairlead.writes import Draft, Report, TwoPayloads, Writer, defaults
+from fairlead.writes.apply import Child, refuse_twins, side_by_side
+from fairlead.writes.writer import Key, Memo, key_of
 
 T = TypeVar("T")
 
@@ -114,6 +114,7 @@ class Writing(View):
         super().__init__(parts, namespace)
         self._writer = writer
         self._controller = controller
+        self.applied: dict[Key, bytes] = {}  # the children of this pass, and what was applied of each
 
     async def create(self, obj: Any) -> Object:
         """The object of that name: made if there was none, else as it is found. For what others may edit."""
@@ -124,8 +125,18 @@ class Writing(View):
         await writes.delete(self._writer, _kind_of(obj), obj, unchanged=unchanged, propagation=propagation)
 
     async def _apply(self, kind: Kind, payload: Object, owner: Object | None, *, adopt: bool, recreate: bool) -> Object:
+        key = key_of(kind, payload.name, payload.namespace)
         before = self._writer.seen.version(kind, payload.name, payload.namespace)
-        live = await writes.apply(self._writer, payload, owner=owner, adopt=adopt, recreate=recreate)
+        known = self.applied.setdefault(key, b"")  # first of all: a child whose apply failed is still wanted
+        child = Child(self._writer, kind, payload, owner, adopt)
+        if known not in (b"", child.digest):
+            raise TwoPayloads(child.what)
+        self.applied[key] = child.digest
+        try:
+            live = await child.make(recreate=recreate)
+        except BaseException:
+            self.applied[key] = known  # what was refused may be said otherwise
+            raise
         if before == (live.uid, live.resource_version):
             self._parts.metrics.unchanged.labels(self._controller).inc()
         else:
@@ -169,7 +180,7 @@ class Context(Writing):
         self._kind = kind
         self._obj = obj
         self.report = Report(obj.generation)
-        self.applied: set[tuple[str, str, str | None, str]] = set()
+        self._elsewhere: dict[str, Elsewhere] = {}
 
     async def apply(self, obj: Any, *, owned: bool = True, adopt: bool = False, recreate: bool = False) -> Object:
         """Make a child be so, by server-side apply, and answer the live object. Nothing is sent if it is so already.
@@ -177,11 +188,9 @@ class Context(Writing):
         Give exactly the fields that are yours, built from scratch: a dict, or a typed model of one. It gets the
         primary's namespace and an owner reference (not with `owned=False`). Raises `Foreign` when the name is someone
         else's (`adopt=True` takes over what nobody controls), `Immutable` when a field cannot change (`recreate=True`
-        makes it anew).
+        makes it anew), `TwoPayloads` when this pass has made the child something else already.
         """
         kind, payload = await self._placed(obj)
-        # noted first: a child whose apply failed is still wanted
-        self.applied.add((kind.group, kind.kind, payload.namespace, payload.name))
         return await self._apply(kind, payload, self._obj if owned else None, adopt=adopt, recreate=recreate)
 
     async def apply_all(
@@ -192,15 +201,17 @@ class Context(Writing):
         Two payloads of one object are refused before anything is sent.
         """
         placed = [await self._placed(obj) for obj in objs]
-        refuse_twins(payload for _, payload in placed)
-        self.applied |= {(kind.group, kind.kind, payload.namespace, payload.name) for kind, payload in placed}
+        refuse_twins((payload for _, payload in placed), self._namespace)
         owner = self._obj if owned else None
         return await side_by_side([self._apply(*each, owner, adopt=adopt, recreate=recreate) for each in placed])
 
     def cluster(self, name: str) -> Elsewhere:
         """Another cluster that the operator was given (`clusters=` of a run, `--cluster` of `fairlead run`)."""
-        parts = _named(self._parts, name)
-        return Elsewhere(parts, parts.writer.named(self._writer.manager), self._namespace, self._controller)
+        if name not in self._elsewhere:
+            parts = _named(self._parts, name)
+            writer = parts.writer.named(self._writer.manager)
+            self._elsewhere[name] = Elsewhere(parts, writer, self._namespace, self._controller)
+        return self._elsewhere[name]
 
     def children(self, kind: Kind) -> "list[Object]":
         """The objects of a watched kind that name the primary as an owner."""

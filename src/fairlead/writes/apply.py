@@ -14,7 +14,7 @@ from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.writes.delete import delete_in_turn
 from fairlead.writes.elision import digest, owned, unchanged
-from fairlead.writes.errors import Foreign, Gone, Immutable, Undecided, WriteError
+from fairlead.writes.errors import Foreign, Gone, Immutable, TwoPayloads, Undecided, WriteError
 from fairlead.writes.jsonpatch import Path, at, named
 from fairlead.writes.migrate import former, inherit
 from fairlead.writes.payload import can_own, scratch
@@ -54,15 +54,7 @@ async def apply(
     anew; without it that is `Immutable`. With `adopt` too, that goes for one that nobody controls.
     """
     kind = await writer.client.resolve(kind_of(str(payload.get("apiVersion")), str(payload.get("kind"))))
-    child = _Child(writer, kind, scratch(kind, payload, owner), owner, adopt)
-    async with writer.turn(kind, child.name, child.namespace):
-        try:
-            return await child.apply()
-        except Immutable:
-            if not recreate:
-                raise
-            await child.remove()
-            return await child.apply()
+    return await Child(writer, kind, payload, owner, adopt).make(recreate=recreate)
 
 
 async def apply_all(
@@ -75,23 +67,24 @@ async def apply_all(
 ) -> list[Object]:
     """`apply` for each, side by side; the answers in order. All are tried; then the first failure is raised.
 
-    Two payloads of one object are refused before anything is sent: each would take away what only the other says.
+    Two payloads of one object are refused before anything is sent (`TwoPayloads`).
     """
     payloads = list(payloads)
-    refuse_twins(payloads)
+    refuse_twins(payloads, None if owner is None else owner.namespace)
     return await side_by_side([apply(writer, each, owner=owner, adopt=adopt, recreate=recreate) for each in payloads])
 
 
-def refuse_twins(payloads: Iterable[Mapping[str, Any]]) -> None:
-    """Raise where two payloads are of one object."""
-    named: set[tuple[str, ...]] = set()
+def refuse_twins(payloads: Iterable[Mapping[str, Any]], namespace: str | None) -> None:
+    """Raise where two payloads are of one object; one that names no namespace is in that one."""
+    known: set[tuple[str, ...]] = set()
     for payload in payloads:
         group = str(payload.get("apiVersion")).rpartition("/")[0]
         metadata = payload.get("metadata") or {}
-        name = (group, *(str(each) for each in (payload.get("kind"), metadata.get("namespace"), metadata.get("name"))))
-        if name in named:
-            raise ValueError(f"{payload.get('kind')} {metadata.get('name')} is in two payloads: make one of them")
-        named.add(name)
+        place, name = metadata.get("namespace") or namespace, metadata.get("name")
+        key = (group, str(payload.get("kind")), str(place), str(name))
+        if key in known:
+            raise TwoPayloads(f"{payload.get('kind')} {name}")
+        known.add(key)
 
 
 async def side_by_side(applies: Iterable[Awaitable[Object]]) -> list[Object]:
@@ -111,16 +104,29 @@ async def side_by_side(applies: Iterable[Awaitable[Object]]) -> list[Object]:
     return [result for result in results if isinstance(result, Object)]
 
 
-class _Child:
-    """One apply, while it holds the object's turn."""
+class Child:
+    """One apply: what is to be sent and, while it holds the object's turn, the way to that."""
 
-    def __init__(self, writer: Writer, kind: Kind, payload: dict[str, Any], owner: Object | None, adopt: bool) -> None:
-        self.writer, self.kind, self.payload, self.owner, self.adopt = writer, kind, payload, owner, adopt
-        self.name: str = payload["metadata"]["name"]
-        self.namespace: str | None = payload["metadata"].get("namespace")
+    def __init__(
+        self, writer: Writer, kind: Kind, payload: Mapping[str, Any], owner: Object | None, adopt: bool
+    ) -> None:
+        self.writer, self.kind, self.owner, self.adopt = writer, kind, owner, adopt
+        self.payload = scratch(kind, payload, owner)
+        self.name: str = self.payload["metadata"]["name"]
+        self.namespace: str | None = self.payload["metadata"].get("namespace")
         self.what = told(kind, self.name, self.namespace)
-        self.digest = digest(payload)
+        self.digest = digest(self.payload)
         self.owner_controls = owner is not None and can_own(owner, self.namespace if kind.namespaced else None)
+
+    async def make(self, *, recreate: bool) -> Object:
+        async with self.writer.turn(self.kind, self.name, self.namespace):
+            try:
+                return await self.apply()
+            except Immutable:
+                if not recreate:
+                    raise
+                await self.remove()
+                return await self.apply()
 
     async def apply(self) -> Object:
         version = self.writer.seen.version(self.kind, self.name, self.namespace)

@@ -36,6 +36,18 @@ class Immutable(WriteError):
         self.causes = causes
 
 
+class TwoPayloads(WriteError):
+    """One child is to be two things at once."""
+
+    reason = "TwoPayloads"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} is in two payloads, and each would take away what only the other says: make one of them, so that "
+            "a pass has one payload a child"
+        )
+
+
 class Gone(WriteError):
     """The object that was meant is not there any more. Nothing was written, nothing revived."""
 
