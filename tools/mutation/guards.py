@@ -70,7 +70,7 @@ MUTANTS = [
     Mutant(
         "decide: purity, same changes",
         "writes/purity.py",
-        "if not same(patch_again, patch):",
+        "if not same(patch_again.ops, patch.ops):",
         "if False:",
     ),
     Mutant("decide: purity, captured state", "writes/purity.py", "if changed:", "if False:"),
@@ -391,7 +391,12 @@ MUTANTS = [
         "if state is None or state.out_since is None:\n",
         "if state is None:\n",
     ),
-    Mutant("default: only what is missing", "writes/view.py", "if self.unnoted(key) is None:", "if True:"),
+    Mutant(
+        "default: only what is missing",
+        "writes/view.py",
+        "if self._now(key)[0] is MISSING:\n            self[key] = value",
+        "self[key] = value",
+    ),
     Mutant(
         "orphans: a look of its own before each deletion",
         "orphans/act.py",

@@ -1,0 +1,21 @@
+"""`make mutate` can run, and the table that it made has the guards of now."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MUTANTS = runpy.run_path(str(ROOT / "tools" / "mutation" / "guards.py"))["MUTANTS"]
+TABLE = (ROOT / "docs" / "design" / "guards.md").read_text()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard)
+def test_the_text_of_a_guard_stands_once_in_its_file(mutant):
+    assert (ROOT / "src" / "fairlead" / mutant.file).read_text().count(mutant.old) == 1
+
+
+def test_the_table_has_each_guard_once_and_no_other():
+    rows = re.findall(r"^\| (.+?) \|", TABLE.partition("|---")[2], re.MULTILINE)
+    assert sorted(rows) == sorted(mutant.guard for mutant in MUTANTS)
