@@ -122,6 +122,23 @@ def test_a_write_that_timed_out_may_have_happened():
 
 
 @virtually
+async def test_what_the_plan_answers_is_counted_once_as_any_answer():
+    bed = Bed(
+        Fault(status=409, verb="update", count=2), Fault(status=429, verb="list"), Fault(status=504, verb="create")
+    )
+    for _ in range(10):
+        await bed.create("a")
+    for _ in range(3):
+        await bed.put("a", "x")
+    await bed.send("GET")
+    total = bed.server.metrics.total
+    assert bed.there("a")
+    assert (total(verb="PUT", code="409"), total(verb="PUT", code="200")) == (2, 1)
+    assert total(verb="LIST", resource="configmaps", code="429") == 1
+    assert total(verb="POST", resource="configmaps") == total(verb="POST", resource="configmaps", code="504") == 10
+
+
+@virtually
 async def test_a_fault_strikes_only_whom_it_names():
     bed = Bed(
         Fault(status=503, verb=("update", "patch"), user_agent="kubectl/*"),
@@ -282,6 +299,9 @@ def test_a_plan_is_read_from_yaml_and_from_json():
         ("faults: [{status: 409, userAgent: 3}]", "userAgent: 3 is no text"),
         ("faults: [{status: 409, probability: 2}]", "probability: 2 is not between 0 and 1"),
         ("faults: [{status: 409, count: 1.5}]", "count: 1.5 is no number of times"),
+        ("faults: [{status: 409, count: 0}]", "count: 0 is no number of times, from 1 on"),
+        ("faults: [{cut: 1, verb: get}]", "faults[0]: verb: cut never befalls get, but watch"),
+        ("faults: [{stale: 1, verb: [create, patch]}]", "stale never befalls create, patch, but get, list, watch"),
         ("faults: [{status: 409, agent: x}]", "not agent"),
     ],
 )

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Handler = Callable[["Server", Request, Route], Answer]
+Handling = Callable[[Request, Route | None], Answer]
 VERBS: dict[str, Handler] = {
     "get": get,
     "list": lists.list_objects,
@@ -206,8 +207,11 @@ class Server:
             return self.respond(request)
         return await answers.answer(self, self._journal, request)
 
-    def respond(self, request: Request, *, trusted: bool = False) -> Answer:
-        """Answer one request. Never raises, whatever a client sent."""
+    def respond(self, request: Request, *, trusted: bool = False, instead: Handling | None = None) -> Answer:
+        """Answer one request, counted and audited. Never raises, whatever a client sent.
+
+        `instead` answers in place of `carry_out`.
+        """
         request.time = self.world.clock.now()
         route: Route | None = None
         try:
@@ -216,7 +220,7 @@ class Server:
             else:
                 self._admit(request)
             route = self._routed(request)
-            answer = self._nonresource(request) if route is None else self._served(request, route)
+            answer = self.carry_out(request, route) if instead is None else instead(request, route)
         except NoSuchPath:
             answer = PAGE_NOT_FOUND
         except Failure as failure:
@@ -280,6 +284,10 @@ class Server:
         if target is None or not self.registry.serves(target.group, target.version):
             return None
         return self._route(request, target)
+
+    def carry_out(self, request: Request, route: Route | None) -> Answer:
+        """What an admitted request asks for. Raises Failure."""
+        return self._nonresource(request) if route is None else self._served(request, route)
 
     def _served(self, request: Request, route: Route) -> Answer:
         if route.resource.deprecation:

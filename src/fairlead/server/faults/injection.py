@@ -1,8 +1,10 @@
 """Following a fault plan: what befalls each request between the door and the answer."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -15,6 +17,7 @@ from fairlead.server.failures import OPTIMISTIC_LOCK, Failure, conflict, expired
 from fairlead.server.faults.plan import Fault, Plan, Seconds
 from fairlead.server.faults.replica import Commits, Replica
 from fairlead.server.registry.resource import Resource
+from fairlead.server.routing import Route
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -55,12 +58,12 @@ class Faults:
             elif fault.hold is not None:
                 return await self._hold(request, self._drawn(fault.hold))
             elif fault.drop == "after":
-                self._carry_out(request)
+                self._server.respond(request)  # a watch that nobody reads ends where it began
                 raise Dropped("the fault plan broke the connection")
             elif fault.drop is not None:
                 raise Dropped("the fault plan broke the connection")
             elif fault.status is not None:
-                return self._refusal(fault.status, request, asked, resource)
+                return self._server.respond(request, instead=partial(self._refusal, fault.status, asked))
             elif fault.cut is not None:
                 after = self._drawn(fault.cut)
                 cut = after if cut is None else min(cut, after)
@@ -116,17 +119,15 @@ class Faults:
         held.add_done_callback(self._held.discard)
         return await asyncio.shield(held)
 
-    def _carry_out(self, request: Request) -> None:
-        self._server.respond(request)  # a watch that nobody reads ends where it began
-
-    def _refusal(self, code: int, request: Request, asked: Attributes, resource: Resource | None) -> Answer:
+    def _refusal(self, code: int, asked: Attributes, request: Request, route: Route | None) -> Answer:
         if code == 429:  # from before the API machinery: plain text
             answer = Response(429, b"Too many requests, please try again later.\n", "text/plain; charset=utf-8")
             answer.headers["Retry-After"] = "1"
             return answer
         if code == 504 and asked.verb in WRITES and self._random.random() < 0.5:
-            self._carry_out(request)  # a server that gives up waiting does not undo
-        refused = _status(code, asked, resource)
+            with contextlib.suppress(Failure):
+                self._server.carry_out(request, route)  # a server that gives up waiting does not undo
+        refused = _status(code, asked, route.resource if route is not None else None)
         if code == 410 and asked.verb == "watch":
             frame = b'{"type":"ERROR","object":%s}\n' % encoding.encode(refused.status)
             return Streaming(_only(frame))

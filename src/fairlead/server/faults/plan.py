@@ -12,6 +12,11 @@ VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletec
 STATUSES = (409, 410, 429, 500, 503, 504)
 DROPS = ("before", "after")
 HARMS = ("delay", "hold", "drop", "status", "cut", "stale")
+BEFALLS = {
+    "cut": ("watch",),
+    "stale": ("get", "list", "watch"),
+    "hold": tuple(verb for verb in VERBS if verb != "watch"),
+}
 Seconds = tuple[float, float]  # drawn evenly between the two
 
 
@@ -59,11 +64,7 @@ class Fault:
             return False
         if self.kind and not {kind, asked.resource, f"{asked.resource}.{asked.group}"} & set(self.kind):
             return False
-        if self.harm == "cut" and asked.verb != "watch":
-            return False
-        if self.harm == "hold" and asked.verb == "watch":
-            return False
-        if self.harm == "stale" and asked.verb not in ("get", "list", "watch"):
+        if asked.verb not in BEFALLS.get(self.harm, (asked.verb,)):
             return False
         return not self.user_agent or fnmatchcase(agent, self.user_agent)
 
@@ -133,14 +134,17 @@ def _check(fault: Fault) -> None:
     for verb in fault.verb:
         if verb not in VERBS:
             raise PlanError(f"verb: {verb!r} is none of {', '.join(VERBS)}")
+    befalls = BEFALLS.get(fault.harm, VERBS)
+    if fault.verb and not set(fault.verb) & set(befalls):
+        raise PlanError(f"verb: {fault.harm} never befalls {', '.join(fault.verb)}, but {', '.join(befalls)}")
     if not all(isinstance(kind, str) and kind for kind in fault.kind):
         raise PlanError(f"kind: {_shown(fault.kind)} names no kind, as ConfigMap or widgets.example.com")
     if not isinstance(fault.user_agent, str):
         raise PlanError(f"userAgent: {fault.user_agent!r} is no text, as kubectl/*")
     if not _number(fault.probability) or not 0 <= fault.probability <= 1:
         raise PlanError(f"probability: {fault.probability!r} is not between 0 and 1")
-    if fault.count is not None and (type(fault.count) is not int or fault.count < 0):
-        raise PlanError(f"count: {fault.count!r} is no number of times")
+    if fault.count is not None and (type(fault.count) is not int or fault.count < 1):
+        raise PlanError(f"count: {fault.count!r} is no number of times, from 1 on")
 
 
 def _number(value: Any) -> bool:
