@@ -61,6 +61,10 @@ _STATUS = {
     "plan": {"type": "object", "properties": {"id": _TEXT, "steps": {"type": "array", "items": _TEXT}}},
     "counts": {"type": "object", "additionalProperties": _INT},
     "addresses": {"type": "array", "items": _TEXT},
+    "ends": {
+        "type": "array",
+        "items": {"type": "object", "properties": {"name": _TEXT, "mode": {"type": "string", "default": "plain"}}},
+    },
     "conditions": _CONDITIONS,
 }
 CRD = {

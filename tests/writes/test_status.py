@@ -169,6 +169,21 @@ async def test_a_field_that_the_schema_drops_is_not_sent_again_and_again(bench, 
     assert bench.wire.sent == []
 
 
+@pytest.mark.parametrize("fields", [{"unknown": "x"}, {"ends": [{"name": "x"}]}], ids=["dropped", "defaulted"])
+async def test_what_a_server_makes_of_a_report_is_not_sent_again_after_foreign_writes(bench, writer, fields):
+    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(**fields))
+    bench.wire.forget()
+    for n in range(5):
+        bench.view.put(WIDGET, await bench.merge(widget, {"metadata": {"labels": {"n": str(n)}}}))
+        await status.flush(writer, WIDGET, widget, ready(**fields))
+    assert bench.wire.sent == []
+    for theirs in ({"ends": [{"name": "y"}]}, {"conditions": []}, {"unknown": None, "observedGeneration": None}):
+        bench.view.put(WIDGET, await bench.merge(widget, {"status": theirs}, subresource="status"))
+        after = await status.flush(writer, WIDGET, widget, ready(**fields))
+        assert (after.is_true("Ready"), after.status["observedGeneration"]) == (True, 1)
+    assert after.status["ends"] == [{"name": "x" if "ends" in fields else "y", "mode": "plain"}]
+
+
 async def test_two_new_conditions_and_a_changed_one_are_one_request(bench, writer):
     widget = await status.flush(writer, WIDGET, await bench.widget(), ready())
     bench.wire.forget()

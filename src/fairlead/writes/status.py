@@ -71,17 +71,27 @@ async def flush(writer: Writer, kind: Kind, obj: Object, report: Report) -> Obje
         for type_, said in report.conditions.items():
             _set_condition(draft, what, type_, {**said, "observedGeneration": report.generation}, now)
 
-    # A server may drop a field that its schema does not have; the same report on the same version is not sent again.
+    # A server may drop or default what is reported: the same report is not sent again while it is what became of it.
     memos = writer.remembered(kind, obj.name, obj.namespace)
     said = digest([report.generation, report.observed, report.fields, report.conditions])
     base = writer.newest(kind, obj)
     memo = memos.get((writer.manager, "status"))
-    if memo and (memo.uid, memo.resource_version, memo.payload) == (base.uid, base.resource_version, said):
+    if memo and (memo.uid, memo.payload, memo.outcome) == (base.uid, said, _outcome(report, base)):
         return base
-    decided = await decide(writer, kind, base, write)
-    after = decided.object
-    memos[writer.manager, "status"] = Memo(after.uid, after.resource_version, said, b"")
+    after = (await decide(writer, kind, base, write)).object
+    memos[writer.manager, "status"] = Memo(after.uid, after.resource_version, said, _outcome(report, after))
     return after
+
+
+def _outcome(report: Report, obj: Object) -> bytes:
+    """What the object has of that which the report says."""
+    status = obj.status if isinstance(obj.status, dict) else {}
+    fields = {name: status[name] for name in (*report.fields, "observedGeneration") if name in status}
+    conditions = status.get("conditions")
+    if isinstance(conditions, list):
+        said = list(report.conditions)
+        conditions = [each for each in conditions if isinstance(each, dict) and each.get("type") in said]
+    return digest([fields, conditions])
 
 
 def _set_condition(draft: Draft, what: str, type_: str, said: dict[str, Any], now: str) -> None:
