@@ -208,6 +208,22 @@ async def test_a_guard_that_fails_although_it_holds_is_reported(bench, monkeypat
     assert bench.wire.writes == ["PATCH", "PATCH"]
 
 
+DENIED = {"reason": "Invalid", "code": 422, "message": 'admission webhook "w" denied the request: not on Fridays'}
+
+
+async def test_a_webhooks_refusal_is_raised_as_it_is_also_in_a_crowd(bench, monkeypatch):
+    """It has no causes, like a test that failed."""
+    widget = await bench.widget(spec={"note": "a"})
+
+    async def denied(*args, **options):
+        await bench.merge(widget, {"metadata": {"labels": {"n": str(bench.world.random.random())}}})
+        raise Invalid(DENIED)
+
+    monkeypatch.setattr(bench.client, "patch", denied)
+    with pytest.raises(Invalid, match="not on Fridays"):
+        await decide(bench.writer, WIDGET, widget, lambda draft: draft.status.update(phase=draft.spec["note"]))
+
+
 async def test_a_schema_error_is_an_error_not_a_conflict(bench):
     widget = await bench.widget()
 

@@ -3,6 +3,7 @@
 import pytest
 from workbench import MANAGER, WIDGET
 
+from fairlead.api.errors import Invalid
 from fairlead.writes import Gone, apply, migrate
 
 OLD = "old-agent"
@@ -160,3 +161,15 @@ async def test_entries_of_subresources_are_left_alone(bench):
     done = await migrate(bench.writer, WIDGET, widget, fields=["status.phase"], managers=["old"])
     assert done.moved == ()
     assert done.object["metadata"]["managedFields"] == widget["metadata"]["managedFields"]
+
+
+async def test_a_webhooks_refusal_is_raised_as_it_is(bench, monkeypatch):
+    """It has no causes, like a test that failed."""
+    widget = await bench.widget(spec={"note": "a"})
+
+    async def denied(*args, **options):
+        raise Invalid({"reason": "Invalid", "code": 422, "message": "not on Fridays"})
+
+    monkeypatch.setattr(bench.client, "patch", denied)
+    with pytest.raises(Invalid, match="not on Fridays"):
+        await migrate(bench.writer, WIDGET, widget, fields=["spec.note"], managers=["maker"])

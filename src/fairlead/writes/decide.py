@@ -88,8 +88,11 @@ async def decide(
                 if not failed_test(error):
                     raise
                 found = await writer.live(kind, obj)
-                if live and found.resource_version == base.resource_version and tests_hold(found, patch.ops):
-                    raise Untestable(what, patch.ops) from error
+                if tests_hold(found, patch.ops):
+                    if says_why(error):
+                        raise
+                    if live and found.resource_version == base.resource_version:
+                        raise Untestable(what, patch.ops) from error
             except NotFound:
                 await writer.live(kind, obj)  # raises Gone; where the object is there, its endpoint is not
                 raise
@@ -107,8 +110,13 @@ async def decide(
 
 
 def failed_test(error: Invalid) -> bool:
-    """A JSON patch whose test failed is a 422 with nothing in its details; every other 422 has causes."""
+    """A JSON patch whose test failed is a 422 with nothing in its details; all others have causes, but a webhook's."""
     return not error.causes
+
+
+def says_why(error: Invalid) -> bool:
+    """Whether it is in other words than those for a failed test, which say nothing: then a webhook refused."""
+    return not error.message.startswith("the server rejected our request")
 
 
 def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:

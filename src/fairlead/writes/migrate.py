@@ -70,8 +70,11 @@ async def _move(
     dry_run: bool,
 ) -> Migrated:
     lost: tuple[str, ...] = ()  # sent, and never answered
+    refused: tuple[str, Invalid] | None = None
     for _ in range(LOOKS):
         live = await writer.live(kind, obj)
+        if refused is not None and refused[0] == live.resource_version:
+            raise refused[1]
         entries, moved = plan(live)
         said = tuple(human(path) for path in moved.leaves())
         if not moved or dry_run:
@@ -88,6 +91,7 @@ async def _move(
         except Invalid as error:
             if not failed_test(error):
                 raise
+            refused = live.resource_version, error
         except Unknown:
             lost = said
         except (Conflict, NotFound):
