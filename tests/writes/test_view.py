@@ -202,6 +202,14 @@ def test_much_of_a_list_is_tested_as_the_list_and_too_much_as_the_version():
     assert [op["path"] for op in patch(too_many, obj)[1:]] == ["/metadata/resourceVersion", "/status/sum"]
 
 
+@pytest.mark.parametrize("steps", [[None], [1, None], [[None]], [{"a": [None]}]], ids=str)
+def test_a_list_that_has_a_null_is_never_tested_whole(steps):
+    """A real server gives up such a request without an answer, so the version stands for the list."""
+    obj = {**OBJ, "spec": {"steps": steps}}
+    ops = patch(lambda draft: draft.status.update(phase=str(draft.spec["steps"])), obj)
+    assert [op["path"] for op in ops if op["op"] == "test"] == ["/metadata/uid", "/metadata/resourceVersion"]
+
+
 def test_a_change_to_what_is_there_already_is_no_change():
     def same_again(draft):
         draft.status["phase"] = "Old"

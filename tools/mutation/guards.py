@@ -41,6 +41,15 @@ MUTANTS = [
     Mutant("decide: where a list ends that is added to", "writes/guards.py", "guards.length(first[:-1])\n", "pass\n"),
     Mutant("decide: a length is where a mark is found", "writes/guards.py", "[add, _test(last, mark), {", "[add, {"),
     Mutant("decide: waits of chance in a crowd", "writes/decide.py", "if run > 1:", "if False:"),
+    Mutant("decide: no list that has a null is tested", "writes/guards.py", "item is None or _null_in", "_null_in"),
+    Mutant("decide: an answer that is lost twice is told", "writes/decide.py", "if lost == LOST:", "if False:"),
+    Mutant(
+        "decide: what is the server's is left alone",
+        "writes/decide.py",
+        "if path in _IDENTITY or path[:2] in _SERVERS:",
+        "if False:",
+    ),
+    Mutant("every write: the object has a uid", "writes/writer.py", "    if not obj.uid:\n", "    if False:\n"),
     Mutant("decide: that a map is there", "writes/guards.py", "if noted is Noted.PRESENT}", "if False}"),
     Mutant("decide: that a map is not empty", "writes/guards.py", "if noted is Noted.FILLED}", "if False}"),
     Mutant(
@@ -120,6 +129,12 @@ MUTANTS = [
         "writes/apply.py",
         "self.send(resourceVersion=version)",
         "self.send(**({} if version != _NEVER else {'resourceVersion': _NEVER}))",
+    ),
+    Mutant(
+        "apply: a child that would show nothing of ours",
+        "writes/apply.py",
+        "if not (self.owner_controls or self.adopt or self.has_fields()):",
+        "if False:",
     ),
     Mutant(
         "recreate: only what is ours, or nobody's and to be adopted",
@@ -395,8 +410,9 @@ MUTANTS = [
         "default: only what is missing",
         "writes/view.py",
         "if self._now(key)[0] is MISSING:\n            self[key] = value",
-        "self[key] = value",
+        "if True:\n            self[key] = value",
     ),
+    Mutant("default: an explicit null stays", "writes/defaults.py", "and not view.null(key)", ""),
     Mutant(
         "orphans: a look of its own before each deletion",
         "orphans/act.py",
