@@ -356,7 +356,10 @@ async def test_what_may_not_change_is_refused_on_update(api, plural):
         await ask(api, "DELETE", f"{path}/{name}", {})
 
 
+SINGLE = {"clusterIP": "None", "selector": None, "ipFamilyPolicy": "SingleStack"}
 GIVEN = [  # what is given, where to look, and what stands there
+    ("services", spec(**SINGLE), ("spec", "ipFamilies"), ["IPv4"]),
+    ("nodes", spec(podCIDR="10.0.0.0/24", podCIDRs=["10.1.0.0/24"]), ("spec", "podCIDRs"), ["10.0.0.0/24"]),
     ("nodes", spec(configSource={}), ("spec", "configSource"), None),
     ("certificatesigningrequests", spec(username="me", extra={"a": ["b"]}), ("spec", "extra"), None),
     ("certificatesigningrequests", {}, ("metadata", "managedFields"), None),

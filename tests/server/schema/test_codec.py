@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.server import encoding
 from fairlead.server.schema import builtin, quantity, times
-from fairlead.server.schema.codec import DecodeError, decode, duplicates, stored
+from fairlead.server.schema.codec import DecodeError, decode, stored
 
 CONFIG_MAP = builtin.node("", "v1", "ConfigMap")
 SECRET = builtin.node("", "v1", "Secret")
@@ -124,8 +125,8 @@ def test_an_input_is_not_changed():
 
 
 def test_duplicate_keys_are_found_where_they_are():
-    assert duplicates(b'{"a": 1, "b": [{"c": 1, "c": 2, "c": 3}], "a": 2}') == ["b[0].c", "a"]
-    assert duplicates(b'{"a": {"a": 1}}') == []
+    assert encoding.decode(b'{"a": 1, "b": [{"c": 1, "c": 2, "c": 3}], "a": 2}')[1] == ["b[0].c", "a"]
+    assert encoding.decode(b'{"a": {"a": 1}}')[1] == []
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,8 @@ def _with_addresses(spec: Object, obj: Object) -> Object:
     if spec.get("type") == "ExternalName":
         return spec
     address = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), None) or _address(obj)
-    both = address == "None" and not spec.get("selector") and not spec.get("ipFamilies")
+    free = not spec.get("ipFamilies") and spec.get("ipFamilyPolicy") != "SingleStack"
+    both = address == "None" and not spec.get("selector") and free
     allocated = {
         "clusterIPs": [address],
         "ipFamilyPolicy": "RequireDualStack" if both else "SingleStack",

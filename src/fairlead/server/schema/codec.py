@@ -78,42 +78,6 @@ def decode(node: Node, value: Any) -> Decoded:
     return Decoded(made, list(_unknown(node, value, "")) if unknown else unknown)
 
 
-def duplicates(body: bytes) -> list[str]:
-    """The paths of the keys that occur twice in one object of a JSON text, in document order."""
-    found = False
-
-    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal found
-        made = dict(pairs)
-        found = found or len(made) != len(pairs)
-        return made
-
-    json.loads(body, object_pairs_hook=look)
-    if not found:
-        return []
-    paths: list[str] = []
-    _doubled(json.loads(body, object_pairs_hook=_Pairs), "", paths)
-    return list(dict.fromkeys(paths))
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object as its pairs, told apart from an array."""
-
-
-def _doubled(value: Any, path: str, paths: list[str]) -> None:
-    if isinstance(value, _Pairs):
-        seen: set[str] = set()
-        for key, inner in value:
-            here = f"{path}.{key}" if path else key
-            if key in seen:
-                paths.append(here)
-            seen.add(key)
-            _doubled(inner, here, paths)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            _doubled(inner, f"{path}[{index}]", paths)
-
-
 def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
     go = node.go
     if type(value) is not dict:
