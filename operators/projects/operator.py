@@ -88,7 +88,7 @@ async def project(project: fl.Object, ctx: fl.Context) -> None:
         for account in controllers(ctx):
             binding = rbac.controller_binding(project.name, account, system)
             await ctx.apply(binding, adopt=True, recreate=True)
-    with said("EnsuringDefaultUserRoles", ctx):
+    with said("EnsuringDefaultUserRolesFailed", ctx):
         for made in rbac.user_objects(project):
             await ctx.create(made)
     with said("EnsuringExtendedPermissionsFailed", ctx, f"mend the file that {EXTENDED} names, and start again"):
@@ -107,8 +107,16 @@ async def ensure_namespace(project: fl.Object, ctx: fl.Context) -> None:
         ctx.condition("Stalled", True, "ExistingNamespaceMissingLabel", said)
         raise fl.Wait("ExistingNamespaceMissingLabel", said)
     if found is not None and found.deleting:
-        await ctx.delete(project)  # its clean-up lets the namespace go
-        raise fl.Wait("NamespaceTerminating", "the project goes with its namespace")
+        live = await ctx.live.get(fl.Namespace, project.name)
+        if live is not None and live.deleting and FINALIZER in live.finalizers:
+            await ctx.delete(project)  # its clean-up lets the namespace go
+            raise fl.Wait("NamespaceTerminating", "the project goes with its namespace")
+        # Let go already: by the clean-up of another project, which had this name before.
+        raise fl.Wait(
+            "NamespaceTerminating",
+            f"the Namespace {project.name} of an earlier project is still going, and is made anew once it is gone: see "
+            f"what holds it (kubectl get namespace {project.name} -o yaml)",
+        )
     # Made by us, or labelled by somebody to be taken; one that turns up unlabelled in between is refused.
     await ctx.apply(rbac.namespace_of(project), owned=False, adopt=found is not None)
     ctx.condition("Stalled", False, "Synced")

@@ -176,6 +176,26 @@ async def test_a_project_goes_with_its_namespace(world):
     assert namespace is None or FINALIZER not in namespace.finalizers
 
 
+async def test_a_project_made_anew_waits_for_the_namespace_of_its_predecessor_to_go(world):
+    running = await world.operator()
+    await world.create()
+    held = {"metadata": {"finalizers": [FINALIZER, "example.com/mine"]}}
+    await world.merge(fl.Namespace, world.name, held)
+    await world.client.delete(Project, world.name)
+    await world.until(Project, None, lambda o: o is None)
+    again = await world.client.create(Project(world.name))
+    await world.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == "NamespaceTerminating")
+    await running.quiet()
+    assert (await world.get(Project)).uid == again.uid
+    assert not (await world.get(Project)).deleting
+    for binding in (await world.client.list(fl.RoleBinding, world.name)).items:  # no controller empties it here
+        await world.client.delete(fl.RoleBinding, binding.name, world.name)
+    left = await world.merge(fl.Namespace, world.name, {"metadata": {"finalizers": None}})
+    await world.client.replace(fl.Object({**left, "spec": {"finalizers": []}}), subresource="finalize")
+    await world.until(Project, None, lambda o: o.is_true("Ready"))
+    assert (await world.get(Project)).uid == again.uid
+
+
 async def test_a_namespace_that_was_there_before_is_left_alone_until_it_is_labelled(world):
     before = await world.client.create(fl.Namespace(world.name))
     await world.operator()
@@ -303,7 +323,7 @@ async def test_it_runs_under_its_own_account(world):
 
 @pytest.mark.rbac
 @pytest.mark.parametrize(
-    ("verb", "reason"), [("bind", "EnsuringSystemPermissionsFailed"), ("escalate", "EnsuringDefaultUserRoles")]
+    ("verb", "reason"), [("bind", "EnsuringSystemPermissionsFailed"), ("escalate", "EnsuringDefaultUserRolesFailed")]
 )
 async def test_without_bind_or_escalate_the_server_refuses_and_the_condition_says_what_is_missing(world, verb, reason):
     await world.operator(await as_itself(world, but=[verb]))
