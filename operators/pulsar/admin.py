@@ -31,6 +31,10 @@ class Http(Protocol):
     ) -> Response: ...
 
 
+class NotPulsar(Exception):
+    """Somebody answered, in a way that Pulsar's admin API does not."""
+
+
 class Refused(Exception):
     """Pulsar answered, and not what was hoped for; `str()` is its own reason."""
 
@@ -52,11 +56,19 @@ class Part:
 class Admin:
     """One Pulsar. Paths are those below `/admin`, quoted, with their query.
 
-    Raises Refused for every answer that is not a success, and OSError (or TimeoutError) when there was none. Follows no
-    redirect: a broker that sends elsewhere would get the token sent there too.
+    Raises Refused for every answer that is not a success, NotPulsar for one that no Pulsar gives, and OSError (or
+    TimeoutError) when there was none. Follows no redirect: a broker that sends elsewhere would get the token sent there
+    too.
     """
 
     http: Http
+
+    async def clusters(self) -> list[str]:
+        """The names of the clusters that it knows: what every Pulsar answers, and so a look whether this is one."""
+        found = await self.get("/v2/clusters")
+        if not isinstance(found, list):
+            raise NotPulsar("/admin/v2/clusters is not there" if found is None else "/admin/v2/clusters is no list")
+        return found
 
     async def get(self, path: str) -> Any:
         """What is there, or None."""
@@ -119,7 +131,10 @@ class Admin:
         )
         if answer.status >= 300:
             raise Refused(answer.status, _reason(answer.body))
-        return json.loads(answer.body) if answer.body else None
+        try:
+            return json.loads(answer.body) if answer.body else None
+        except ValueError as error:
+            raise NotPulsar(f"/admin{where} is not JSON") from error
 
 
 def at(base: str, *parts: str) -> str:

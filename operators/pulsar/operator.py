@@ -18,7 +18,7 @@ from fairlead.operators.pulsar.resources import (
     Order,
     Resource,
 )
-from fairlead.operators.pulsar.trouble import SOON, explained
+from fairlead.operators.pulsar.trouble import SOON, backed_off, explained
 
 op = fl.Operator("pulsar")
 
@@ -54,7 +54,7 @@ async def connection(obj: fl.Object, ctx: fl.Context) -> None:
     if is_current(obj):
         return
     with explained(obj, obj, ctx):
-        await (await admin_of(obj, ctx)).get("/v2/clusters")
+        await (await admin_of(obj, ctx)).clusters()
 
 
 @op.cleanup(Connection, finalizer=FINALIZER)
@@ -81,6 +81,14 @@ async def admin_of(connection: fl.Object, ctx: fl.Context) -> Admin:
         token = secret_text(secret, ref["key"])
         if token is None:
             raise fl.Wait("SecretMissing", f"Secret {ref['name']} has no key {ref['key']}: put it there", after=SOON)
+        if not is_token(token):
+            raise fl.Wait(
+                "SecretInvalid",
+                f"key {ref['key']} of Secret {ref['name']} is no token, one line of plain ASCII: put one there",
+                after=backed_off(connection, ctx, SOON),
+            )
+    elif token is not None and not is_token(token):
+        raise Invalid("spec.authentication.token.value is no token, one line of plain ASCII: change it")
     try:
         return Admin(ctx.resources["http"](url, token))
     except ValueError as error:
@@ -96,7 +104,12 @@ def address_of(connection: fl.Object) -> str:
 
 def secret_text(secret: fl.Object | None, key: str) -> str | None:
     data = ((secret.get("data") if secret else None) or {}).get(key)
-    return b64decode(data).decode().strip() if data else None
+    return b64decode(data).decode(errors="replace").strip() if data else None
+
+
+def is_token(text: str) -> bool:
+    """Whether it can be sent in a header; what was no text in the Secret cannot."""
+    return text.isascii() and text.isprintable()
 
 
 def is_current(obj: fl.Object) -> bool:
@@ -201,7 +214,7 @@ async def with_cluster(order: Order, connection: fl.Object, admin: Admin) -> Ord
     """The order with this cluster's name, asked for where the connection does not say it."""
     local = connection.spec.get("clusterName")
     if not local:
-        clusters = await admin.get("/v2/clusters")
+        clusters = await admin.clusters()
         local = clusters[0] if len(clusters) == 1 else ""  # among several, only the connection can tell
     return replace(order, local=local)
 

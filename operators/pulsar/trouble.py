@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from datetime import datetime
 
 import fairlead as fl
-from fairlead.operators.pulsar.admin import Refused
-from fairlead.operators.pulsar.resources import Invalid
+from fairlead.operators.pulsar.admin import NotPulsar, Refused
+from fairlead.operators.pulsar.resources import Connection, Invalid
 
 # An outage is over within minutes as a rule. As long as it lasts we look ever less often, from the first to the second:
 # many objects may be waiting, and a broker that comes up again has enough to do.
@@ -24,15 +24,29 @@ def explained(obj: fl.Object, connection: fl.Object, ctx: fl.Context) -> Iterato
         raise fl.Terminal("Invalid", str(error)) from error
     except Refused as error:
         reason, remedy, least = _remedy(error.status, obj.deleting)
-        said = f"Pulsar says: {error}. {remedy.format(name=connection.name)}"
+        said = f"Pulsar says: {error}. {remedy.format(name=connection.name)}{way_out(obj)}"
         raise fl.Wait(reason, said, after=backed_off(obj, ctx, least)) from error
+    except NotPulsar as error:
+        raise fl.Wait(
+            "NotPulsar",
+            f"this is not Pulsar's admin API ({error}): check the address in PulsarConnection {connection.name}"
+            f"{way_out(obj)}",
+            after=backed_off(obj, ctx, SOON),
+        ) from error
     except OSError as error:
         raise fl.Wait(
             "Unreachable",
             f"cannot reach Pulsar ({error}): check the address in PulsarConnection {connection.name}, and that"
-            " Pulsar is up",
+            f" Pulsar is up{way_out(obj)}",
             after=backed_off(obj, ctx, SOON),
         ) from error
+
+
+def way_out(obj: fl.Object) -> str:
+    """What somebody can do who wants the object gone, whatever Pulsar says."""
+    if not obj.deleting or obj.kind == Connection.kind:
+        return ""
+    return "; or set spec.lifecyclePolicy to KeepAfterDeletion, to let this object go and leave in Pulsar what is there"
 
 
 def backed_off(obj: fl.Object, ctx: fl.Context, least: float) -> float:

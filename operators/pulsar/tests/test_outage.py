@@ -1,16 +1,18 @@
 """An hour without Pulsar, and an hour of specs that cannot be, in virtual time: what is tried, and how often."""
 
 import asyncio
+from base64 import b64encode
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
 
+import fairlead as fl
 from fairlead.client.client import Client, PatchType
 from fairlead.operators import crds
 from fairlead.operators.pulsar.operator import op
 from fairlead.operators.pulsar.resources import Connection, Tenant
-from fairlead.operators.pulsar.standin import CLUSTER, StandIn
+from fairlead.operators.pulsar.standin import CLUSTER, Answer, StandIn
 from fairlead.operators.pulsar.tests.scene import IMPOSSIBLE
 from fairlead.operators.pulsar.trouble import LATER
 from fairlead.server.app import Server
@@ -29,9 +31,13 @@ class Timed(StandIn):
     def __init__(self):
         super().__init__()
         self.times = {}
+        self.instead = None
+        """What another server answers to everything, whatever it is."""
 
     async def request(self, method, path, **rest):
         self.times.setdefault(path, []).append(asyncio.get_running_loop().time())
+        if self.instead is not None:
+            return self.instead
         return await super().request(method, path, **rest)
 
 
@@ -128,10 +134,77 @@ def test_while_pulsar_is_down_each_object_with_something_to_do_is_tried_ever_les
             said = await bed.ready(Tenant, "t0")
             assert (said["status"], said["reason"]) == ("False", "Unreachable")
             assert "check the address in PulsarConnection pulsar" in said["message"]
+            assert ("KeepAfterDeletion" in said["message"]) is (what == "deleted")
             bed.pulsar.down = False
             await asyncio.sleep(LATER + 1)
             left = {obj.name: obj.is_true("Ready") for obj in (await bed.client.list(Tenant, "default")).items}
             assert left == ({f"t{TENANTS}": True} if what == "deleted" else dict.fromkeys(left, True))
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(404), Answer(200), Answer(200, b"<html>"), Answer(200, b'{"kind": "Status"}')],
+    ids=["not found", "nothing", "a page", "another API"],
+)
+def test_a_server_that_is_no_pulsar_is_never_ready_and_is_said_to_be_none(answer):
+    async def main():
+        async with working() as bed:
+            bed.pulsar.instead = answer
+            await bed.connect()
+            await asyncio.sleep(HOUR)
+            said = await bed.ready(Connection, "pulsar")
+            assert (said["status"], said["reason"]) == ("False", "NotPulsar")
+            assert "not Pulsar's admin API" in said["message"]
+            assert "check the address in PulsarConnection pulsar" in said["message"]
+            assert_backs_off(bed.pulsar.times["/admin/v2/clusters"])
+
+    virtual.run(main())
+
+
+def test_an_object_behind_what_is_no_pulsar_any_more_says_so():
+    async def main():
+        async with working() as bed:
+            await bed.connect(clusterName="")
+            await asyncio.sleep(1)
+            bed.pulsar.instead = Answer(404)
+            await bed.create(Tenant, "tenant", name="tenant")
+            await asyncio.sleep(1)
+            assert (await bed.ready(Tenant, "tenant"))["reason"] == "NotPulsar"
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"two\nlines", "tök".encode()], ids=["no text", "lines", "no ASCII"])
+def test_a_secret_without_a_token_in_it_is_said_with_what_to_do(content):
+    async def main():
+        async with working() as bed:
+            secret = fl.Secret("token", "default", data={"token": b64encode(content).decode()})
+            await bed.client.create(secret)
+            await bed.connect(authentication={"token": {"secretRef": {"name": "token", "key": "token"}}})
+            await asyncio.sleep(HOUR)
+            said = await bed.ready(Connection, "pulsar")
+            assert (said["status"], said["reason"]) == ("False", "SecretInvalid")
+            assert "key token of Secret token" in said["message"]
+            assert not bed.pulsar.calls
+            assert bed.passes() <= len(GAPS) + 3
+            right = {"data": {"token": b64encode(b"right\n").decode()}}
+            await bed.client.patch(fl.Secret, "token", "default", right, type=PatchType.MERGE)
+            await asyncio.sleep(LATER + 1)
+            assert (await bed.ready(Connection, "pulsar"))["status"] == "True"
+
+    virtual.run(main())
+
+
+def test_a_token_in_the_spec_that_cannot_be_is_said_and_left_at_that():
+    async def main():
+        async with working() as bed:
+            await bed.connect(authentication={"token": {"value": "two\nlines"}})
+            await asyncio.sleep(HOUR)
+            said = await bed.ready(Connection, "pulsar")
+            assert (said["status"], said["reason"]) == ("False", "Invalid")
+            assert "spec.authentication.token.value" in said["message"]
 
     virtual.run(main())
 
