@@ -12,7 +12,7 @@ from fairlead.api.errors import Invalid
 from fairlead.client.client import Client
 from fairlead.server.app import Server
 from fairlead.testing import virtual
-from fairlead.writes import Gone, Impure, NotNamed, Replaced, Undecided, Untestable, WriteError, Writer, decide
+from fairlead.writes import Gone, Impure, NotNamed, Replaced, Undecided, Untestable, WriteError, Writer, decide, purity
 
 
 def plan(draft, made="ours"):
@@ -358,6 +358,67 @@ async def test_functions_that_are_not_pure_are_refused(bench):
         with pytest.raises(Impure, match=said):
             await decide(bench.writer, WIDGET, widget, function)
     assert bench.wire.sent == []
+
+
+class Slotted:
+    __slots__ = ("__runs",)
+
+    def __init__(self):
+        self.__runs = 0
+
+    def count(self, draft):
+        self.__runs += 1
+        draft.status["phase"] = "x"
+
+
+class Callable:
+    def __init__(self, kept):
+        self.kept = kept
+
+    def __call__(self, draft):
+        self.kept.append("x")
+        draft.status["phase"] = "x"
+
+
+def by_keyword(draft, *, kept=[]):  # noqa: B006 - the mistake
+    kept.append("x")
+    draft.status["phase"] = "x"
+
+
+def wrapped():
+    kept = []
+
+    def collects(draft):
+        kept.append("x")
+        draft.status["phase"] = "x"
+
+    @functools.wraps(collects)
+    def function(draft):
+        return collects(draft)
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (Slotted().count, "self._Slotted__runs"),
+        (Callable([]), "self.kept"),
+        (functools.partial(Callable([])), "self.kept"),
+        (by_keyword, "default kept"),
+        (wrapped(), "wrapped kept"),
+    ],
+    ids=["slots", "callable object", "partial", "keyword-only default", "wrapped"],
+)
+def test_what_a_function_keeps_from_run_to_run_is_seen(function, said):
+    with pytest.raises(Impure, match=f"it changes .*{said}"):
+        purity.run(function, {"metadata": {"uid": "u"}})
+
+
+def test_what_is_not_itself_or_holds_itself_may_be_captured():
+    odd, held = float("nan"), {"a": 1}
+    held["self"] = held
+    assert purity.run(lambda draft: len(held) + (odd == odd), {"metadata": {"uid": "u"}})[0] == 2
 
 
 async def test_what_a_function_hands_out_is_plain_and_guarded(bench):

@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from fairlead.writes.draft import Draft
@@ -20,7 +20,9 @@ def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Ledger
     """The function's result on a draft of `base`, what it read and changes, and the patch for that.
 
     It runs twice. Both runs must make the same patch and leave alone what the function captures: closure cells,
-    defaults, the globals it names, the attributes of a method's object. What it does beyond those is not seen.
+    defaults, the globals it names, the attributes of its object, and those of each function that it wraps. Contents of
+    plain containers are compared; of anything else only whether it is the same one. What it does beyond that is not
+    seen.
     """
     name = getattr(function, "__qualname__", repr(function))
     before = _captured(function)
@@ -91,36 +93,64 @@ def _differ(left: Any, right: Any) -> bool:
 
 
 def _captured(function: Any) -> dict[str, Any]:
+    """What the function could keep from one run to the next, by name; of one that is wrapped, of each layer."""
     captured: dict[str, Any] = {}
-    while isinstance(function, functools.partial):
-        captured |= {f"argument {n}": _frozen(value) for n, value in enumerate(function.args)}
-        captured |= {f"argument {key}": _frozen(value) for key, value in function.keywords.items()}
-        function = function.func
-    owner = getattr(function, "__self__", None)
-    if owner is not None and hasattr(owner, "__dict__"):
-        captured |= {f"self.{key}": _frozen(value) for key, value in vars(owner).items()}
+    layer = ""
+    while function is not None:
+        if isinstance(function, functools.partial):
+            captured |= {f"{layer}argument {n}": _frozen(value) for n, value in enumerate(function.args)}
+            captured |= {f"{layer}argument {key}": _frozen(value) for key, value in function.keywords.items()}
+            function = function.func
+        else:
+            captured |= {f"{layer}{key}": value for key, value in _kept(function).items()}
+            function = getattr(function, "__wrapped__", None)
+        layer += "wrapped "
+    return captured
+
+
+def _kept(function: Any) -> dict[str, Any]:
+    """What one function, method or callable object captures."""
+    named = inspect.isroutine(function)
+    kept = {f"self.{key}": value for key, value in _state(getattr(function, "__self__", None) if named else function)}
+    if not named:
+        function = type(function).__call__
+    function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
     if code is None:
-        return captured
+        return kept
     for key, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
-            captured[key] = _frozen(cell.cell_contents)
+            kept[key] = _frozen(cell.cell_contents)
         except ValueError:  # not bound yet
-            captured[key] = None
+            kept[key] = None
     for n, value in enumerate(function.__defaults__ or ()):
-        captured[f"default {n}"] = _frozen(value)
+        kept[f"default {n}"] = _frozen(value)
+    kept |= {f"default {key}": _frozen(value) for key, value in (function.__kwdefaults__ or {}).items()}
     names = [key for key in code.co_names if key in function.__globals__]
-    return captured | {f"global {key}": _frozen(function.__globals__[key]) for key in names}
+    return kept | {f"global {key}": _frozen(function.__globals__[key]) for key in names}
 
 
-def _frozen(value: Any) -> Any:
+def _state(owner: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes of an object, also those that are kept in slots."""
+    for key, value in getattr(owner, "__dict__", {}).items():
+        yield key, _frozen(value)
+    for slotted in (kind for kind in type(owner).__mro__ if "__slots__" in vars(kind)):
+        for key, slot in vars(slotted).items():
+            if inspect.ismemberdescriptor(slot) and hasattr(owner, key):
+                yield key, _frozen(getattr(owner, key))
+
+
+def _frozen(value: Any, within: tuple[int, ...] = ()) -> Any:
     """Something to compare later: contents of plain containers, identity of anything else."""
-    if isinstance(value, MapView | ListView):
+    if isinstance(value, MapView | ListView) or id(value) in within:
         return id(value)
+    within = (*within, id(value))
     if isinstance(value, dict):
-        return {key: _frozen(item) for key, item in value.items()}
+        return {key: _frozen(item, within) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_frozen(item) for item in value]
+        return [_frozen(item, within) for item in value]
     if isinstance(value, set | frozenset):
         return set(value)
-    return value if isinstance(value, str | bytes | int | float | type(None)) else id(value)
+    if isinstance(value, float):
+        return repr(value)  # not a number is not itself
+    return value if isinstance(value, str | bytes | int | type(None)) else id(value)
