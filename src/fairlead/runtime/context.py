@@ -272,7 +272,7 @@ def _plain(obj: Any) -> Mapping[str, Any]:
         return obj
     if hasattr(obj, "model_dump"):
         return dict(obj.model_dump(mode="json", by_alias=True, exclude_none=True))
-    return dict(msgspec.to_builtins(obj, str_keys=True))
+    return dict(msgspec.to_builtins(obj, str_keys=True, order="deterministic"))
 
 
 def _kind_of(obj: Object) -> Kind:

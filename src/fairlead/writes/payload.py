@@ -4,13 +4,11 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from fairlead.api.kinds import Kind
 from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.writes.errors import OnlyRead
-from fairlead.writes.view import ListView, MapView, text_key
+from fairlead.writes.view import ListView, MapView, scalar, text_key
 from fairlead.writes.writer import identified, told
 
 # Only a server gives these, so a payload that has one was read, not built.
@@ -84,6 +82,5 @@ def _plain(value: Any, what: str, path: str) -> Any:
         return {key: item for key, item in below.items() if item is not None}
     if isinstance(value, list | tuple):
         return [_plain(item, what, f"{path}[{n}]") for n, item in enumerate(value)]
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return _plain(msgspec.to_builtins(value, str_keys=True), what, path)
+    said = scalar(value, f"{what}: {path}")
+    return _plain(said, what, path) if isinstance(said, dict | list) else said

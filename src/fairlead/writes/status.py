@@ -37,7 +37,7 @@ class Report:
             raise ValueError("set(conditions=…) would drop what others report: name each with condition(type, …)")
         if "observedGeneration" in fields:
             raise ValueError("observedGeneration is that of the object which was reconciled: leave it to the report")
-        self.fields.update({name: plain(value) for name, value in fields.items()})
+        self.fields.update({name: plain(value, f"status.{name}") for name, value in fields.items()})
 
     def condition(self, type: str, status: bool | str | None, reason: str, message: str = "") -> None:  # noqa: A002
         """A condition. None is Unknown."""

@@ -373,19 +373,30 @@ class ListView(MutableSequence[Any]):
         return [plain(item) for item in self._all()]
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, where: str = "a value") -> Any:
     """A plain copy of a value, views and typed models included; a view is then noted as read whole."""
     if isinstance(value, MapView | ListView):
         return value.plain()
     if isinstance(value, dict):
-        return {text_key(key, "a map"): plain(item) for key, item in value.items()}
+        return {text_key(key, where): plain(item, where) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is not a number that JSON can hold")
-    if value is None or value is MISSING or value is DELETED or isinstance(value, str | int | float):
+        return [plain(item, where) for item in value]
+    if value is MISSING or value is DELETED:
         return value
-    return msgspec.to_builtins(value, str_keys=True)
+    return scalar(value, where)
+
+
+def scalar(value: Any, where: str) -> Any:
+    """What JSON has for a value that is no map and no list; for a set its items in order, so that equal ones agree."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{where} is {value}, which is not a number that JSON can hold")
+    if value is None or isinstance(value, str | int | float):
+        return value
+    try:
+        return msgspec.to_builtins(value, str_keys=True, order="deterministic")
+    except TypeError as error:
+        said = f"{where} is of type {type(value).__name__}, which JSON cannot say ({error})"
+        raise ValueError(f"{said}: give maps, lists, text and numbers") from None
 
 
 def text_key(key: Any, where: str) -> str:
