@@ -7,7 +7,7 @@ from dataclasses import dataclass
 _SPECIAL = "()=!<>,"
 _TOKENS = frozenset(("(", ")", ",", "!", "=", "==", "!=", "<", ">", "in", "notin"))
 _OPERATORS = ("in", "notin", "=", "==", "!=", "gt", "lt")
-_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,64}\Z")
 _END = ""
 
 
@@ -33,7 +33,7 @@ class Requirement:
             return value is not None
         if self.operator == "!":
             return value is None
-        if value is None or not _INTEGER.match(value):
+        if value is None or not _is_int64(value):
             return False
         (bound,) = self.values
         return int(value) > int(bound) if self.operator == ">" else int(value) < int(bound)
@@ -93,8 +93,14 @@ def parse_fields(text: str) -> Fields:
         if match is None:
             raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
         path, operator, value = match.groups()
+        if not path and not value:
+            continue  # as a real server: asked of nothing, nothing is asked
         conditions.append(Field(path, _unescape(value), operator != "!="))
     return Fields(tuple(conditions))
+
+
+def _is_int64(text: str) -> bool:
+    return bool(_INTEGER.match(text)) and -(1 << 63) <= int(text) < 1 << 63
 
 
 def _split(text: str) -> list[str]:
@@ -214,7 +220,7 @@ class _Parser:
             operator = "=" if symbol == "==" else symbol
         else:
             raise SelectorError(f"found '{literal}', expected: {', '.join(_OPERATORS)}")
-        if operator in "<>" and not all(_INTEGER.match(v) for v in values):
+        if operator in "<>" and not all(_is_int64(v) for v in values):
             (shown,) = values
             raise SelectorError(
                 f"values[0]: Invalid value: \"{shown}\": for 'Gt', 'Lt' operators, the value must be an integer"

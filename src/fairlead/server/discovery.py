@@ -171,7 +171,7 @@ def aggregated(registry: Registry, path: str, version: str) -> Document | None:
             "versions": [
                 {
                     "version": v,
-                    "resources": _merged(_resources(registry, name, v)["resources"], name, v),
+                    "resources": _merged(registry, name, v),
                     "freshness": "Current",
                 }
                 for v in versions
@@ -182,12 +182,13 @@ def aggregated(registry: Registry, path: str, version: str) -> Document | None:
     return {"kind": "APIGroupDiscoveryList", "apiVersion": f"{AGGREGATED}/{version}", "metadata": {}, "items": items}
 
 
-def _merged(listed: list[Document], group: str, version: str) -> list[Document]:
+def _merged(registry: Registry, group: str, version: str) -> list[Document]:
     """A resource list with the subresources under their resources."""
+    own = ("", "") if registry.builtin_group(group) else (group, version)  # a built-in kind does not name its own group
     found: dict[str, Document] = {}
-    for entry in listed:
+    for entry in _resources(registry, group, version)["resources"]:
         name, _, subresource = entry["name"].partition("/")
-        kind = {"group": entry.get("group", group), "version": entry.get("version", version), "kind": entry["kind"]}
+        kind = {"group": entry.get("group", own[0]), "version": entry.get("version", own[1]), "kind": entry["kind"]}
         if subresource:
             parent = found.setdefault(name, {"resource": name, "scope": _scope(entry), "verbs": []})
             below = {"subresource": subresource, "responseKind": kind, "verbs": entry["verbs"]}

@@ -45,6 +45,7 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "Service"): (*_BOTH, "spec.clusterIP", "spec.type"),
     ("batch", "Job"): (*_BOTH, "status.successful"),
     ("certificates.k8s.io", "CertificateSigningRequest"): (*_NAME, "spec.signerName"),
+    ("resource.k8s.io", "ResourceSlice"): (*_NAME, "spec.driver", "spec.nodeName"),
 }
 
 
@@ -61,6 +62,8 @@ def refusal(resource: Resource, path: str) -> str:
         return f"field label not supported: {path}"
     if (resource.group, resource.kind) == ("batch", "Job"):
         return f"field label {quoted(path)} not supported for Job"
+    if resource.kind == "ResourceSlice":
+        return f"field label not supported for {resource.api_version}, Kind=ResourceSlice: {path}"
     if (resource.group, resource.kind) in _FIELDS:
         return f"field label not supported: {path}"
     return f'{quoted(path)} is not a known field selector: only "metadata.name", "metadata.namespace"'

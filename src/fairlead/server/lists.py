@@ -104,12 +104,13 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
     start = ""
     if token:
         version, start = _decode_token(token, asked)
-        if version == ANY:
+        if version < 0:  # ANY, or what nobody but a forger says
             version = server.store.version
         elif version < table.floor:
             refusal = expired(CONTINUE_EXPIRED)
             refusal.status["metadata"] = {"continue": _encode_token(ANY, start)}
             raise refusal
+        _not_in_the_future(version, server.store.version)
     elif asked not in ("", "0") and (match == "Exact" or (not match and (limit > 0 or in_pages))):
         version = parse_version(asked, "list")
         if version < table.floor:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fairlead.server.lists import Page
 
 FORMATS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
 
 class Representation:
@@ -155,6 +156,8 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
         if media not in ("application/json", "application/yaml", "*/*"):
             continue
         as_yaml = media == "application/yaml"
+        if as_yaml and streaming:
+            raise failure(406, "NotAcceptable", f"only the following media types are accepted: {STREAMED}")
         wanted = parameters.get("as")
         if not wanted:
             return Representation(resource, as_yaml)
@@ -178,8 +181,7 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
         refused_as = True
     if refused_as or resource.custom:
         raise failure(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
-    stream = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-    available = FORMATS + (stream if listing or streaming else "")
+    available = f"{FORMATS}, {STREAMED}" if listing or streaming else FORMATS
     raise failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 

@@ -175,7 +175,7 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
     bookmarks = "allowWatchBookmarks" in request.query and truth(request.first("allowWatchBookmarks"))
     initial_given = "sendInitialEvents" in request.query
     send_initial = initial_given and truth(request.first("sendInitialEvents"))
-    _check(match, initial_given)
+    _check(match, initial_given, request.first("continue"))
     from_start = asked in ("", "0")
     version = server.store.version if from_start else lists.parse_version(asked, "watch")
     initial = send_initial or (from_start and not initial_given)
@@ -202,19 +202,19 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
     return Streaming(begun.chunks())
 
 
-def _check(match: str, initial_given: bool) -> None:
-    field = "resourceVersionMatch"
-    if match and not initial_given:
-        message = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        found = [causes.forbidden(field, message)]
-        if match != "NotOlderThan":
-            found.append(causes.not_supported(field, match, ("NotOlderThan",)))
-        raise option_failure("ListOptions", found)
+def _check(match: str, initial_given: bool, continued: str) -> None:
+    field, found = "resourceVersionMatch", []
     if initial_given and match != "NotOlderThan":
-        message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        found = [causes.forbidden(field, message)]
-        if match:
-            found.append(causes.not_supported(field, match, ("NotOlderThan",)))
+        told = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        found.append(causes.forbidden(field, told))
+    if match and not initial_given:
+        told = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        found.append(causes.forbidden(field, told))
+    if match and match != "NotOlderThan":
+        found.append(causes.not_supported(field, match, ("NotOlderThan",)))
+    if continued:
+        found.append(causes.forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+    if found:
         raise option_failure("ListOptions", found)
 
 

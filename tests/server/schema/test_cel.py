@@ -184,6 +184,21 @@ def test_a_rule_that_does_not_compile_is_refused(x, rule, told):
     assert told in found[0].message
 
 
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("self.c", "messageExpression compilation failed: ERROR: <input>:1:5: undefined field 'c'"),
+        ("self.a", "messageExpression must evaluate to a string"),
+        ("'a' + self.a", "found no matching overload for '_+_' applied to '(string, int)'"),
+    ],
+)
+def test_what_a_message_is_made_of_is_checked_by_the_schema_too(expression, told):
+    point = {**POINT, "x-kubernetes-validations": [{"rule": "self.a > 0", "messageExpression": expression}]}
+    (cause,) = schema_problems({"type": "object", "properties": {"spec": point}}, "s")
+    assert cause.field == "s.properties[spec].x-kubernetes-validations[0].messageExpression"
+    assert told in cause.message
+
+
 def test_without_the_extra_rules_are_refused(monkeypatch):
     monkeypatch.setattr(cel, "available", lambda: False)
     assert "pip install 'fairlead[cel]'" in schema_problems(schema(INT, "self > 1"), "s")[0].message

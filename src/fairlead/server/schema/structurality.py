@@ -107,7 +107,7 @@ def _keywords(schema: Schema, path: str, *, root: bool, defaults: bool) -> Itera
     if kind and kind not in _TYPES:
         yield causes.not_supported(f"{path}.type", kind, _TYPES)
     if "default" in schema and not defaults:
-        top = path.rpartition("[")[2].rstrip("]")
+        top = path.partition(".properties[")[2].partition("]")[0]
         yield causes.forbidden(f"{path}.default", f"must not be set in top-level {top}")
     for key in _UNSUPPORTED:
         if schema.get(key) or (key == "dependencies" and schema.get(key) is not None):

@@ -13,7 +13,11 @@ from fairlead.server.schema.nodes import Node
 from fairlead.server.schema.patterns import compiled
 from fairlead.server.schema.structural import ANYTHING
 
-_NOT_BOOL: Final = "cel expression must evaluate to a bool"
+_WANTED: Final = {"rule": "BOOL", "messageExpression": "STRING"}
+_OTHERWISE: Final = {
+    "rule": "cel expression must evaluate to a bool",
+    "messageExpression": "messageExpression must evaluate to a string",
+}
 _PATH: Final = re.compile(r"(?<![\w.])(self|oldSelf)((?:\s*\.\s*\??[A-Za-z_]\w*\b(?!\s*\())+)")
 _STEP: Final = re.compile(r"\.\s*\??\s*([A-Za-z_]\w*)")
 # Numbers of different types can be compared, which the engine does and does not declare.
@@ -48,7 +52,7 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
     if problem := _undefined(node, text, spoken):
         raise Refused("rule", problem)
     if not fact.get("optionalOldSelf"):
-        _check(node, text, spoken)
+        _check(node, text, spoken, "rule")
     rewritten, variables = _with_times(node, text, spoken)
     if fact.get("optionalOldSelf"):
         optional = "(hasOld ? optional.of(oldSelf) : optional.none())"
@@ -57,12 +61,16 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
     env = _environment(signature, typed)
     program = _program(env, rewritten, "rule", shown=text if fact.get("optionalOldSelf") else "")
     if program.return_type().name() not in (("BOOL",) if _signature(node) == "DYN" else ("BOOL", "DYN")):
-        raise Refused("rule", _NOT_BOOL)
+        raise Refused("rule", _OTHERWISE["rule"])
     message = None
     if fact.get("messageExpression"):
-        message = _program(env, fact["messageExpression"].strip(), "messageExpression")
-        if message.return_type().name() not in ("STRING", "DYN"):
-            raise Refused("messageExpression", "messageExpression must evaluate to a string")
+        expression = fact["messageExpression"].strip()
+        if problem := _undefined(node, expression, rewriting.spoken(expression)):
+            raise Refused("messageExpression", f"messageExpression {problem}")
+        _check(node, expression, rewriting.spoken(expression), "messageExpression")
+        message = _program(env, expression, "messageExpression")
+        if message.return_type().name() not in (_WANTED["messageExpression"], "DYN"):
+            raise Refused("messageExpression", _OTHERWISE["messageExpression"])
     if (loose := _LOOSE.get(signature.partition("(")[0], signature)) != signature:
         env = _environment(loose, typed)  # values may not fit the types that rules are checked by
         program = _engine(env, rewritten)
@@ -72,7 +80,7 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
     return Rule(text, fact, program, message, old, kept, shape)
 
 
-def _check(node: Node, text: str, spoken: str) -> None:
+def _check(node: Node, text: str, spoken: str, key: str) -> None:
     """Refuse wrong uses of fields by their types: the engine knows those of variables only, so each field gets one."""
     if node.type != "object":
         return
@@ -93,8 +101,8 @@ def _check(node: Node, text: str, spoken: str) -> None:
                 made[match.start() : end] = name
     if typed:
         env = _environment(_signature(node), tuple(typed.items()))
-        if _program(env, "".join(made), "rule", shown=text).return_type().name() not in ("BOOL", "DYN"):
-            raise Refused("rule", _NOT_BOOL)
+        if _program(env, "".join(made), key, shown=text).return_type().name() not in (_WANTED[key], "DYN"):
+            raise Refused(key, _OTHERWISE[key])
 
 
 def _engine(env: Any, text: str, *, unchecked: bool = False) -> Any:

@@ -1,0 +1,66 @@
+"""Reads that few clients send are answered alike by both servers."""
+
+import base64
+import json
+
+import pytest
+
+YAML = {"Accept": "application/yaml"}
+MATCH = "resourceVersionMatch"
+CONTINUED = (MATCH, "Forbidden: resourceVersionMatch is forbidden when continue is provided")
+UNASKED = (MATCH, "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+
+
+async def ask(api, query, headers=None):
+    path = f"/api/v1/namespaces/{api.namespace}/configmaps"
+    return await api.transport().request("GET", path, query=query, headers=headers, timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("query", "causes"),
+    [
+        ({"continue": "abc"}, [CONTINUED]),
+        ({"continue": "abc", "sendInitialEvents": "true", MATCH: "NotOlderThan"}, [CONTINUED]),
+        ({"continue": "abc", MATCH: "NotOlderThan", "resourceVersion": "1"}, [UNASKED, CONTINUED]),
+    ],
+)
+async def test_a_watch_goes_on_from_no_page(api, query, causes):
+    answer = await ask(api, {"watch": "1", "timeoutSeconds": "1", **query})
+    found = json.loads(answer.body)["details"]["causes"]
+    assert (answer.status, [(cause["field"], cause["message"]) for cause in found]) == (422, causes)
+
+
+async def test_events_come_in_no_yaml(api):
+    answer = await ask(api, {"watch": "1", "timeoutSeconds": "1"}, YAML)
+    assert answer.status == 406
+    assert b"only the following media types are accepted: application/json;stream=watch," in answer.body
+
+
+@pytest.mark.parametrize("selector", ["=", "==", "!=", "=,metadata.name=none"])
+async def test_a_field_selector_of_nothing_asks_for_nothing(api, selector):
+    assert (await ask(api, {"fieldSelector": selector})).status == 200
+
+
+@pytest.mark.parametrize(("bound", "status"), [("9223372036854775807", 200), ("9223372036854775808", 400)])
+async def test_labels_are_compared_as_int64(api, bound, status):
+    assert (await ask(api, {"labelSelector": f"i>{bound}"})).status == status
+
+
+async def test_a_page_of_the_future_is_refused(api):
+    token = {"v": "meta.k8s.io/v1", "rv": 99999999999, "start": "c1\0"}
+    text = base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
+    answer = await ask(api, {"limit": "1", "continue": text})
+    assert (answer.status, json.loads(answer.body)["details"]["causes"][0]["reason"]) == (
+        504,
+        "ResourceVersionTooLarge",
+    )
+
+
+async def test_aggregated_discovery_names_groups_of_other_kinds_only(api):
+    accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+    answer = await api.transport().request("GET", "/apis", headers=accept, timeout=20)
+    (apps,) = (group for group in json.loads(answer.body)["items"] if group["metadata"]["name"] == "apps")
+    (deployments,) = (each for each in apps["versions"][0]["resources"] if each["resource"] == "deployments")
+    below = {each["subresource"]: each["responseKind"] for each in deployments["subresources"]}
+    assert deployments["responseKind"] == below["status"] == {"group": "", "version": "", "kind": "Deployment"}
+    assert below["scale"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
