@@ -118,6 +118,22 @@ async def test_migrate_moves_a_fleet_and_a_second_run_has_nothing_to_do(bench, f
     assert after.spec == {"size": 3}
 
 
+async def test_migrate_names_the_managers_that_are_there_when_none_of_the_name_is(bench, fairlead):
+    await bench.widget("w", spec={"note": "x"})
+    args = ("--field", "spec.note", "-n", bench.namespace)
+    done = await fairlead("migrate", WIDGETS, "--from-manager", "makre", *args)
+    assert (done.returncode, done.stdout) == (0, "0 moved, 1 had nothing to move, 0 failed\n")
+    assert done.stderr == "none was written by an Update of makre; field managers that did write: maker (1)\n"
+
+
+async def test_migrate_says_in_a_line_to_whom_it_cannot_move(fairlead):
+    for args in (("--from-manager", "old", "--to", "kubectl"), ("--from-manager", "kubectl")):
+        done = await fairlead("migrate", WIDGETS, *args, "--field", "spec.note")
+        assert done.returncode == 2
+        assert "--to: the field manager 'kubectl' is special to servers" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 async def test_migrate_says_in_a_line_that_its_list_is_refused(bench, fairlead):
     args = ("--from-manager", "old", "--to", MANAGER, "--field", "spec.note", "-n", "No_Such.Namespace/..")
     done = await fairlead("migrate", WIDGETS, *args)

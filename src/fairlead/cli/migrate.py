@@ -1,6 +1,7 @@
 """`fairlead migrate`: from Update to Apply, for every object of some kinds."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +16,11 @@ from fairlead.api.text import printable
 from fairlead.cli.cluster import Reached, find_kind, options, reach
 from fairlead.writes import Gone, WriteError, Writer
 from fairlead.writes.migrate import migrate, movable
-from fairlead.writes.writer import told
+from fairlead.writes.writer import refuse_special, told
 
 PAGE = 500  # objects a list request: what kubectl asks for
 AT_ONCE = 8  # a fleet is migrated beside its operators, which must not notice
+MOST_NAMED = 10  # a line should remain one
 
 
 @dataclass
@@ -28,6 +30,7 @@ class Report:
     moved: dict[str, tuple[str, ...]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     settled: int = 0
+    writers: Counter[str] = field(default_factory=Counter)  # how many objects have an Update entry of a field manager
 
 
 @click.command("migrate")
@@ -60,6 +63,10 @@ def command(
     """
     if manager is None and len(managers) > 1:
         raise click.UsageError("--to is needed: there are several --from-manager")
+    try:
+        refuse_special(manager or managers[0])
+    except ValueError as error:
+        raise click.UsageError(f"--to: {error}") from None
     for each in fields:
         try:
             patterns.parse(each)
@@ -74,6 +81,11 @@ def command(
         click.echo(f"{printable(what)}: {printable(said)}", err=True)
     word = "would move" if dry_run else "moved"
     click.echo(f"{len(report.moved)} {word}, {report.settled} had nothing to move, {len(report.failed)} failed")
+    unseen = [name for name in managers if name not in report.writers]
+    if report.writers and unseen and not report.moved:
+        there = ", ".join(f"{name} ({count})" for name, count in report.writers.most_common(MOST_NAMED))
+        said = f"none was written by an Update of {' or '.join(unseen)}; field managers that did write: {there}"
+        click.echo(printable(said), err=True)
     if report.failed:
         raise click.exceptions.Exit(1)
 
@@ -109,6 +121,7 @@ async def _migrate(
             async with asyncio.TaskGroup() as group:
                 try:
                     async for obj in _every(place, kind, namespace if kind.namespaced else None):
+                        report.writers.update(_writers(obj))
                         if movable(writer, obj, fields=fields, managers=managers):
                             group.create_task(one(kind, obj))
                         else:
@@ -118,6 +131,12 @@ async def _migrate(
         if report.moved or report.failed:
             click.echo(err=True)
     return report
+
+
+def _writers(obj: Object) -> set[str]:
+    """The field managers that have an Update entry from which something could be moved."""
+    entries = obj.metadata.get("managedFields") or ()
+    return {str(e.get("manager")) for e in entries if e.get("operation") == "Update" and not e.get("subresource")}
 
 
 async def _every(place: Reached, kind: Kind, namespace: str | None) -> AsyncIterator[Object]:

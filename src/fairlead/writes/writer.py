@@ -66,8 +66,7 @@ class Writer:
     formerly: tuple[str, ...] = ()  # field managers whose applies count as ours, and become ours at the next apply
 
     def __post_init__(self) -> None:
-        if self.manager == "kubectl":  # a server rewrites its last-applied annotation and lets it force
-            raise ValueError("the field manager 'kubectl' is special to servers: use the operator's own name")
+        refuse_special(self.manager)
 
     def named(self, manager: str) -> "Writer":
         return replace(self, manager=manager)
@@ -117,6 +116,12 @@ class Writer:
         """The object of that uid is no more: forget it."""
         self.memos.pop(key_of(kind, obj.name, obj.namespace), None)
         self.seen.deleted(kind, obj.name, obj.namespace, obj.uid)
+
+
+def refuse_special(manager: str) -> None:
+    """Raise where servers treat a field manager in a way of its own."""
+    if manager == "kubectl":  # a server rewrites its last-applied annotation and lets it force
+        raise ValueError("the field manager 'kubectl' is special to servers: use the operator's own name")
 
 
 def over(obj: Object) -> bool:
