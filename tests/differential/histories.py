@@ -211,7 +211,8 @@ def _apply(kind: Kind, name: str, last: int | None) -> Step:
 def _create(kind: Kind, name: str, last: int | None) -> Step:
     body = kind.object(name)
     if kind.chance.random() < 0.05:
-        body = {**body, "metadata": {"generateName": "g-"}} if kind.valid else body
+        kind.generated += 1  # a prefix each, or lists would have them in any order
+        body = {**body, "metadata": {"generateName": f"g{kind.generated}-"}} if kind.valid else body
     return {"do": "POST", "path": kind.path, "body": body}
 
 

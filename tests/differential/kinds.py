@@ -12,6 +12,7 @@ class Kind:
     """A kind, and a draw of partial objects of it that a server mostly accepts."""
 
     scaled = False
+    generated = 0  # names that the server is asked to make
     valid = True  # a server takes what is drawn: where it may not, the name it generates would be in the refusal
     status: tuple[dict[str, Any], ...] = ()  # draws of a status; none: the kind has none
 
