@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 import fairlead as fl
+from fairlead.api.errors import ApiError
 from fairlead.client.client import PatchType
 from fairlead.runtime.definitions import permissive
 
@@ -160,6 +161,82 @@ def test_what_is_raised_becomes_a_condition_with_a_lawful_reason(virtually, erro
     virtually(test)
 
 
+def refused(reason, code, *causes):
+    details = {"causes": [{"field": "spec", "message": cause} for cause in causes]}
+    return ApiError.of({"reason": reason, "code": code, "message": f"{reason} it is", "details": details})
+
+
+REFUSED = [refused("Invalid", 422, "no such colour"), refused("BadRequest", 400), refused("RequestEntityTooLarge", 413)]
+
+
+@pytest.mark.parametrize("error", REFUSED, ids=lambda error: error.reason)
+def test_what_the_server_refuses_for_its_content_is_looked_at_every_five_minutes_and_at_once_when_it_changes(
+    virtually, error
+):
+    async def test(bed):
+        calls = []
+
+        async def reconcile(obj, ctx):
+            calls.append(bed.world.clock.monotonic())
+            if obj.spec.get("colour") != "red":
+                raise error
+
+        await bed.make("thing", spec={"colour": "loud"})
+        async with bed.running(operator(reconcile)) as running:
+            await asyncio.sleep(1)
+            ready = (await bed.thing("thing")).condition("Ready")
+            assert (ready["status"], ready["reason"], ready["message"]) == ("False", error.reason, str(error))
+            assert list(running.failures.values()) == [str(error)]
+            calls.clear()
+            await asyncio.sleep(1000)
+            assert len(calls) == 3
+            await bed.edit("thing", spec={"colour": "red"})
+            await asyncio.sleep(0.1)
+            assert (await bed.thing("thing")).is_true("Ready")
+            assert running.failures == {}
+
+    virtually(test)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [refused("Invalid", 422), refused("Forbidden", 403), refused("", 500)],
+    ids=["a guard that failed", "a right that is missing", "a server in trouble"],
+)
+def test_what_the_server_refuses_for_the_moment_is_tried_again_soon(virtually, error):
+    async def test(bed):
+        calls = []
+
+        async def reconcile(obj, ctx):
+            calls.append(obj.name)
+            if len(calls) < 4:
+                raise error
+
+        await bed.make("thing")
+        async with bed.running(operator(reconcile)):
+            await asyncio.sleep(1)
+            assert (await bed.thing("thing")).is_true("Ready")
+
+    virtually(test)
+
+
+def test_a_child_that_the_server_takes_for_invalid_is_sent_a_few_times_not_for_ever(virtually):
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            await ctx.apply(fl.ConfigMap("good", data={"key": "value"}))
+            await ctx.apply(fl.ConfigMap("bad", data={"no key!": "value"}))
+
+        await bed.make("thing")
+        async with bed.running(operator(reconcile, owns=[fl.ConfigMap])):
+            await asyncio.sleep(590)
+            ready = (await bed.thing("thing")).condition("Ready")
+            assert (ready["status"], ready["reason"]) == ("False", "Invalid")
+            assert "no key!" in ready["message"]
+            assert len([code for method, path, code in bed.wire.requests if code == 422]) <= 4
+
+    virtually(test)
+
+
 def test_after_calls_again_in_time(virtually):
     async def test(bed):
         calls = []
@@ -229,6 +306,29 @@ def definition(kind, *, status, schema=None):
     if schema:
         version["schema"]["openAPIV3Schema"]["properties"]["status"] = {"type": "object", "properties": schema}
     return crd
+
+
+def test_a_status_that_is_refused_does_not_delay_a_look_that_was_asked_for(virtually):
+    async def test(bed):
+        narrow = fl.kind("test.example.com/v1", "Narrow")
+        await bed.client.create(definition(narrow, status=True, schema={"phase": {"type": "string"}}))
+        await asyncio.sleep(1)
+        op, calls = fl.Operator("tester"), []
+
+        @op.reconcile(narrow)
+        async def reconcile(obj, ctx):
+            calls.append(obj.name)
+            ctx.status(phase=5)
+            return fl.After(20)
+
+        await bed.make("thing", kind=narrow)
+        async with bed.running(op):
+            await asyncio.sleep(1)
+            calls.clear()
+            await asyncio.sleep(101)
+            assert len(calls) == 5
+
+    virtually(test)
 
 
 def test_a_status_that_cannot_hold_conditions_is_not_written_again_and_again(virtually):

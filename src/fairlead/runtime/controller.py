@@ -202,7 +202,7 @@ class Reconciler:
             return NOTHING
         except Exception as error:
             unreported = self._failed(key, obj, error)
-            return verdict if verdict.failed else unreported
+            return verdict if verdict.failed else unreported.by(verdict.after)
         return verdict
 
     async def _look(self, key: Key) -> Object | None:

@@ -1,15 +1,18 @@
 """What comes of a pass: the word for the condition, and when the key is looked at again."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from fairlead.api.errors import (
     AlreadyExists,
     ApiError,
+    BadRequest,
     Conflict,
     InternalError,
+    Invalid,
+    RequestEntityTooLarge,
     ServerTimeout,
     ServiceUnavailable,
     Timeout,
@@ -18,7 +21,8 @@ from fairlead.api.errors import (
 )
 from fairlead.runtime.calls import TimedOut
 from fairlead.runtime.outcomes import After, Terminal, Wait
-from fairlead.writes.errors import WriteError
+from fairlead.writes.decide import failed_test
+from fairlead.writes.errors import Immutable, WriteError
 
 # Gone by the next try as a rule, and no reason to call an object broken: reported only when it happens again.
 _TRANSIENT = (
@@ -34,6 +38,9 @@ _TRANSIENT = (
 _MISTAKES = (TypeError, AttributeError, NameError, LookupError, AssertionError, ArithmeticError, RecursionError)
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _LONGEST = 1024
+# Sent again as it is, it is refused again, until something changes: what is watched wakes the key, while a quota, an
+# admission policy or another version of the operator does not.
+_REFUSED_AGAIN_AFTER = 300.0
 
 
 RESULTS = ("success", "error", "requeue", "requeue_after")
@@ -79,6 +86,11 @@ class Verdict:
         """A mistake in the code: what Go would panic on."""
         return isinstance(self.error, _MISTAKES)
 
+    def by(self, after: float | None) -> "Verdict":
+        """The same, with a look in `after` seconds at the latest."""
+        sooner = [seconds for seconds in (self.after, after) if seconds is not None]
+        return replace(self, after=min(sooner, default=None))
+
 
 NOTHING = Verdict("success", Next.DONE)
 
@@ -104,6 +116,9 @@ def of_error(error: Exception) -> Verdict:
             return Verdict("error", Next.DONE, False, reason, message, error=error)
         case WriteError(again=True) | Conflict() | AlreadyExists():
             return Verdict("requeue", Next.CONFLICT, error=error)
+        case Immutable() | ApiError() if _for_its_content(error):
+            reason = error.reason
+            return Verdict("error", Next.DONE, False, reason, _short(error), after=_REFUSED_AGAIN_AFTER, error=error)
         case WriteError():
             return Verdict("error", Next.RETRY, False, error.reason, _short(error), error=error)
         case ApiError():
@@ -111,6 +126,13 @@ def of_error(error: Exception) -> Verdict:
         case _:
             name = type(error).__name__
             return Verdict("error", Next.RETRY, False, name, _short(error) or name, error=error)
+
+
+def _for_its_content(error: Exception) -> bool:
+    """Whether the server refused what it was sent, not the moment. A guard that failed is about the moment."""
+    if isinstance(error, Invalid):
+        return not failed_test(error)
+    return isinstance(error, (BadRequest, Immutable, RequestEntityTooLarge))
 
 
 def _words(reason: str, message: str, fallback: str) -> tuple[str, str]:
