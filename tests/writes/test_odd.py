@@ -94,6 +94,28 @@ async def test_an_answer_that_is_lost_again_and_again_is_said_to_be(bench):
     assert bench.wire.writes == ["PATCH", "PATCH"]
 
 
+LOST = {
+    "apply": lambda bench, obj: apply(bench.writer, ConfigMap("c", bench.namespace, data={"a": "1"}), owner=obj),
+    "migrate": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields=["spec"], managers=["maker"]),
+}
+
+
+@pytest.mark.parametrize("write", LOST.values(), ids=LOST.keys())
+async def test_a_write_that_never_gets_there_is_said_to_be_of_unknown_outcome(bench, monkeypatch, write):
+    """Though each look works: nobody is in the way, and no look will help."""
+    widget, sent = await bench.widget(spec={"size": 1}), []
+
+    async def lost(*args, **options):
+        sent.append(args)
+        raise Unknown("the answer was lost")
+
+    monkeypatch.setattr(bench.client, "apply", lost)
+    monkeypatch.setattr(bench.client, "patch", lost)
+    with pytest.raises(Unknown):
+        await write(bench, widget)
+    assert len(sent) == 2
+
+
 BY_HAND = {
     "delete": lambda bench, obj: delete(bench.writer, WIDGET, obj),
     "decide": lambda bench, obj: decide(bench.writer, WIDGET, obj, lambda draft: draft.status.update(phase="x")),

@@ -142,7 +142,9 @@ MUTANTS = [
         "if not self.may_have(live):\n            raise Foreign(self.what, holder_of(live))\n        await",
         "await",
     ),
-    Mutant("apply: a lost answer is looked up", "writes/apply.py", "except (Conflict, Unknown):", "except Conflict:"),
+    Mutant(
+        "apply: a lost answer is looked up", "writes/apply.py", "except (Conflict, Unknown) as", "except Conflict as"
+    ),
     Mutant("apply: payload from scratch", "writes/payload.py", "if metadata.get(field) is not None:", "if False:"),
     Mutant(
         "apply: no views in a payload", "writes/payload.py", "if isinstance(value, MapView | ListView):", "if False:"

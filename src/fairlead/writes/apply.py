@@ -166,14 +166,18 @@ class Child:
                 "ours: give it a label"
             )
         version = seen.resource_version if seen is not None and self.may_have(seen) else _NEVER
+        lost = False
         for _ in range(LOOKS):
             try:
                 return await self.send(resourceVersion=version)
-            except (Conflict, Unknown):
+            except (Conflict, Unknown) as error:
                 version = _NEVER
                 try:
                     live = await self.writer.client.get(self.kind, self.name, self.namespace)
                 except NotFound:
+                    if lost and isinstance(error, Unknown):  # no turn of another's: a connection to complain about
+                        raise error from None
+                    lost = isinstance(error, Unknown)
                     continue
             if not self.may_have(live):
                 raise Foreign(self.what, holder_of(live))

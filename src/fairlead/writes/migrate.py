@@ -93,6 +93,8 @@ async def _move(
                 raise
             refused = live.resource_version, error
         except Unknown:
+            if lost:
+                raise
             lost = said
         except (Conflict, NotFound):
             pass
