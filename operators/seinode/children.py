@@ -3,7 +3,7 @@
 from typing import Any
 
 import fairlead as fl
-from fairlead.operators.seinode.kinds import DEPLOYMENT, NODE, ORDINAL, PLAN, REVISION, SeiNode
+from fairlead.operators.seinode.kinds import DEPLOYMENT, DEPLOYMENT_UID, NODE, ORDINAL, PLAN, REVISION, SeiNode
 from fairlead.operators.seinode.plans import digest
 
 MODES = ("fullNode", "archive", "replayer", "validator")
@@ -31,6 +31,10 @@ def claim_of(node: fl.Object) -> fl.Object | None:
     return made
 
 
+def job_name(node: fl.Object, task: dict[str, Any]) -> str:
+    return f"{node.name}-{task['type']}-{task['id'][:8]}"
+
+
 def job_of(node: fl.Object, plan_id: str, task: dict[str, Any]) -> fl.Object:
     """A task that runs for a while: its name follows from its id, so it is submitted once however often."""
     labels = {NODE: node.name, PLAN: plan_id}
@@ -42,7 +46,7 @@ def job_of(node: fl.Object, plan_id: str, task: dict[str, Any]) -> fl.Object:
     }
     pod = {"restartPolicy": "Never", "containers": [container], "volumes": [_volume(node)]}
     spec = {"backoffLimit": 3, "template": {"metadata": {"labels": {NODE: node.name}}, "spec": pod}}
-    made: fl.Object = fl.Job(f"{node.name}-{task['type']}-{task['id'][:8]}", labels=labels, spec=spec)
+    made: fl.Object = fl.Job(job_name(node, task), labels=labels, spec=spec)
     return made
 
 
@@ -86,6 +90,7 @@ def node_of(deployment: fl.Object, ordinal: int) -> fl.Object:
     labels = {
         **(metadata.get("labels") or {}),
         DEPLOYMENT: deployment.name,
+        DEPLOYMENT_UID: deployment.uid,
         ORDINAL: str(ordinal),
         REVISION: digest(template),
     }

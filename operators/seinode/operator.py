@@ -9,6 +9,7 @@ from fairlead.operators.seinode import plans
 from fairlead.operators.seinode.children import (
     claim_of,
     imported_claim,
+    job_name,
     job_of,
     node_of,
     rolled_out,
@@ -18,6 +19,7 @@ from fairlead.operators.seinode.children import (
 from fairlead.operators.seinode.kinds import (
     DEPLOYMENT,
     DEPLOYMENT_FINALIZER,
+    DEPLOYMENT_UID,
     NODE_FINALIZER,
     SeiNode,
     SeiNodeDeployment,
@@ -60,7 +62,7 @@ async def seinode(node: fl.Object, ctx: fl.Context) -> None:
     """Carry out the plan; without one, keep the children as they should be."""
     ctx.status(phase="Initializing" if "currentImage" not in node.status else "Running")
     imported = imported_claim(node)
-    if imported and "plan" not in node.status and ctx.get(fl.PersistentVolumeClaim, imported) is None:
+    if imported and ctx.get(fl.PersistentVolumeClaim, imported) is None:
         raise fl.Wait("VolumeMissing", f"there is no PersistentVolumeClaim {imported}: create it, or import another")
     await carry_out(node, node_tasks, NODE_STEPS, ctx, currentImage=node.spec["image"])
     for child in (claim_of(node), service_of(node), stateful_set_of(node)):
@@ -135,14 +137,24 @@ def deployment_of(node: fl.Object) -> list[str]:
 
 @op.reconcile(SeiNodeDeployment, owns=[SeiNode], watches={SeiNode: deployment_of})
 async def seinodedeployment(deployment: fl.Object, ctx: fl.Context) -> None:
-    """Carry out the plan; without one, keep the nodes as they should be. Surplus nodes are pruned."""
+    """Carry out the plan; without one, keep the nodes as they should be. Surplus nodes are pruned, whatever the
+    deletionPolicy: that is about the deletion of the deployment."""
     ctx.status(phase="Upgrading")
     replicas, template = deployment.spec["replicas"], deployment.spec["template"]
     revision = plans.digest(template)
     await carry_out(deployment, deployment_tasks, DEPLOYMENT_STEPS, ctx, replicas=replicas, templateHash=revision)
     nodes = [await apply_node(deployment, ordinal, ctx) for ordinal in range(replicas)]
+    await prune(deployment, {node.name for node in nodes}, ctx)
     ready = [node.name for node in nodes if _runs(node, template["spec"]["image"])]
     ctx.status(phase="Ready", nodes=[node.name for node in nodes], readyReplicas=len(ready))
+
+
+async def prune(deployment: fl.Object, wanted: set[str], ctx: fl.Context) -> None:
+    """Those that name the deployment as their owner would go by themselves; those to be retained do not. What an
+    earlier deployment of this name left behind has another uid and stays."""
+    for node in ctx.list(SeiNode, labels=f"{DEPLOYMENT_UID}={deployment.uid}"):
+        if node.name not in wanted and not node.deleting:
+            await ctx.delete(node)
 
 
 async def apply_node(deployment: fl.Object, ordinal: int, ctx: fl.Context) -> fl.Object:
@@ -209,8 +221,28 @@ async def carry_out(
             raise fl.Terminal("PlanFailed", f"{error}: change the spec to have a new plan made") from error
         await ctx.decide(plans.advance(plan, done, now=now, **reached))
     if len(done) < len(plan["tasks"]):
+        open_tasks = (task for task in plan["tasks"] if task["status"] != "Complete" and task["id"] not in done)
+        task = next(open_tasks, plan["tasks"][-1])
         # The same words from every replica: what differed would be written in turns.
-        raise fl.Wait("PlanActive", f"plan {plan['id']} is being carried out", after=plans.TAKEOVER)
+        said = f"plan {plan['id']} is being carried out: {task['type']} {awaited(obj, task, ctx)}"
+        raise fl.Wait("PlanActive", said, after=plans.TAKEOVER)
+
+
+def awaited(obj: fl.Object, task: dict[str, Any], view: fl.View) -> str:
+    """What a task waits for, and where to look when it does not come."""
+    match task["type"]:
+        case "bootstrap":
+            job = job_name(obj, task)
+            return f"waits for Job {job}: see kubectl describe job {job}"
+        case "await-rollout":
+            return f"waits for StatefulSet {obj.name}: see kubectl describe statefulset {obj.name}"
+        case "await-nodes":
+            image = obj.spec["template"]["spec"]["image"]
+            for ordinal in range(obj.spec["replicas"]):
+                node = view.get(SeiNode, f"{obj.name}-{ordinal}")
+                if node is None or not _runs(node, image):
+                    return f"waits for SeiNode {obj.name}-{ordinal}: see its condition Ready"
+    return "comes next"
 
 
 def _runs(node: fl.Object, image: str) -> bool:

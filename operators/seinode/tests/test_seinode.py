@@ -167,6 +167,25 @@ async def test_a_deployment_makes_its_nodes_and_prunes_the_surplus(world):
     assert await world.get(SeiNode, "group-0") is not None
 
 
+async def test_surplus_nodes_that_would_be_retained_are_pruned_and_those_of_an_earlier_deployment_are_not(world):
+    await world.cluster()
+    await world.operator()
+    spec = {"replicas": 2, "deletionPolicy": "Retain", "template": {"spec": bed.a_node("x")["spec"]}}
+    await world.client.create(SeiNodeDeployment("group", world.namespace, spec=spec))
+    await world.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
+    await world.client.delete(SeiNodeDeployment, "group", world.namespace)
+    await world.until(SeiNodeDeployment, "group", gone)
+    await world.client.create(SeiNodeDeployment("group", world.namespace, spec={**spec, "replicas": 1}))
+    await world.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
+    assert not (await world.get(SeiNode, "group-1")).deleting  # retained, and never this one's
+    await world.change(SeiNodeDeployment, "group", replicas=3)
+    await world.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready") and o.status["replicas"] == 3)
+    await world.change(SeiNodeDeployment, "group", replicas=1)
+    for surplus in ("group-1", "group-2"):
+        await world.until(SeiNode, surplus, gone)
+    assert not (await world.get(SeiNode, "group-0")).deleting
+
+
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
 async def test_nodes_go_with_their_deployment_unless_retained(world, policy):
     await world.cluster()
@@ -209,14 +228,60 @@ async def test_a_volume_that_is_not_there_is_named_and_its_coming_is_noticed(wor
     await world.ready()
 
 
+async def test_a_volume_that_goes_while_the_plan_is_carried_out_is_named(world):
+    await world.operator()
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await world.client.create(fl.PersistentVolumeClaim("mine", world.namespace, spec=claim))
+    await world.create(dataVolume={"import": {"pvcName": "mine"}})
+    await world.ready(reason="PlanActive")
+    bare = {"metadata": {"finalizers": None}}
+    await world.client.patch(fl.PersistentVolumeClaim, "mine", world.namespace, bare, type=PatchType.MERGE)
+    await world.client.delete(fl.PersistentVolumeClaim, "mine", world.namespace)
+    said = (await world.ready(reason="VolumeMissing")).condition("Ready")["message"]
+    assert "no PersistentVolumeClaim mine: create it" in said
+
+
+async def test_what_a_plan_waits_for_is_named(world):
+    await world.operator()
+    await world.create()
+    node = await world.ready(reason="PlanActive")
+    job = next(task for task in node.status["plan"]["tasks"] if task["type"] == "bootstrap")["id"][:8]
+    said = f"bootstrap waits for Job node-bootstrap-{job}: see kubectl describe job node-bootstrap-{job}"
+    assert said in node.condition("Ready")["message"]
+    spec = {"replicas": 1, "template": {"spec": bed.a_node("x")["spec"]}}
+    await world.client.create(SeiNodeDeployment("group", world.namespace, spec=spec))
+    group = await world.ready(SeiNodeDeployment, "group", reason="PlanActive")
+    assert "await-nodes waits for SeiNode group-0: see its condition Ready" in group.condition("Ready")["message"]
+    await world.cluster()
+    await world.ready()
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
-    [({"validator": {}}, "exactly one"), ({"image": ""}, "image"), ({"chainId": "x" * 64}, "chainId")],
-    ids=["two modes", "no image", "chain id too long"],
+    [
+        ({"validator": {}}, "exactly one"),
+        ({"image": ""}, "image"),
+        ({"chainId": "x" * 64}, "chainId"),
+        ({"podLabels": {"team": "a b"}}, "the value of a label is"),
+        ({"podLabels": {"a b": "team"}}, "the key of a label is"),
+        ({"overrides": {"": "x"}}, "the name of a setting is"),
+        ({"dataVolume": {"size": "lots"}}, "such as 500Gi"),
+        ({"dataVolume": {"size": "0Gi"}}, "such as 500Gi"),
+    ],
+    ids=["two modes", "no image", "chain id too long", "label", "label's key", "setting", "size", "no size"],
 )
 async def test_a_spec_that_makes_no_sense_is_refused_by_the_schema(world, spec, said):
     with pytest.raises(Invalid, match=said):
         await world.create(**spec)
+    template = {"spec": {**bed.a_node("x")["spec"], **spec}}
+    with pytest.raises(Invalid, match=said):
+        await world.client.create(SeiNodeDeployment("group", world.namespace, spec={"template": template}))
+
+
+@pytest.mark.parametrize("name", ["a.b", "1a"])
+async def test_a_name_that_no_service_can_have_is_refused_by_the_schema(world, name):
+    with pytest.raises(Invalid, match="Services are named after it"):
+        await world.create(name)
 
 
 async def test_a_name_too_long_for_its_children_is_refused_by_the_schema(world):
