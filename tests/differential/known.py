@@ -19,7 +19,10 @@ _TYPES = re.compile(r"selfType\d+[\w.@]*|map\(string, dyn\)")  # a rule's object
 _CONVERTED = re.compile(r"failed to convert new object: .*", re.DOTALL)  # to any one of several versions
 _CUT = re.compile(r"\n@@.*", re.DOTALL)
 _DECODED = "json: cannot unmarshal"
-_UNION = re.compile(r"json: cannot unmarshal .* JSONSchemaProps\.\S*\.(items|additionalProperties)\.")
+_UNION = re.compile(
+    r"json: cannot unmarshal .* "
+    r"(JSONSchemaProps\.\S*\.(items|additionalProperties)\.|\S+[tT]ime(stamp)? of type string)"
+)
 _COST = re.compile(r"estimated (rule|messageExpression) cost")
 _GREAT = re.compile(r"\.managedFields\[\d+\]\.fieldsV1\..*\.v:-?9\d{15,}$")
 _DEFINITIONS = "/customresourcedefinitions"
