@@ -96,9 +96,14 @@ def served(*ports, **address):
     return {"subsets": [{"addresses": [{"ip": "10.0.0.1", **address}], "ports": list(ports)}]}
 
 
+def addressed(kind, given):
+    return {"addressType": kind, "endpoints": [{"addresses": [given]}]}
+
+
 CREATED = [  # what is merged into a good object, and the causes
     ("endpoints", {"subsets": [{}]}, [(REQUIRED, "subsets[0]")]),
     ("endpoints", served(ip="1.2.3"), [(INVALID, f"{AT}.ip")] * 2),
+    ("endpoints", served(ip="fe80::1%eth0"), [(INVALID, f"{AT}.ip")] * 2),
     ("endpoints", served(ip="127.0.0.1"), [(INVALID, f"{AT}.ip")]),
     ("endpoints", served(ip="010.0.0.1"), [(INVALID, f"{AT}.ip")]),
     ("endpoints", served(ip="::ffff:1.2.3.4"), [(INVALID, f"{AT}.ip")]),
@@ -212,6 +217,32 @@ CREATED = [  # what is merged into a good object, and the causes
     ("services", spec(ports=[{"port": 80, "nodePort": 30000}]), [(FORBIDDEN, "spec.ports[0].nodePort")]),
     ("services", spec(ipFamilies=["IPv6"]), [(INVALID, "spec.ipFamilies[0]")]),
     ("endpointslices", {"endpoints": [{"addresses": ["127.0.0.1"]}]}, [(INVALID, "endpoints[0].addresses[0]")]),
+    *(
+        ("endpointslices", addressed(kind, given), [(INVALID, "endpoints[0].addresses[0]")])
+        for kind, given in [
+            ("FQDN", "backend"),
+            ("FQDN", "backend."),
+            ("FQDN", f"{'a' * 64}.example.com"),
+            ("FQDN", f"a.{'b' * 64}.{'c' * 64}"),
+            ("FQDN", "a" * 64),
+            ("FQDN", "."),
+            ("FQDN", "Backend.example.com"),
+            ("IPv4", "0.0.0.0"),
+            ("IPv4", "169.254.1.1"),
+            ("IPv4", "224.0.0.1"),
+            ("IPv4", "::ffff:1.2.3.4"),
+            ("IPv6", "fe80::1"),
+            ("IPv6", "fe80::1%eth0"),
+            ("IPv6", "ff02::1"),
+            ("IPv6", "2001:DB8::1"),
+        ]
+    ),
+    ("endpointslices", addressed("FQDN", ""), [(REQUIRED, "endpoints[0].addresses[0]")]),
+    (
+        "endpointslices",
+        addressed("IPv4", "fe80::1"),
+        [(INVALID, "endpoints[0].addresses"), (INVALID, "endpoints[0].addresses[0]")],
+    ),
     ("endpointslices", {"ports": [{"name": "a"}, {"name": "a"}]}, [("FieldValueDuplicate", "ports[1].name")]),
     ("ingresses", spec(defaultBackend={"service": None}), [(INVALID, "spec.defaultBackend")]),
     ("ingresses", spec(rules=[{"host": "1.2.3.4"}]), [(INVALID, "spec.rules[0].host")]),

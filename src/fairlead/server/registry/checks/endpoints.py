@@ -40,16 +40,23 @@ def _address(path: str, given: Object) -> list[Cause]:
     found = address(f"{path}.ip", text)
     for rule in _ADDRESS:
         found += rule(given, None, path)
+    plain = re.sub(r"(?<!\d)0+(?=\d)", "", text) if "." in text else text
     try:
-        parsed = ipaddress.ip_address(re.sub(r"(?<!\d)0+(?=\d)", "", text) if "." in text else text)
+        parsed = ipaddress.ip_address(plain.replace("%", " "))
     except ValueError:
         return [*found, causes.invalid(f"{path}.ip", text, "must be a valid IP address")]
+    return found + reachable(f"{path}.ip", text, parsed)
+
+
+def reachable(field: str, text: str, parsed: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[Cause]:
+    """An address that means the same to everybody: none of the host's or the link's own."""
+    found: list[Cause] = []
     if parsed.is_unspecified:
-        found.append(causes.invalid(f"{path}.ip", text, f"may not be unspecified ({text})"))
-    found += [causes.invalid(f"{path}.ip", text, told) for beyond, told in _BEYOND if getattr(parsed, beyond)]
+        found.append(causes.invalid(field, text, f"may not be unspecified ({text})"))
+    found += [causes.invalid(field, text, told) for beyond, told in _BEYOND if getattr(parsed, beyond)]
     if any(parsed in multicast for multicast in _LINK_LOCAL if multicast.version == parsed.version):
         told = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-        found.append(causes.invalid(f"{path}.ip", text, told))
+        found.append(causes.invalid(field, text, told))
     return found
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.endpoints import reachable
 from fairlead.server.registry.checks.rules import checks, choice, each, fixed, inside, needed, value, words
 from fairlead.server.registry.checks.vocabulary import (
     PROTOCOLS,
@@ -33,7 +34,7 @@ def _addresses(new: Object, old: Object | None, path: str) -> list[Cause]:
             found.append(causes.required(f"{here}.addresses", "must contain at least 1 address"))
         for place, given in enumerate(addresses):
             if kind == "FQDN":
-                found += subdomain(f"{here}.addresses[{place}]", given)
+                found += _domain(f"{here}.addresses[{place}]", given)
             elif kind in ("IPv4", "IPv6"):
                 found += _family(f"{here}.addresses", place, given, kind)
         for rule in (words("hostname", names.label), words("nodeName", names.subdomain)):
@@ -82,10 +83,22 @@ def _family(field: str, index: int, given: str, kind: str) -> list[Cause]:
     if wrong := address(here, given):
         return wrong
     parsed = ipaddress.ip_address(given)
-    if kind != f"IPv{parsed.version}":
-        return [causes.invalid(field, given, f"must be an {kind} address")]
-    told = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
-    return [causes.invalid(here, given, told)] if parsed.is_loopback else []
+    if str(parsed) != given:
+        return [causes.invalid(here, given, f'must be in canonical form ("{parsed}")')]
+    wrong = [] if kind == f"IPv{parsed.version}" else [causes.invalid(field, given, f"must be an {kind} address")]
+    return wrong + reachable(here, given, parsed)
+
+
+def _domain(field: str, given: str) -> list[Cause]:
+    if not given:
+        return [causes.required(field)]
+    name = given.removesuffix(".")
+    if wrong := subdomain(field, name):
+        return wrong
+    parts = name.split(".")
+    if len(parts) < 2:
+        return [causes.invalid(field, name, "should be a domain with at least two segments separated by dots")]
+    return next((wrong for part in parts if (wrong := label(field, part))), [])
 
 
 def _host(field: str, host: str) -> list[Cause]:

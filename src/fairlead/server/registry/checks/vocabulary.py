@@ -101,7 +101,7 @@ def address(field: str, value: str) -> list[Cause]:
     """An address in a form that is read in one way only."""
     plain = re.sub(r"(?<!\d)0+(?=\d)", "", value) if "." in value and ":" not in value else value
     try:
-        parsed = ipaddress.ip_address(plain)
+        parsed = ipaddress.ip_address(plain.replace("%", " "))  # no zone: it means something on one host only
     except ValueError:
         return [causes.invalid(field, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
     if plain != value:
