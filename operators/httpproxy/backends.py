@@ -25,7 +25,6 @@ class Backend:
     port: int
     connector: str | None
     tls_hostname: str | None
-    filters: tuple[dict[str, Any], ...]
 
     @property
     def address_type(self) -> str:
@@ -63,14 +62,26 @@ class Backend:
         return True
 
 
+_ON_LINK = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
 _HOST = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.IGNORECASE)
 
 
 def backends_of(proxy: fl.Object) -> Iterator[Backend]:
-    """Each backend in order. Raises Terminal for what no retry can put right."""
+    """Each backend that requests reach, in order. Raises Terminal for what no retry can put right."""
     for i, rule in enumerate(proxy.spec["rules"]):
-        for j, backend in enumerate(rule["backends"]):
-            yield _backend(i, j, backend)
+        if not redirects(rule):
+            for j, backend in enumerate(rule["backends"]):
+                yield _backend(i, j, backend)
+
+
+def filters_in(rule: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the user wants done to its requests, whether said of the rule or of its backend."""
+    return [each for part in (rule, *rule["backends"]) for each in part.get("filters") or ()]
+
+
+def redirects(rule: dict[str, Any]) -> bool:
+    """Whether the gateway answers by itself: then a backend must not be named."""
+    return any(each["type"] == "RequestRedirect" for each in filters_in(rule))
 
 
 def connectors_of(proxy: fl.Object) -> list[str]:
@@ -83,7 +94,7 @@ def _backend(rule: int, index: int, backend: dict[str, Any]) -> Backend:
     endpoint, tls = backend["endpoint"], (backend.get("tls") or {}).get("hostname")
     try:
         url = urlsplit(endpoint)
-        host, port = url.hostname or "", url.port
+        host, port = _canonical(url.hostname or ""), url.port
     except ValueError as error:
         raise fl.Terminal("InvalidEndpoint", f"rule {rule}: {endpoint}: {error}; {REMEDY}") from error
     read = Backend(
@@ -94,11 +105,38 @@ def _backend(rule: int, index: int, backend: dict[str, Any]) -> Backend:
         port=port or (443 if url.scheme == "https" else 80),
         connector=(backend.get("connector") or {}).get("name"),
         tls_hostname=tls,
-        filters=tuple(backend.get("filters") or ()),
     )
     if port == 0 or not (read.is_ip or (len(host) <= 253 and _HOST.fullmatch(host))):
         raise fl.Terminal("InvalidEndpoint", f"rule {rule}: {endpoint} names no host and port; {REMEDY}")
+    if not read.connector and (unfit := _unfit(host)):
+        raise fl.Terminal("InvalidEndpoint", f"rule {rule}: {endpoint}: {unfit}")
     if read.scheme == "https" and read.is_ip and not tls:
         said = f"rule {rule}: https to the address {host}, whose certificate has no name to check: set its tls.hostname"
         raise fl.Terminal("InvalidEndpoint", said)
     return read
+
+
+def _canonical(host: str) -> str:
+    """An address as the server wants it written; a name as it is."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+def _unfit(host: str) -> str | None:
+    """Why no EndpointSlice takes this host, and what to write instead. A tunnel's far end may be anything."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        if max(map(len, host.split("."))) > 63:
+            return "a part of a name may have at most 63 characters: shorten it"
+        if "." not in host:
+            return f"{host} is no full name: write one like {host}.default.svc.cluster.local"
+        return None
+    if "%" in host:
+        return f"a zone means something on one host only: write an address without %{host.partition('%')[2]}"
+    if address.is_loopback or address.is_link_local or address.is_unspecified or address in _ON_LINK[address.version]:
+        return f"{host} means something on one host or link only: write an address that the gateway can reach"
+    return None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import fairlead as fl
-from fairlead.operators.httpproxy.backends import Backend, backends_of
+from fairlead.operators.httpproxy.backends import Backend, backends_of, filters_in
 from fairlead.operators.httpproxy.kinds import (
     CERT_HOSTNAME,
     GATEWAY_CLASS,
@@ -42,20 +42,22 @@ def _listener(name: str | None, i: int = 0, hostname: str | None = None, *, tls:
 
 
 def route_of(proxy: fl.Object, online: Online) -> fl.Object:
-    """The rules, each with its backend; a rule whose connector is offline answers 503 instead."""
+    """The rules, each with its backend; one that redirects has none, one whose connector is offline answers 503."""
     backends = {backend.rule: backend for backend in backends_of(proxy)}
-    rules = [_rule(proxy, rule, backends[i], online) for i, rule in enumerate(proxy.spec["rules"])]
+    rules = [_rule(proxy, rule, backends.get(i), online) for i, rule in enumerate(proxy.spec["rules"])]
     return HTTPRoute(proxy.name, spec={"parentRefs": [{"name": proxy.name}], "rules": rules})
 
 
-def _rule(proxy: fl.Object, rule: dict[str, Any], backend: Backend, online: Online) -> dict[str, Any]:
+def _rule(proxy: fl.Object, rule: dict[str, Any], backend: Backend | None, online: Online) -> dict[str, Any]:
     matches = {"matches": rule["matches"]} if rule.get("matches") else {}
+    filters = filters_in(rule)
+    if backend is None:
+        return {**matches, "filters": filters}
     if _is_offline(backend, online):
         reference = {"group": HTTPRouteFilter.group, "kind": HTTPRouteFilter.kind, "name": _offline_name(proxy)}
         return {**matches, "filters": [{"type": "ExtensionRef", "extensionRef": reference}]}
-    filters = [*(rule.get("filters") or ()), *backend.filters]
     if backend.rewritten_host and not any(_sets_host(f) for f in filters):
-        filters.append({"type": "URLRewrite", "urlRewrite": {"hostname": backend.rewritten_host}})
+        filters = _rewriting(filters, backend.rewritten_host)
     backend_ref = {
         "group": EndpointSlice.group,
         "kind": EndpointSlice.kind,
@@ -63,6 +65,16 @@ def _rule(proxy: fl.Object, rule: dict[str, Any], backend: Backend, online: Onli
         "port": backend.port,
     }
     return {**matches, **({"filters": filters} if filters else {}), "backendRefs": [backend_ref]}
+
+
+def _rewriting(filters: list[dict[str, Any]], host: str) -> list[dict[str, Any]]:
+    """With the Host that the backend expects, in the user's own rewrite if there is one: a rule has one at most."""
+    if not any(f["type"] == "URLRewrite" for f in filters):
+        filters = [*filters, {"type": "URLRewrite"}]
+    return [
+        {**f, "urlRewrite": {**(f.get("urlRewrite") or {}), "hostname": host}} if f["type"] == "URLRewrite" else f
+        for f in filters
+    ]
 
 
 def _sets_host(rule_filter: dict[str, Any]) -> bool:

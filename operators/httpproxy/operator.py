@@ -84,9 +84,14 @@ async def take_over(proxy: fl.Object, ctx: fl.Context) -> None:
     for kind, fields in ONCE_UPDATED.items():
         for name in names[kind]:
             child = ctx.get(kind, name)
-            # The local view keeps our own Apply entry alone: without one, we have not written this child yet.
-            if child is not None and is_ours(child, proxy) and not child.metadata.get("managedFields"):
+            if child is not None and is_ours(child, proxy) and not applied(child):
                 await ctx.migrate(child, fields=fields, managers=[PREDECESSOR])
+
+
+def applied(child: fl.Object) -> bool:
+    """Whether this operator applied the child before: then there is nothing left to take over."""
+    entries = child.metadata.get("managedFields") or ()
+    return any((each["operation"], each["manager"].partition("/")[0]) == ("Apply", op.name) for each in entries)
 
 
 def is_ours(child: fl.Object, proxy: fl.Object) -> bool:

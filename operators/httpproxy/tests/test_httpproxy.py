@@ -199,3 +199,39 @@ async def test_deleting_the_proxy_takes_the_tunnel_out_and_lets_it_go(world):
     await world.client.delete(HTTPProxy, "web", world.namespace)
     await world.until(HTTPProxy, "web", gone)
     assert await world.get(EnvoyPatchPolicy, "connector-web") is None
+
+
+PATH = {"path": {"type": "ReplaceFullPath", "replaceFullPath": "/x"}}
+
+
+@pytest.mark.parametrize("place", ["rule", "backend"])
+async def test_a_rewrite_of_the_users_gets_the_hostname_and_stays_the_only_one(world, place):
+    backend = {"endpoint": "http://backend.example.com"}
+    rule, rewrite = {"backends": [backend]}, [{"type": "URLRewrite", "urlRewrite": PATH}]
+    (rule if place == "rule" else backend)["filters"] = rewrite
+    await world.create(rules=[rule])
+    route = await world.until(HTTPRoute, "web", there)
+    wanted = {"type": "URLRewrite", "urlRewrite": {**PATH, "hostname": "backend.example.com"}}
+    assert route.spec["rules"][0]["filters"] == [wanted]
+
+
+async def test_a_rule_that_redirects_reaches_no_backend(world):
+    redirect = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}
+    plain = rules("http://backend.example.com")[0]
+    await world.create(rules=[{**plain, "filters": [redirect]}, plain])
+    route = await world.until(HTTPRoute, "web", there)
+    redirected, sent = route.spec["rules"]
+    assert (redirected["filters"], "backendRefs" in redirected) == ([redirect], False)
+    assert sent["backendRefs"][0]["name"] == "web-1-0"
+    await world.until(EndpointSlice, "web-1-0", there)
+    assert await world.get(EndpointSlice, "web-0-0") is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "address"),
+    [("http://[2001:db8:0:0::7]", "2001:db8::7"), ("http://[::ffff:192.0.2.7]", "192.0.2.7")],
+)
+async def test_an_address_is_written_as_the_server_wants_it(world, endpoint, address):
+    await world.create(rules=rules(endpoint))
+    made = await world.until(EndpointSlice, "web-0-0", there)
+    assert made["endpoints"][0]["addresses"] == [address]

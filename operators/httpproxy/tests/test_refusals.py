@@ -27,6 +27,10 @@ def to(endpoint, **more):
     return {"rules": [{"backends": [{"endpoint": endpoint, **more}]}]}
 
 
+def filtered(spec, **one):
+    return {"rules": [{**spec["rules"][0], "filters": [one]}]}
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
@@ -36,6 +40,24 @@ def to(endpoint, **more):
         (to("backend.example.com"), "endpoint"),
         (to("ftp://backend.example.com"), "endpoint"),
         (to("https://backend.example.com/a/path"), "endpoint"),
+        (
+            filtered(to("http://b.example.com"), type="RequestHeaderModifier", requestHeaderModifier="oops"),
+            "must be of type",
+        ),
+        (
+            filtered(
+                to("http://b.example.com"),
+                type="RequestHeaderModifier",
+                requestHeaderModifier={"set": [{"value": "x"}]},
+            ),
+            "set.0..name",
+        ),
+        (filtered(to("http://b.example.com"), type="URLRewrite", urlRewrite=["x"]), "must be of type"),
+        (filtered(to("http://b.example.com"), type="Anything"), "Unsupported value"),
+        (
+            to("http://b.example.com", filters=[{"type": "URLRewrite", "urlRewrite": {"hostname": 1}}]),
+            "must be of type",
+        ),
         ({"hostnames": HOSTNAMES}, "must have at most 16 items"),
         ({"hostnames": ["a.example.com", "a.example.com"]}, "Duplicate value"),
         ({"hostnames": ["not a name"]}, "hostnames"),
@@ -47,6 +69,11 @@ def to(endpoint, **more):
         "no scheme",
         "odd scheme",
         "a path",
+        "a text for a filter",
+        "a header without a name",
+        "a list for a filter",
+        "odd filter",
+        "odd filter of a backend",
         "17 names",
         "twice",
         "no name",
@@ -80,6 +107,12 @@ BAD_ENDPOINTS = {
     "http://[::1": "write a URL like https://",
     "http://:8080": "names no host and port",
     "http://back_end!": "names no host and port",
+    "http://backend:8080": "write one like backend.default.svc.cluster.local",
+    f"http://{'a' * 64}.example.com": "at most 63 characters: shorten it",
+    "http://[fe80::1%25eth0]:80": "write an address without %25eth0",
+    "http://[fe80::1]:80": "write an address that the gateway can reach",
+    "http://127.0.0.1:8080": "write an address that the gateway can reach",
+    "http://224.0.0.1": "write an address that the gateway can reach",
 }
 
 
