@@ -1,9 +1,10 @@
 """What a story leaves behind on a server that goes on after it: nothing."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from fairlead.api.builtin import CustomResourceDefinition
 from fairlead.api.errors import Forbidden, NotFound
@@ -14,6 +15,19 @@ from fairlead.operators.stage import STORY, bounded
 
 PATIENCE = 60.0
 """Seconds for CRDs to go: the server deletes their objects first, which takes it a few."""
+
+
+async def see_through(clean_up: Coroutine[Any, Any, None]) -> None:
+    """Run it to its end although this task is told to stop, before or meanwhile; told twice, it is cut."""
+    task, here = asyncio.ensure_future(clean_up), asyncio.current_task()
+    if here is not None and here.cancelling():
+        await task
+        return
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 async def leave(client: Client, namespace: str, resources: Collection[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import fairlead as fl
 from fairlead.client.transport import Transport
-from fairlead.operators.leaving import leave
+from fairlead.operators.leaving import leave, see_through
 from fairlead.operators.stage import Bed, Count, Mark, Stage, Way
 
 SYSTEMS = ("httpproxy", "seinode", "projects", "pulsar", "orphans")
@@ -80,7 +80,7 @@ async def tell(
     """Play the story in one way on a server that is reached by `door`, and answer what it cost.
 
     With a `namespace` the server is one that goes on afterwards: the story is played there, over the network as it is,
-    and leaves no object behind.
+    and leaves no object behind, also when it is cancelled once.
     """
     stage = Stage(door, world, namespace or "default", network=namespace is None, progress=progress)
     try:
@@ -91,7 +91,7 @@ async def tell(
     finally:
         try:
             if namespace:
-                await leave(stage.admin, namespace, stage.resources)
+                await see_through(leave(stage.admin, namespace, stage.resources))
         finally:
             await stage.close()
     return Outcome(counted, sorted(stage.moments.values()), stage.watch_events, stage.losses, stage.stuck, stage.marks)

@@ -15,6 +15,7 @@ from fairlead.api.errors import NotFound
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
 from fairlead.operators import crds
+from fairlead.operators.leaving import see_through
 from fairlead.operators.outcomes import bed_of, tell
 from fairlead.operators.projects.kinds import Project
 from fairlead.operators.stage import STORY, WAYS
@@ -94,6 +95,84 @@ async def test_a_story_leaves_nothing_that_would_hold_its_namespaces_and_takes_n
     await client.patch(fl.ConfigMap, "held", "default", {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
     await client.delete(fl.ConfigMap, "held", "default")
     await client.delete(CustomResourceDefinition, SHARED["metadata"]["name"])
+
+
+class Definitions:
+    """A story that only brings CRDs along."""
+
+    SCALE = 1
+
+    async def play(self, stage, way, scale):
+        for crd in (OURS, SHARED):
+            await stage.admin.create({**crd, "metadata": {**crd["metadata"], "labels": stage.labels}})
+            await until(stage.admin, CustomResourceDefinition, crd["metadata"]["name"], None, is_served)
+
+
+class Interrupting:
+    """A transport that has a task cancelled when the first CRD is deleted."""
+
+    def __init__(self, inner, cancel):
+        self.inner, self.cancel = inner, cancel
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    async def request(self, method, path, **rest):
+        answer = await self.inner.request(method, path, **rest)
+        if method == "DELETE" and "customresourcedefinitions" in path and self.cancel:
+            self.cancel.pop()()
+        return answer
+
+
+async def test_a_signal_during_the_clean_up_does_not_cut_it(api):
+    cancel, story = [], f"{api.namespace}-cut"
+    telling = asyncio.create_task(
+        tell(Definitions(), "new", 1, lambda: Interrupting(api.transport(), cancel), World(), namespace=story)
+    )
+    cancel.append(telling.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await telling
+    assert not cancel
+    for crd in (OURS, SHARED):
+        with pytest.raises(NotFound):
+            await Client(api.transport(), World()).get(CustomResourceDefinition, crd["metadata"]["name"])
+
+
+@pytest.mark.parametrize("when", ["before", "during"])
+async def test_a_clean_up_is_cut_by_the_second_signal(when):
+    begun, never, ended = asyncio.Event(), asyncio.Event(), []
+
+    async def clean_up():
+        begun.set()
+        try:
+            await never.wait()
+        except asyncio.CancelledError:
+            ended.append("cut")
+            raise
+
+    async def main():
+        try:
+            if when == "before":
+                await never.wait()
+        finally:
+            await see_through(clean_up())
+
+    task = asyncio.create_task(main())
+    if when == "before":
+        await asyncio.sleep(0)
+        task.cancel()
+        await begun.wait()
+    else:
+        await begun.wait()
+        task.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not task.done()
+    assert not ended
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["cut"]
 
 
 @pytest.mark.parametrize("way", WAYS)
