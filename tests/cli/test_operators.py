@@ -6,6 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.api import manifests
+from fairlead.api.world import World
+from fairlead.cli.embedded import prepare
+from fairlead.client.client import Client
+from fairlead.operators import crds
+from fairlead.server.app import Server
+
 ROOT = Path(__file__).parents[2]
 BAD = {
     "httpproxy": ("networking.datumapis.com/v1alpha", "HTTPProxy", {"rules": []}),
@@ -42,3 +49,16 @@ def test_what_is_wrong_with_its_configuration_is_told_in_a_line(monkeypatch):
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert "/no/such/file: cannot be read" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects", "pulsar", "orphans"])
+async def test_the_sample_of_its_readme_is_taken_by_the_embedded_server(system, tmp_path):
+    world = World()
+    readme = (ROOT / "operators" / system / "README.md").read_text(encoding="utf-8")
+    sample, transport = tmp_path / "sample.yaml", Server(world).transport()
+    sample.write_text(readme.partition("## Try it")[2].partition("```yaml\n")[2].partition("```")[0])
+    defined = "httpproxy" if system == "orphans" else system
+    await crds.install(Client(transport, world), f"fairlead.operators.{defined}")
+    samples = manifests.read(sample)
+    assert samples
+    await prepare(transport, world, [], samples)

@@ -120,6 +120,7 @@ def test_what_cannot_be_loaded_is_one_line_with_the_remedy(write, text, told):
         (["no.such.module"], "no module no.such.module"),
         ([EXAMPLES], "operator.py"),
         ([EXAMPLES / "greeter.py", "-A", "-n", "x"], "exclude each other"),
+        ([EXAMPLES / "greeter.py", "--embedded", "--cluster", "a=b"], "--embedded and --cluster exclude each other"),
         ([EXAMPLES / "greeter.py", "--apply", EXAMPLES / "greeting.yaml"], "kubectl apply"),
         ([EXAMPLES / "greeter.py", "--health", "here", "--embedded"], "HOST:PORT"),
     ],

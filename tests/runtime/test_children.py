@@ -140,13 +140,16 @@ async def test_nothing_is_pruned_by_a_pass_that_failed(api, client):
         assert list(running.failures.values()) == ["half way"]
 
 
-async def test_a_name_that_is_someone_elses_is_told_in_the_condition_and_left_alone(api, client):
+async def test_a_name_that_is_someone_elses_is_told_in_the_condition_and_left_alone(api, client, caplog):
     await client.create(fl.ConfigMap("a", api.namespace, data={"by": "hand"}))
     await client.create(Parent("p", api.namespace, spec={"children": ["a"]}))
     async with operator(each).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
         await running.quiet()
     ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
     assert (ready["status"], ready["reason"]) == ("False", "Foreign")
+    assert "choose another name" in ready["message"]
+    assert "adopt" not in ready["message"]  # who reads it has kubectl, not the code
+    assert "adopt=True" in caplog.text
     assert (await client.get(fl.ConfigMap, "a", api.namespace))["data"] == {"by": "hand"}
 
 

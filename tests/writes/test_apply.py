@@ -43,8 +43,9 @@ async def test_a_first_apply_is_one_request_and_names_its_owner(bench, owner):
 async def test_a_stranger_of_that_name_is_not_touched(bench, owner):
     """Guard: create-or-refuse. A forced apply without it adopts silently."""
     theirs = await bench.config_map("child", data={"text": "theirs"})
-    with pytest.raises(Foreign, match=r"has no controller.*adopt"):
+    with pytest.raises(Foreign, match=r"has no controller: delete that.*or choose another name") as told:
         await apply(bench.writer, cm(), owner=owner)
+    assert "adopt=True" in told.value.hint
     assert await bench.live(theirs) == theirs
 
 
@@ -272,7 +273,7 @@ def binding(role):
 
 async def test_an_immutable_field_is_an_error_that_names_the_remedy(bench, owner):
     await apply(bench.writer, binding("view"), owner=owner)
-    with pytest.raises(Immutable, match=r"roleRef.*recreate=True"):
+    with pytest.raises(Immutable, match=r"roleRef.*delete it, to have it made anew"):
         await apply(bench.writer, binding("edit"), owner=owner)
 
 

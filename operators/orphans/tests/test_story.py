@@ -48,6 +48,12 @@ def test_ours_loses_nothing_and_all_orphans_go_the_old_ones_after_one_grace():
     assert all(300 <= at <= 310 for at in late.values())
 
 
+@pytest.mark.parametrize(("way", "lost"), [("old", True), ("new", False)])
+def test_five_minutes_of_age_do_not_protect_a_route_whose_gateway_is_away_for_two_seconds(way, lost):
+    """The belief was that they do. Each route is ten minutes old: age is not absence."""
+    assert ("replaced" in sorts(played(way, 1).losses)) is lost
+
+
 def test_what_the_clean_up_by_status_leaves_is_collected_after_one_grace_and_not_before(monkeypatch):
     monkeypatch.setattr(gateway, "by_spec", gateway.by_status)
     stage = played("new")

@@ -53,7 +53,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--kubeconfig", type=file, help="Default: $KUBECONFIG, the pod's own, ~/.kube/config."),
         click.option("--context", "context_name", help="The kubeconfig's context to use."),
         click.option("--cluster", "clusters", multiple=True, metavar="NAME=CONTEXT", help="Another cluster that the "
-                     "operator names, by its context. With --embedded each is a server of its own."),
+                     "operator names, by its context. Not with --embedded: there each that it watches is a server "
+                     "of its own."),
         click.option("--embedded", is_flag=True, help="Start an API server in this process: no cluster needed."),
         click.option("--apply", "files", multiple=True, type=file, help="With --embedded: apply these first."),
         click.option("--dev", is_flag=True, help="Start the operator anew when its files change."),

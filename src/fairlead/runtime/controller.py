@@ -21,7 +21,7 @@ from fairlead.runtime.sources import HOME
 from fairlead.runtime.transports import NotLeading
 from fairlead.runtime.verdicts import NOTHING, Next, Verdict
 from fairlead.writes import Report, Writer, finalizers, status
-from fairlead.writes.errors import Deleting
+from fairlead.writes.errors import Deleting, WriteError
 
 # A function that raised may do so on every change: each look at everything waits longer than the one before.
 _CATCH_UP = 1.0, 300.0
@@ -293,7 +293,8 @@ class Reconciler:
         ):
             if counted:
                 counter.labels(self.name).inc()
-        log.error("%s: %s", verdict.reason, error, exc_info=error if verdict.unexpected else None)
+        hint = f" (in code: {error.hint})" if isinstance(error, WriteError) and error.hint else ""
+        log.error("%s: %s%s", verdict.reason, error, hint, exc_info=error if verdict.unexpected else None)
         if obj is not None and not verdict.transient:
             self._parts.recorder.record(obj, verdict.reason, verdict.message or verdict.reason, warning=True)
         return verdict

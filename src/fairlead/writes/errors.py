@@ -11,28 +11,32 @@ class WriteError(Exception):
 
     reason = "WriteRefused"
     again = False
+    hint = ""
+    """What the operator's code could do about it: for the log. `str()` is for conditions, so for who has kubectl."""
 
 
 class Foreign(WriteError):
     """Something of that name is there and is not ours. Nothing was written."""
 
     reason = "Foreign"
+    hint = "adopt=True takes over what nobody controls"
 
     def __init__(self, what: str, holder: str) -> None:
-        super().__init__(
-            f"{what} is there and {holder}: choose another name, delete it, or pass adopt=True if nobody controls it"
-        )
+        super().__init__(f"{what} is there and {holder}: delete that, if it is not needed, or choose another name")
 
 
 class Immutable(WriteError):
     """The server refuses to change these fields on an object that exists."""
 
     reason = "Immutable"
+    hint = "recreate=True deletes it and makes it anew"
 
     def __init__(self, what: str, causes: list[dict[str, Any]]) -> None:
         fields = ", ".join(sorted({str(cause.get("field") or "?") for cause in causes}))
         said = "; ".join(dict.fromkeys(str(cause.get("message") or "") for cause in causes))
-        super().__init__(f"{what} cannot change {fields} ({said}): pass recreate=True to delete and make it anew")
+        super().__init__(
+            f"{what} cannot change {fields} ({said}): change that back, or delete it, to have it made anew"
+        )
         self.causes = causes
 
 
