@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from workbench import WIDGET, Bench, install
@@ -42,6 +43,7 @@ OURS = "o.x/fin"
 CHILDREN = ("c0", "c1")
 LISTENERS = [["a", "b"], ["b", "a"], ["a"]]
 met = Counter()
+pytestmark = pytest.mark.xdist_group("histories")  # the last test counts what those before it met
 
 
 class History:
