@@ -25,19 +25,31 @@ Difference = tuple[int, str, Any, Any]  # the step, the path in the answer, real
 
 
 class Patient:
-    """A real server that is asked again while it is not ready to answer: busy, or starting to serve a definition."""
+    """A real server that is asked again while it is not ready to answer: busy, or starting to serve a definition.
+
+    Nor is it ready for reads from its memory (resourceVersion=0) while that lags behind what was written.
+    """
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport
         self.stream = transport.stream
 
-    async def request(self, *asked: Any, **more: Any) -> Any:
+    async def request(self, method: str, path: str, **more: Any) -> Any:
+        if (more.get("query") or {}).get("resourceVersion") == "0":
+            await self._in_step(path)
         for _ in range(100):
-            reply = await self._transport.request(*asked, **more)
+            reply = await self._transport.request(method, path, **more)
             if reply.status not in (429, 503):
                 break
             await asyncio.sleep(0.1)
         return reply
+
+    async def _in_step(self, path: str) -> None:
+        """Wait until what it has in memory is as new as what it has stored; nothing where there is nothing to read."""
+        now = await self._transport.request("GET", path)
+        version = (json.loads(now.body).get("metadata") or {}).get("resourceVersion") if now.status == 200 else None
+        if version:
+            await self._transport.request("GET", path, query={"resourceVersion": version})
 
 
 class Both:
