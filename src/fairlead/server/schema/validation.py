@@ -55,10 +55,13 @@ def validate(
         found = []
     elif not status_only:
         found = schema_causes(node, obj, old)
-    elif obj.get("status") is not None and "status" in node.rules.properties:
-        found = schema_causes(node.rules.properties["status"], obj["status"], (old or {}).get("status"), under="status")
     else:
-        found = []
+        status, before = obj.get("status"), (old or {}).get("status")
+        null = "status" in obj and status is None and before is not None  # where there was none, null changes nothing
+        if "status" in node.rules.properties and (status is not None or null):
+            found = schema_causes(node.rules.properties["status"], status, before, under="status")
+        else:
+            found = []
     if not status_only:
         found += embedded_causes(node, obj)
     if old is None or not duplicate_causes(node, old):
