@@ -24,7 +24,7 @@ _UNION = re.compile(
     r"(JSONSchemaProps\.\S*\.(items|additionalProperties)\.|\S+[tT]ime(stamp)? of type string)"
 )
 _COST = re.compile(r"estimated (rule|messageExpression) cost")
-_GREAT = re.compile(r"\.managedFields\[\d+\]\.fieldsV1\..*\.v:-?9\d{15,}$")
+_GREAT = re.compile(r"\.managedFields\[\d+\]\.fieldsV1\..*\.(v:|k:\{.*)-?9\d{15,}")
 _DEFINITIONS = "/customresourcedefinitions"
 
 

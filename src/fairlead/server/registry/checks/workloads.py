@@ -104,7 +104,9 @@ def _deployed(strategy: Object, old: Object | None, path: str) -> list[Cause]:
 
 def _unknown(path: str, kind: str | None, rolling: Object | None, allowed: tuple[str, ...]) -> Cause:
     listed = ", ".join(causes.quoted(one) for one in allowed)
-    shown = go_shape({"Type": kind, "RollingUpdate": rolling})
+    shape = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
+    inner = "null" if rolling is None else go_shape({name: rolling.get(key, 0) for name, key in shape.items()})
+    shown = f'{{"Type":{causes.shown(kind)},"RollingUpdate":{inner}}}'
     return Cause("FieldValueNotSupported", path, f"Unsupported value: {shown}: supported values: {listed}")
 
 
