@@ -28,33 +28,39 @@ def name_rule(resource: Resource) -> Any:
 
 def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -> list[Cause]:
     """What is wrong with an object's metadata. `generic` is the check that every kind gets: names fit in a path."""
-    found: list[Cause] = []
     rule = names.path_segment if generic else name_rule(resource)
-    prefix = metadata.get("generateName") or ""
-    if prefix:
-        found += [causes.invalid("metadata.generateName", prefix, m) for m in rule(prefix, True)]
-    name = metadata.get("name") or ""
-    if not name:
-        found.append(causes.required("metadata.name", "name or generateName is required"))
-    else:
-        found += [causes.invalid("metadata.name", name, m) for m in rule(name)]
-    namespace = metadata.get("namespace") or ""
-    if resource.namespaced:
-        if not namespace:
-            found.append(causes.required("metadata.namespace"))
-        else:
-            found += [causes.invalid("metadata.namespace", namespace, m) for m in names.label(namespace)]
-    elif namespace:
-        found.append(causes.forbidden("metadata.namespace", "not allowed on this type"))
-    generation = metadata.get("generation") or 0
-    if generation < 0:
-        found.append(causes.invalid("metadata.generation", generation, "must be greater than or equal to 0"))
-    found += labels_and_annotations(metadata, "metadata")
-    found += _owner_references(metadata)
-    found += _finalizers(metadata)
-    found += _managed_fields(metadata)
+    found = general(metadata, rule, namespaced=resource.namespaced)
     if not generic and not resource.custom:
         found += standard_finalizers(metadata)
+    return found
+
+
+def general(metadata: Metadata, rule: Any, *, namespaced: bool, path: str = "metadata") -> list[Cause]:
+    """What is wrong with metadata of any kind whose names are checked by this rule."""
+    found: list[Cause] = []
+    prefix = metadata.get("generateName") or ""
+    if prefix:
+        found += [causes.invalid(f"{path}.generateName", prefix, m) for m in rule(prefix, True)]
+    name = metadata.get("name") or ""
+    if not name:
+        found.append(causes.required(f"{path}.name", "name or generateName is required"))
+    else:
+        found += [causes.invalid(f"{path}.name", name, m) for m in rule(name)]
+    namespace = metadata.get("namespace") or ""
+    if namespaced:
+        if not namespace:
+            found.append(causes.required(f"{path}.namespace"))
+        else:
+            found += [causes.invalid(f"{path}.namespace", namespace, m) for m in names.label(namespace)]
+    elif namespace:
+        found.append(causes.forbidden(f"{path}.namespace", "not allowed on this type"))
+    generation = metadata.get("generation") or 0
+    if generation < 0:
+        found.append(causes.invalid(f"{path}.generation", generation, "must be greater than or equal to 0"))
+    found += labels_and_annotations(metadata, path)
+    found += _owner_references(metadata, path)
+    found += _finalizers(metadata, path)
+    found += _managed_fields(metadata, path)
     return found
 
 
@@ -78,8 +84,8 @@ def validate_update(new: Metadata, old: Metadata) -> list[Cause]:
         if value != old.get(key) and not (value in ("", None) and old.get(key) in ("", None)):
             found.append(causes.invalid(f"metadata.{key}", _empty(key) if value is None else value, IMMUTABLE))
     found += labels_and_annotations(new, "metadata")
-    found += _owner_references(new)
-    found += _managed_fields(new)
+    found += _owner_references(new, "metadata")
+    found += _managed_fields(new, "metadata")
     return found
 
 
@@ -101,9 +107,9 @@ def labels_and_annotations(metadata: Metadata, path: str) -> list[Cause]:
     return found if size <= ANNOTATIONS_LIMIT else [*found, causes.too_long(f"{path}.annotations", ANNOTATIONS_LIMIT)]
 
 
-def _owner_references(metadata: Metadata) -> list[Cause]:
+def _owner_references(metadata: Metadata, path: str) -> list[Cause]:
     found: list[Cause] = []
-    field = "metadata.ownerReferences"
+    field = f"{path}.ownerReferences"
     references = metadata.get("ownerReferences") or []
     controller = ""
     for reference in references:
@@ -120,7 +126,7 @@ def _owner_references(metadata: Metadata) -> list[Cause]:
             found.append(causes.invalid(f"{field}.uid", "", "must not be empty"))
         if (group, version, kind) == ("", "v1", "Event"):
             message = "/v1, Kind=Event is disallowed from being an owner"
-            found.append(_invalid_reference(_reference(reference), message))
+            found.append(_invalid_reference(field, _reference(reference), message))
         if reference.get("controller"):
             current = f"{kind}/{name}"
             if controller:
@@ -128,7 +134,7 @@ def _owner_references(metadata: Metadata) -> list[Cause]:
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {current}"
                 )
-                found.append(_invalid_reference([_reference(r) for r in references], message))
+                found.append(_invalid_reference(field, [_reference(r) for r in references], message))
             else:
                 controller = current
     return found
@@ -140,13 +146,13 @@ def _reference(reference: dict[str, Any]) -> dict[str, Any]:
     return shown | {key: reference[key] for key in ("controller", "blockOwnerDeletion") if key in reference}
 
 
-def _invalid_reference(shown: Any, message: str) -> Cause:
+def _invalid_reference(field: str, shown: Any, message: str) -> Cause:
     text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-    return Cause("FieldValueInvalid", "metadata.ownerReferences", f"Invalid value: {text}: {message}")
+    return Cause("FieldValueInvalid", field, f"Invalid value: {text}: {message}")
 
 
-def _finalizers(metadata: Metadata) -> list[Cause]:
-    field = "metadata.finalizers"
+def _finalizers(metadata: Metadata, path: str) -> list[Cause]:
+    field = f"{path}.finalizers"
     finalizers = metadata.get("finalizers") or []
     found = [causes.invalid(field, f, m) for f in finalizers for m in names.qualified(f)]
     if ORPHAN in finalizers and FOREGROUND in finalizers:
@@ -155,15 +161,15 @@ def _finalizers(metadata: Metadata) -> list[Cause]:
     return found
 
 
-def _managed_fields(metadata: Metadata) -> list[Cause]:
+def _managed_fields(metadata: Metadata, path: str) -> list[Cause]:
     """What else is wrong with entries was unreadable and did not get this far."""
     found: list[Cause] = []
     for index, entry in enumerate(metadata.get("managedFields") or ()):
         manager, subresource = entry.get("manager") or "", entry.get("subresource") or ""
         if len(manager) > 32 or not manager.isprintable():
-            found += causes.of_manager(f"metadata.managedFields[{index}].manager", manager)
+            found += causes.of_manager(f"{path}.managedFields[{index}].manager", manager)
         if len(subresource) > 256:
-            found.append(causes.too_long(f"metadata.managedFields[{index}].subresource", 256))
+            found.append(causes.too_long(f"{path}.managedFields[{index}].subresource", 256))
     return found
 
 

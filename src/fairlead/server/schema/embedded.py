@@ -4,11 +4,12 @@ from typing import Any
 
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
+from fairlead.server.metadata import general
 from fairlead.server.schema.nodes import Node
 
 
 def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[Cause]:
-    """What is wrong with the apiVersions and kinds of embedded resources. The root is not one of them."""
+    """What is wrong with the apiVersions, kinds and metadata of embedded resources. The root is not one of them."""
     if node is None or node.rules is None:
         return []
     found: list[Cause] = []
@@ -40,4 +41,8 @@ def _resource(value: dict[str, Any], path: str) -> list[Cause]:
     elif isinstance(kind, str) and (problems := names.dns1035(kind.lower())):
         told = "may have mixed case, but should otherwise match: " + ",".join(problems)
         found.append(causes.invalid(f"{path}.kind", kind, told))
+    metadata = value.get("metadata")
+    if metadata is not None:  # neither a name nor a namespace need be there
+        named = {"name": "unnamed", **{key: one for key, one in metadata.items() if one != ""}}
+        found += general(named, names.path_segment, namespaced="namespace" in named, path=f"{path}.metadata")
     return found
