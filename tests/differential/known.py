@@ -53,7 +53,7 @@ def _overtaken(told: str, here: str) -> bool:
 
 def _bare(said: dict[str, Any]) -> Any:
     return {
-        key: [_stripped(one) for one in value] if isinstance(value, list) else _stripped(value)
+        key: sorted(_stripped(one) for one in value) if isinstance(value, list) else _stripped(value)
         for key, value in said.items()
     }
 
