@@ -106,7 +106,7 @@ def test_ctrl_c_ends_the_demo_in_the_middle_of_virtual_time():
                 told += more
         process.wait(30)
     os.close(ours)
-    assert process.returncode == 130
+    assert process.returncode in (130, -signal.SIGINT)  # by the signal itself while a module is loaded
     assert b"Traceback" not in told
 
 
