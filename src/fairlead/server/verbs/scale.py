@@ -164,7 +164,7 @@ def _selector(resource: Resource, obj: Object) -> str:
 
 def _scale(resource: Resource, live: Stored) -> Stored:
     """The Scale of a stored object as if it were stored itself, with those who own its replicas."""
-    at = _fields_path(resource)
+    places = _replicas(resource)
     managed = tuple(
         Entry(
             entry.manager,
@@ -175,7 +175,7 @@ def _scale(resource: Resource, live: Stored) -> Stored:
             time=entry.time,
         )
         for entry in managed_of(live)
-        if at in entry.fields
+        if (at := places.get(entry.api_version)) and at in entry.fields
     )
     shown = scale_object(resource, live.object)
     if resource.custom and _at(live.object, resource.scale["specReplicasPath"]) is None:
@@ -212,12 +212,18 @@ def _reordered(fields: Object) -> bool:
 
 
 def _owners(resource: Resource, owners: Managed, scaled: Managed) -> Managed:
-    """Who owns what of the object, once the Scale's owners are known: replicas go to them, without a time."""
-    at = _fields_path(resource)
+    """Who owns what of the object, once the Scale's owners are known: replicas go to them, without a time.
+
+    An entry of a version without a scale stays whole; one of a version that is no more goes.
+    """
+    places = _replicas(resource)
     by = {entry.identity: entry for entry in scaled}
     found: list[Entry] = []
     for entry in owners:
-        if at not in entry.fields or by.pop(entry.identity, None) is not None:
+        if entry.api_version not in places:
+            continue
+        at = places[entry.api_version]
+        if at is None or at not in entry.fields or by.pop(entry.identity, None) is not None:
             found.append(entry)
             continue
         rest = entry.fields - FieldSet.of(at)
@@ -225,15 +231,26 @@ def _owners(resource: Resource, owners: Managed, scaled: Managed) -> Managed:
             found.append(entry.owning(rest))
     for entry in by.values():
         if REPLICAS in entry.fields:
-            fields = FieldSet.of(at)
+            own = FieldSet.of(_path(resource.scale))
             found.append(
-                Entry(entry.manager, entry.operation, resource.api_version, fields, subresource=entry.subresource)
+                Entry(entry.manager, entry.operation, resource.api_version, own, subresource=entry.subresource)
             )
     return tuple(found)
 
 
-def _fields_path(resource: Resource) -> Path:
-    return path(*resource.scale["specReplicasPath"].strip(".").split("."))
+def _replicas(resource: Resource) -> dict[str, Path | None]:
+    """Where each version of the kind has its replicas, None for one that has no scale."""
+    if not resource.custom:
+        return {resource.api_version: _path(resource.scale)}
+    found: dict[str, Path | None] = {}
+    for version in resource.definition["spec"]["versions"]:
+        scale = (version.get("subresources") or {}).get("scale")
+        found[f"{resource.group}/{version['name']}"] = _path(scale) if scale else None
+    return found
+
+
+def _path(scale: Object) -> Path:
+    return path(*scale["specReplicasPath"].strip(".").split("."))
 
 
 def _at(obj: Object, dotted: str) -> Any:
