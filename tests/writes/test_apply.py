@@ -7,7 +7,7 @@ import pytest
 from workbench import WIDGET
 
 from fairlead.api.builtin import ClusterRole, ConfigMap, Deployment, RoleBinding, Secret, Service
-from fairlead.api.errors import ApiError, NotFound
+from fairlead.api.errors import ApiError, Invalid, NotFound
 from fairlead.writes import (
     Foreign,
     Gone,
@@ -315,6 +315,27 @@ async def test_making_anew_never_deletes_what_someone_put_there_meanwhile(bench,
     with pytest.raises((Foreign, Gone)):
         await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
     assert await bench.live(strangers[0]) == strangers[0]
+
+
+async def test_a_child_is_not_deleted_for_one_that_no_server_would_take(bench, owner):
+    """Guard: an immutable field is all that stands in the way, else the new one is refused and the old one gone."""
+
+    def labelled(label, container):
+        pod = {"metadata": {"labels": {"a": label}}, "spec": {"containers": [{"name": container, "image": "i"}]}}
+        return Deployment("d", spec={"selector": {"matchLabels": {"a": label}}, "template": pod})
+
+    old = await apply(bench.writer, labelled("b", "c"), owner=owner)
+    with pytest.raises(Invalid, match=r"containers\[0\]\.name"):
+        await apply(bench.writer, labelled("other", "No Name"), owner=owner, recreate=True)
+    assert await bench.exists(old)
+    new = await apply(bench.writer, labelled("other", "c"), owner=owner, recreate=True)
+    assert new.uid != old.uid
+
+
+async def test_an_immutable_field_is_told_beside_a_map_that_is_emptied(bench, owner):
+    await apply(bench.writer, WIDGET("child", spec={"fixed": "a", "options": {"a": "b"}}), owner=owner)
+    with pytest.raises(Immutable, match=r"spec\.fixed"):
+        await apply(bench.writer, WIDGET("child", spec={"fixed": "b", "options": {}}), owner=owner)
 
 
 async def test_immutable_by_a_rule_of_the_kind(bench, owner):

@@ -154,8 +154,8 @@ MUTANTS = [
     Mutant(
         "apply: only an immutable field is Immutable",
         "writes/apply.py",
-        "if fixed and not any(",
-        "if False and not any(",
+        "if error.causes and all(",
+        "if False and all(",
     ),
     Mutant("elision: our entry", "writes/elision.py", "if entry is None or", "if False or"),
     Mutant(

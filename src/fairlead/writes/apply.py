@@ -208,19 +208,21 @@ class Child:
             answer = await self.request(self.payload, guard)
         except Invalid as error:
             emptied = [path for cause in error.causes if (path := _emptied(self.payload, cause))]
-            if emptied:
-                answer = await self.request(_without(self.payload, emptied), guard)
-            else:
-                fixed = [cause for cause in error.causes if _IMMUTABLE.search(str(cause.get("message")))]
-                if fixed and not any(cause.get("field") == "metadata.uid" for cause in error.causes):
-                    raise Immutable(self.what, fixed) from error
+            if not emptied:
                 raise
+            answer = await self.request(_without(self.payload, emptied), guard)
         self.remember(answer)
         return self.writer.wrote(self.kind, answer)
 
     async def request(self, payload: dict[str, Any], guard: dict[str, str]) -> Object:
         body = {**payload, "metadata": {**payload["metadata"], **guard}}
-        return await self.writer.client.apply(body, field_manager=self.writer.manager, force=True)
+        try:
+            return await self.writer.client.apply(body, field_manager=self.writer.manager, force=True)
+        except Invalid as error:
+            # with more than that in the way, one made anew would be refused too, and the old one be gone
+            if error.causes and all(map(_immutable, error.causes)):
+                raise Immutable(self.what, error.causes) from error
+            raise
 
     async def remove(self) -> None:
         """Delete the child that is there and wait until it is gone."""
@@ -269,6 +271,11 @@ class Child:
         outcome = digest(mine) if mine else b""
         memos = self.writer.remembered(self.kind, self.name, self.namespace)
         memos[self.writer.manager, ""] = Memo(obj.uid, obj.resource_version, self.digest, outcome)
+
+
+def _immutable(cause: dict[str, Any]) -> bool:
+    """Whether a field stands in the way that cannot change; the uid only says that another object was meant."""
+    return cause.get("field") != "metadata.uid" and bool(_IMMUTABLE.search(str(cause.get("message"))))
 
 
 def _emptied(payload: dict[str, Any], cause: dict[str, Any]) -> Path | None:
