@@ -82,13 +82,7 @@ def _costs(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, A
 
 
 def _empty_maps(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, Any]]) -> bool:
-    """A NetworkPolicy was written with an empty map, which a stored one does not have, in one of its atomic lists.
-
-    Or what is being deleted is deleted again, and stored anew without the empty map that an apply had left in it.
-    """
-    again = step["do"] == "DELETE" and "deletionTimestamp" in (real["body"].get("metadata") or {})
-    if again and [path for path, _, _ in found] == [".body.metadata.resourceVersion"]:
-        return True
+    """A NetworkPolicy was written with an empty map, which a stored one does not have, in one of its atomic lists."""
     spoken = json.dumps(step.get("body"))
     return (
         "/networkpolicies/" in step["path"]
@@ -108,19 +102,11 @@ def _great_number(step: Step, real: Answer, ours: Answer, found: list[tuple[str,
     )
 
 
-def _last_answer(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, Any]]) -> bool:
-    """An apply took a custom resource's last finalizer and all its annotations, and is answered with null for these."""
-    emptied = [(f".body.metadata.{key}", None, "absent") for key in ("annotations", "labels")]
-    deleting = "deletionTimestamp" in (real["body"].get("metadata") or {})
-    return "/widgets/" in step["path"] and deleting and all(one in emptied for one in found)
-
-
 KNOWN: dict[str, Recognise] = {
     "Texts": _texts,
     "Costs of rules": _costs,
     "Empty maps": _empty_maps,
     "Great numbers in sets": _great_number,
-    "Last answers": _last_answer,
 }
 
 

@@ -69,7 +69,7 @@ class Write:
     name: str
     subresource: str
     options: WriteOptions
-    merged: bool = False  # by an apply of a custom resource, so that it is not pruned yet
+    merged: Object | None = None  # a custom resource's metadata as an apply merged it: the object is not pruned yet
     managed: Managed | None = None  # the owners of what is to be stored, once they are known
     respelled: bool = (
         False  # what is stored differs (empty metadata, a defaulted status) from how it is read: no write is a no-op
@@ -176,10 +176,23 @@ def _settled(write: Write, obj: Object) -> Object:
 
     What an apply merged may hold what no schema declares. A real server stores that and reads it back without.
     """
-    if write.merged and write.resource.storage is None:
+    if write.merged is not None and write.resource.storage is None:
         merged, (obj, _) = obj, pruning.prune(write.resource.schema, obj)
         lost = any(key not in obj or obj[key] != value for key, value in merged.items() if key != "metadata")
         write.respelled = write.respelled or lost
+    return _with_numbers(write, obj)
+
+
+def _as_merged(write: Write, obj: Object) -> Object:
+    """The last answer about an object that is stored no more: what an apply emptied is in it as it was merged."""
+    obj = _with_numbers(write, obj)
+    given = obj["metadata"]
+    merged = write.merged or {}
+    kept = {key: value for key, value in merged.items() if key not in given or key in ("annotations", "labels")}
+    return {**obj, "metadata": {**given, **kept}} if kept else obj
+
+
+def _with_numbers(write: Write, obj: Object) -> Object:
     return encoding.settled(obj) if encoding.has_fractions(write.request.body) else obj
 
 
@@ -255,12 +268,12 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     _admit_update(write, obj, old)
     for text in server.rules.warnings(resource, obj, old):
         write.request.warn(text)
-    obj = server.tracking.times_kept(write, _settled(write, obj), live)
     if _finished(obj["metadata"], old["metadata"]) and server.rules.may_finish(resource, obj):
         if not write.options.dry_run:
             gone = server.store.delete(write.table, kept)
             server.changed(resource, live, gone, deleted=True)
-        return Stored(obj, live.version, resource)
+        return Stored(_as_merged(write, obj), live.version, resource)
+    obj = server.tracking.times_kept(write, _settled(write, obj), live)
     if write.respelled == kept.respelled and not (write.respelled and resource.custom):
         plain = kept is live and versions.is_current(resource, kept)
         same = exactly_equal(obj, old) if plain else _unchanged(resource, obj, kept)

@@ -150,7 +150,9 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         # Through another version than the storage's, what that one does not know is lost, as by any write.
         shown = versions.view(resource, stored).object if resource.custom else stored.object
         changed = versions.stored_form(resource, {**shown, "metadata": metadata})
-        if encoding.exactly_equal(changed, stored.object):
+        # What an apply left empty in a custom resource is not read: any write stores it anew, without.
+        anew = resource.custom and stored.respelled
+        if not anew and encoding.exactly_equal(changed, stored.object):
             marked = stored
         elif options.dry_run:
             marked = Stored(changed, stored.version)

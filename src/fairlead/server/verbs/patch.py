@@ -101,7 +101,7 @@ def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Objec
     given = obj.get("metadata") or {}
     if live is None and given.get("uid"):
         raise uid_of_missing(write, given["uid"])
-    write.managed, write.merged = managed, write.resource.custom
+    write.managed, write.merged = managed, given if write.resource.custom else None
     same = live is not None and obj is bare_of(live)  # only owners change, and no default comes of another version
     made = obj if same else decoding.applied(write.resource, obj)
     # A real server stores a custom resource as merged, `labels: {}` and all, but reads it back without.
