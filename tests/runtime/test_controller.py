@@ -498,6 +498,24 @@ def test_what_was_written_by_update_is_taken_over_once_and_then_goes_when_left_o
     virtually(test)
 
 
+def test_what_two_field_managers_wrote_by_update_can_be_taken_over_one_after_the_other(virtually):
+    async def test(bed):
+        async def reconcile(obj, ctx):
+            if (child := ctx.get(fl.ConfigMap, obj.name)) is not None:
+                await ctx.migrate(child, fields=["data"], managers=["one"])
+                await ctx.migrate(child, fields=["data"], managers=["two"])
+            await ctx.apply(fl.ConfigMap(obj.name, data={"new": "1"}), adopt=True)
+
+        await bed.make("thing")
+        child = await bed.client.create(fl.ConfigMap("thing", "default", data={"old": "1"}), field_manager="one")
+        await bed.client.replace(fl.Object({**child, "data": {"old": "1", "older": "1"}}), field_manager="two")
+        async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
+            await running.quiet()
+        assert (await bed.client.get(fl.ConfigMap, "thing", "default"))["data"] == {"new": "1"}
+
+    virtually(test)
+
+
 def test_objects_that_when_refuses_are_left_alone(virtually):
     async def test(bed):
         async def reconcile(obj, ctx): ...

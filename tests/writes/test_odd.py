@@ -13,6 +13,7 @@ from fairlead.api.kinds import kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
 from fairlead.client.client import PatchType
+from fairlead.runtime.operator import Operator
 from fairlead.server.app import Server
 from fairlead.writes import Report, WriteError, Writer, apply, decide, defaults, delete, finalizers, migrate, status
 
@@ -114,6 +115,28 @@ async def test_a_write_that_never_gets_there_is_said_to_be_of_unknown_outcome(be
     with pytest.raises(Unknown):
         await write(bench, widget)
     assert len(sent) == 2
+
+
+ONE_TEXT = {
+    "fields": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields="spec", managers=["maker"]),
+    "managers": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields=["spec"], managers="maker-of-all"),
+    "only": lambda bench, obj: decide(bench.writer, WIDGET, obj, lambda draft: draft.spec.clear(), only="spec"),
+}
+
+
+@pytest.mark.parametrize("option", ONE_TEXT)
+async def test_one_text_is_not_taken_for_a_list_of_names(bench, option):
+    """`in` a text is every part of it: the entries of `maker` are not those of `maker-of-all`."""
+    widget = await bench.widget(spec={"size": 1})
+    with pytest.raises(ValueError, match=rf"{option}=.* is one text where a list is wanted: write {option}=\["):
+        await ONE_TEXT[option](bench, widget)
+    assert bench.wire.sent == []
+
+
+def test_nor_is_the_name_of_a_former_field_manager():
+    for make in (lambda: Operator("o", formerly="old"), lambda: Writer(None, World(), "o", formerly="old")):
+        with pytest.raises(ValueError, match=r"formerly='old' is one text"):
+            make()
 
 
 BY_HAND = {

@@ -239,7 +239,7 @@ class Context(Writing):
         Only the `fields` named move, and only from the entries of those field `managers`. Looks live once for each
         object and process.
         """
-        kind, done = _kind_of(obj), (self._writer.manager, f"migrated {' '.join(fields)}")
+        kind, done = _kind_of(obj), (self._writer.manager, f"migrated {fields} of {managers}")
         memo = self._writer.remembered(kind, obj.name, obj.namespace).get(done)
         if memo is None or memo.uid != obj.uid:
             await writes.migrate(self._writer, kind, obj, fields=fields, managers=managers)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
+from fairlead.api.text import refuse_text
 from fairlead.api.world import World
 from fairlead.client.transport import Transport
 from fairlead.runtime.sources import HOME, Source, source_of
@@ -108,6 +109,7 @@ class Operator:
                 f"an operator's name names its lease and its field manager: lower-case letters, digits, '-' and '.', "
                 f"at most 63; got {self.name!r}"
             )
+        refuse_text("formerly", self.formerly)
 
     def reconcile(
         self,

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
+from fairlead.api.text import refuse_text
 from fairlead.client.client import PatchType
 from fairlead.writes import purity
 from fairlead.writes.draft import Draft
@@ -61,6 +62,7 @@ async def decide(
     """
     identified(kind, obj)
     what = told(kind, obj.name, obj.namespace)
+    refuse_text("only", only or ())
     allowed = None if only is None else [named(field) for field in only]
     async with writer.turn(kind, obj.name, obj.namespace):
         base, live, lost = writer.newest(kind, obj), False, 0

@@ -9,6 +9,7 @@ from fairlead.api.fields import FieldSet, Path, human, union
 from fairlead.api.fields.patterns import parse, selected
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
+from fairlead.api.text import refuse_text
 from fairlead.api.times import rfc3339
 from fairlead.client.client import PatchType
 from fairlead.writes.decide import failed_test
@@ -41,6 +42,8 @@ async def migrate(
     uid and resourceVersion; whoever wrote meanwhile makes it look again. Entries of subresources are left alone.
     """
     identified(kind, obj)
+    refuse_text("fields", fields)
+    refuse_text("managers", managers)
     patterns = [parse(name) for name in fields]
     async with writer.turn(kind, obj.name, obj.namespace):
         return await _move(writer, kind, obj, lambda live: _moved(live, writer, patterns, managers), dry_run=dry_run)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fairlead.api.errors import NotFound
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object, as_integer
+from fairlead.api.text import refuse_text
 from fairlead.api.world import World
 from fairlead.client.client import Client
 from fairlead.writes.elision import our_entry
@@ -67,6 +68,7 @@ class Writer:
 
     def __post_init__(self) -> None:
         refuse_special(self.manager)
+        refuse_text("formerly", self.formerly)
 
     def named(self, manager: str) -> "Writer":
         return replace(self, manager=manager)
