@@ -7,6 +7,8 @@ import platform
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
+LOAD = round(os.getloadavg()[0], 1)  # of the minute before: nothing was measured yet
+_begun = set()
 
 
 def machine():
@@ -19,6 +21,7 @@ def machine():
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "machine": f"{os.cpu_count()} cores ({cpu[0] if cpu else platform.machine()}), {memory:.0f} GB",
         "python": platform.python_version(),
+        "load before": LOAD,
         "load": round(os.getloadavg()[0], 1),
     }
 
@@ -28,14 +31,24 @@ def load(section):
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def save(section, found):
-    """Replace what was found by this run and keep the rest, so that a part can be measured anew alone."""
+def save(section, found, *, part=False):
+    """Add to what this run found. A run replaces what earlier ones left, unless it measures a `part` of it anew."""
     RESULTS.mkdir(exist_ok=True)
-    kept = merged(load(section), {"run": machine(), **found})
-    (RESULTS / f"{section}.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    old = load(section) if part or section in _begun else {}
+    _begun.add(section)
+    run = {"part": machine()} if part and old else machine()
+    write(RESULTS / f"{section}.json", json.dumps(merged(old, {"run": run, **found}), indent=1, ensure_ascii=False))
 
 
 def merged(old, new):
-    if isinstance(old, dict) and isinstance(new, dict):
+    if isinstance(new, dict):
+        old = old if isinstance(old, dict) else {}
         return old | {key: merged(old.get(key), value) for key, value in new.items()}
     return round(new, 3) if isinstance(new, float) else new
+
+
+def write(path, text):
+    """All of it or nothing, whatever ends the process meanwhile."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text.rstrip("\n") + "\n")
+    new.replace(path)

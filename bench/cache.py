@@ -229,7 +229,7 @@ def main():
     # A peer takes minutes, and is further away than the noise: once is enough for it.
     again = [name for name in names if name in OURS] * (options.rounds - 1)
     last = ["overhead"] if "ours" in names and not options.latency else []
-    results = {}
+    results, part = {}, bool(options.only or options.latency)
     feeder = subprocess.Popen(
         [sys.executable, HERE / "feeder.py", str(options.objects)], stdout=subprocess.PIPE, text=True
     )
@@ -242,13 +242,13 @@ def main():
             print(name, shown, file=sys.stderr, flush=True)
             if options.save:
                 about = {} if options.latency else {"objects": options.objects, "versions": versions()}
-                _record.save("clients", {**about, "rows": {name: results[name]}})
+                _record.save("clients", {**about, "rows": {name: results[name]}}, part=part)
     finally:
         feeder.terminate()
         feeder.wait()
     decoded = {} if options.latency else decoding()
     if options.save and len(decoded) == 2:
-        _record.save("clients", {"decoding µs": decoded})
+        _record.save("clients", {"decoding µs": decoded}, part=part)
     report(options, results, decoded)
 
 

@@ -11,6 +11,8 @@ import socket
 import sys
 import time
 
+import _record
+
 import fairlead as fl
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client
@@ -55,13 +57,17 @@ async def measure(name, open_transport, objects):
     transport = open_transport()
     await install_missing(Client(transport, fl.World()), [Thing])
     await transport.close()
+    found = {}
     for away in AWAY:
         took = [await burst(open_transport, objects, at_once, away) for at_once in AT_ONCE]
         print(f"{name:9} {away * 1000:3.0f} ms, s  " + "".join(f"{seconds:8.2f}" for seconds, _ in took))
         print(f"{'':9} our CPU, ms" + "".join(f"{cpu:8.2f}" for _, cpu in took), flush=True)
+        found[f"{name}, {away * 1000:.0f} ms away"] = [seconds for seconds, _ in took]
+    return found
 
 
 async def main(objects):
+    """Seconds for each of AT_ONCE, by server and how far away it is."""
     print(f"{objects:4} objects, at once" + "".join(f"{number:8}" for number in AT_ONCE))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -74,19 +80,23 @@ async def main(objects):
     await process.stdout.readline()
     try:
         address = Cluster(f"http://127.0.0.1:{port}", None)
-        await measure("embedded", lambda: HttpTransport(address, Static.token("t")), objects)
+        found = await measure("embedded", lambda: HttpTransport(address, Static.token("t")), objects)
     finally:
         process.kill()
         await process.wait()
     if reason := real.missing():
         print(f"not on a real server: {reason}")
-        return
+        return found
     with real.RealServer() as server:
         there = Cluster(server.url, server.ca_data)
-        await measure("real", lambda: HttpTransport(there, Static.token(server.token)), objects)
+        return found | await measure("real", lambda: HttpTransport(there, Static.token(server.token)), objects)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--objects", type=int, default=60)
-    asyncio.run(main(parser.parse_args().objects))
+    parser.add_argument("--objects", type=int, default=200)
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
+    options = parser.parse_args()
+    found = asyncio.run(main(options.objects))
+    if options.save:
+        _record.save("concurrency", {"objects": options.objects, "at once": AT_ONCE, "rows": found})

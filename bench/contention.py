@@ -301,7 +301,7 @@ def main():
         print(f"\n{name}")
         found[name] = asyncio.run(on(name))
     if options.save:
-        _record.save("contention", {"writes": WRITES, "objects": LABELLED, "rows": found})
+        _record.save("contention", {"writes": WRITES, "objects": LABELLED, "rows": found}, part=bool(options.only))
         report.main()
 
 

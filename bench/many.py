@@ -21,6 +21,7 @@ from _pair import UNCHECKED, pair
 from fairlead.testing.real import VERSION
 
 SAMPLE, WATCHERS, SIDE_BY_SIDE = 2_000, 100, 8  # so many one at a time, and as many while there are watchers
+PATIENCE = 300  # seconds for one answer, or for the last of all events
 MAPS = "/api/v1/namespaces/bench/configmaps"
 
 
@@ -29,7 +30,7 @@ class Connection:
 
     def __init__(self, served):
         host, port = served.url.removeprefix("https://").split(":")
-        self.socket = UNCHECKED.wrap_socket(socket.create_connection((host, int(port))))
+        self.socket = UNCHECKED.wrap_socket(socket.create_connection((host, int(port)), timeout=PATIENCE))
         self.head = f"Host: bench\r\nAuthorization: Bearer {served.token}\r\n"
 
     def send(self, method, path, body=b"", media="application/json"):
@@ -37,15 +38,25 @@ class Connection:
         self.socket.sendall(head.encode() + b"\r\n\r\n" + body)
 
     def answer(self):
-        got = b""
-        while b"\r\n\r\n" not in got:
-            got += self.socket.recv(65536)
+        got = self.until(b"\r\n\r\n")
         head, _, body = got.partition(b"\r\n\r\n")
         assert head.split()[1] in (b"200", b"201"), got
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
         left = int(length.split(b":")[1]) - len(body)
         while left > 0:
-            left -= len(self.socket.recv(left))
+            left -= len(self.received(left))
+
+    def until(self, end):
+        """All that comes until this has come."""
+        got = b""
+        while end not in got:
+            got += self.received(65536)
+        return got
+
+    def received(self, most):
+        if chunk := self.socket.recv(most):
+            return chunk
+        raise ConnectionError("the server closed the connection")
 
 
 def config_map(index):
@@ -85,13 +96,13 @@ def listed(served):
 
 def watch(served, version, expected, ready, done):
     """Watchers that count the ends of events until all have come."""
-    selector, counts = selectors.DefaultSelector(), {}
+    selector, counts, last = selectors.DefaultSelector(), {}, {}
     for _ in range(WATCHERS):
         connection = Connection(served)
         connection.send("GET", f"{MAPS}?watch=1&resourceVersion={version}")
         connection.socket.setblocking(False)
         selector.register(connection.socket, selectors.EVENT_READ)
-        counts[connection.socket] = 0
+        counts[connection.socket], last[connection.socket] = 0, b""
     ready.set()
     left = WATCHERS
     while left:
@@ -99,7 +110,8 @@ def watch(served, version, expected, ready, done):
             sock = key.fileobj
             try:
                 while chunk := sock.recv(262144):
-                    counts[sock] += chunk.count(b"}\n")
+                    counts[sock] += (last[sock] + chunk).count(b"}\n")
+                    last[sock] = chunk[-1:]  # an end may be cut in two
             except OSError:  # nothing more for now
                 pass
             if counts[sock] >= expected:
@@ -112,12 +124,13 @@ def events(served, objects, sample):
     """Events a second, told to all watchers, while they are written over one connection."""
     version = json.loads(served.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
     ready, done = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
-    reader = multiprocessing.Process(target=watch, args=(served, version, sample, ready, done))
+    reader = multiprocessing.Process(target=watch, args=(served, version, sample, ready, done), daemon=True)
     reader.start()
-    ready.wait()
+    ready.wait(PATIENCE)
     start = time.perf_counter()
     create([Connection(served)], range(objects, objects + sample))
-    reader.join()
+    reader.join(PATIENCE)
+    assert done.value, "not all events came"
     return sample * WATCHERS / (done.value - start)
 
 

@@ -1,5 +1,9 @@
-"""Plan 10,000 downstream routes over 50 upstream clusters in one pass: requests, time, memory."""
+"""Plan 10,000 downstream routes over 50 upstream clusters in one pass: requests, time, memory.
 
+`python bench/orphans.py [--routes N] [--clusters N]`
+"""
+
+import argparse
 import asyncio
 import sys
 import time
@@ -9,25 +13,25 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+import _record
 import fleets
 
 from fairlead.api.world import World
 from fairlead.orphans.judging import State
 from fairlead.server.app import Server
 
-ROUTES, CLUSTERS = (int(n) for n in (sys.argv[1:3] or (10_000, 50)))
 
-
-async def main():
+async def main(options):
+    routes, clusters = options.routes, options.clusters
     bed = fleets.Bed(Server(World()).transport(), "default", World())
-    names = [f"project-{i}" for i in range(CLUSTERS)]
+    names = [f"project-{i}" for i in range(clusters)]
     await bed.start(*names)
     for name in names:
         for i in range(20):
             await bed.gateway(f"gw-{i}", cluster=name)
-    for i in range(ROUTES):  # one in twenty names a Gateway that is not there
+    for i in range(routes):  # one in twenty names a Gateway that is not there
         gateway = "missing" if i % 20 == 0 else f"gw-{i % 20}"
-        await bed.route(f"route-{i}", parents=[gateway], cluster=f"cluster-{names[i % CLUSTERS]}")
+        await bed.route(f"route-{i}", parents=[gateway], cluster=f"cluster-{names[i % clusters]}")
     for door in (bed.door, *bed.doors.values()):
         door.requests.clear()
     started = time.perf_counter()
@@ -38,9 +42,17 @@ async def main():
     tracemalloc.start()
     await bed.plan(grace=0.0)
     _, peak = tracemalloc.get_traced_memory()
-    print(f"{ROUTES} routes over {CLUSTERS} upstream clusters: {len(plan.of(State.ORPHAN))} orphans in {took:.2f} s")
-    print(f"requests: {below} downstream, {upstream.total() / CLUSTERS:.1f} for each upstream cluster")
+    print(f"{routes} routes over {clusters} upstream clusters: {len(plan.of(State.ORPHAN))} orphans in {took:.2f} s")
+    print(f"requests: {below} downstream, {upstream.total() / clusters:.1f} for each upstream cluster")
     print(f"memory at the peak of a pass: {peak / 2**20:.0f} MiB, the embedded servers' own work for it included")
+    if options.save:
+        rows = {"s": took, "downstream": below, "upstream": upstream.total() / clusters, "MiB": peak / 2**20}
+        _record.save("orphans", {"routes": routes, "clusters": clusters, "rows": rows})
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--routes", type=int, default=10_000)
+    parser.add_argument("--clusters", type=int, default=50)
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
+    asyncio.run(main(parser.parse_args()))

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import _record
 from _pair import UNCHECKED
 
 from fairlead.api.world import World
@@ -23,6 +24,7 @@ from fairlead.server.app import Server
 QUICK = "--quick" in sys.argv
 APPLIES, ROUNDS, STARTS = (200, 1, 2) if QUICK else (2_000, 3, 7)
 APPLY = {"Content-Type": "application/apply-patch+yaml", "Authorization": "Bearer bench"}
+KEYED = {1_000: 30}  # milliseconds at most, by items
 CONFIG_MAP = "/api/v1/namespaces/bench/configmaps/a"
 
 
@@ -55,6 +57,7 @@ async def applied(transport, path, bodies):
 
 
 async def main():
+    """What applies cost: figures and the bars they are held to, by name."""
     transport = Server(World(), tokens=["bench"]).transport()
     json_headers = {**APPLY, "Content-Type": "application/json"}
     namespace = b'{"metadata": {"name": "bench"}}'
@@ -65,16 +68,22 @@ async def main():
     unchanged = min([await applied(transport, CONFIG_MAP, [bodies[-1]] * APPLIES) for _ in range(ROUNDS)])
     print(f"ten-key ConfigMap: {APPLIES / changing:,.0f} applies a second that change something (at least 2,500)")
     print(f"                   {APPLIES / unchanged:,.0f} that change nothing (at least 5,000)")
+    found = {
+        "applies that change something, a second": (APPLIES / changing, 2_500),
+        "applies that change nothing, a second": (APPLIES / unchanged, 5_000),
+    }
     for items in (100, 1_000, 2_000):
         path = f"/apis/apps/v1/namespaces/bench/deployments/d{items}"
         spent = [await applied(transport, path, [deployment(items, n)]) for n in range(1 + 2 * ROUNDS)]
         print(f"{items:5,} keyed items: {min(spent[1:]) * 1e3:5.1f} ms an apply that changes all of them")
+        found[f"an apply that changes {items:,} keyed items, ms"] = (min(spent[1:]) * 1e3, KEYED.get(items))
     if "--profile" in sys.argv:
         profile = cProfile.Profile()
         profile.enable()
         await applied(transport, CONFIG_MAP, bodies)
         profile.disable()
         pstats.Stats(profile).sort_stats("tottime").print_stats(20)
+    return found
 
 
 def started(code):
@@ -85,7 +94,8 @@ def started(code):
 def start_up():
     ready = "s = time.perf_counter(); Server(World()); print(time.perf_counter() - s)"
     imports = "from fairlead.api.world import World; from fairlead.server.app import Server"
-    print(f"ready in-process in {started(f'import time; {imports}; {ready}'):.0f} ms (under 50)")
+    inside = started(f"import time; {imports}; {ready}")
+    print(f"ready in-process in {inside:.0f} ms (under 50)")
     times, before = [], resource.getrusage(resource.RUSAGE_CHILDREN)
     for _ in range(STARTS):
         start = time.perf_counter()
@@ -103,6 +113,12 @@ def start_up():
         f"{statistics.median(times) * 1e3:.0f}), to the first answer of /readyz over HTTPS; "
         f"{spent * 1e3:.0f} ms of processor time, stopping included"
     )
+    return {
+        "ready in-process, ms": (inside, 50),
+        "ready as a command, to the first answer of /readyz over HTTPS, ms": (min(times) * 1e3, 600),
+        f"the same, median of {STARTS}, ms": (statistics.median(times) * 1e3, None),
+        "processor time of that, stopping included, ms": (spent * 1e3, None),
+    }
 
 
 def asked(host):
@@ -114,5 +130,6 @@ def asked(host):
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
-    start_up()
+    found = asyncio.run(main()) | start_up()
+    if "--save" in sys.argv:
+        _record.save("server", {"rows": found})

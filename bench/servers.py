@@ -35,18 +35,19 @@ def body(verb, index, turn):
 
 
 def write(connections, verb, indexes, turn):
-    """One such write of each, as many at once as there are connections."""
+    """One such write of each, as many at once as there are connections; how many seconds that took."""
     method, media, path = VERBS[verb]
-    sent = []
-    for index in indexes:
+    made = [(MAPS + path.format(name=f"c{n:06}"), json.dumps(body(verb, n, turn)).encode()) for n in indexes]
+    sent, started = [], time.perf_counter()
+    for where, content in made:
         connection = connections[len(sent) % len(connections)]
         if len(sent) >= len(connections):
             connection.answer()
-        content = json.dumps(body(verb, index, turn)).encode()
-        connection.send(method, MAPS + path.format(name=f"c{index:06}"), content, media)
+        connection.send(method, where, content, media)
         sent.append(connection)
     for connection in sent[-len(connections) :]:
         connection.answer()
+    return time.perf_counter() - started
 
 
 def rates(served, writes):
@@ -55,10 +56,9 @@ def rates(served, writes):
     for width in (1, 16):
         connections = [Connection(served) for _ in range(width)]
         for verb in VERBS:
-            started, used = time.perf_counter(), clock.cpu()
-            write(connections, verb, range(writes), width)
+            used = clock.cpu()
             found[f"{verb}, {width} connection{'s' * (width > 1)}"] = {
-                "a second": writes / (time.perf_counter() - started),
+                "a second": writes / write(connections, verb, range(writes), width),
                 "server CPU ms": (clock.cpu() - used) / writes * 1e3,
             }
     return found
@@ -70,14 +70,12 @@ def latency(served, events):
     write([writer], "create", [0], 0)
     version = json.loads(served.send("GET", MAPS))["metadata"]["resourceVersion"]
     watcher.send("GET", f"{MAPS}?watch=1&resourceVersion={version}")
-    while b"\r\n\r\n" not in watcher.socket.recv(65536):
-        pass
+    watcher.until(b"\r\n\r\n")
     for turn in range(events):
         started = time.perf_counter()
         content = json.dumps(body("merge patch", 0, turn)).encode()
         writer.send("PATCH", f"{MAPS}/c000000", content, VERBS["merge patch"][1])
-        while b"}\n" not in watcher.socket.recv(65536):
-            pass
+        watcher.until(b"}\n")
         took.append((time.perf_counter() - started) * 1e3)
         writer.answer()
     write([writer], "delete", [0], 0)

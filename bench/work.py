@@ -38,7 +38,7 @@ KOPF = PEERS / "kopf_pages.py"
 Page = fl.kind("bench.fairlead.dev/v1", "Page")
 CHILDREN = (fl.ConfigMap, fl.Service, fl.Deployment)
 MARK = "bench.fairlead.dev/foreign"
-STORMED, QUIET, PATIENCE = 20, 1.0, 240.0
+STORMED, QUIET, PATIENCE, LONGEST = 20, 1.0, 240.0, 480.0  # seconds; the last for one contestant in all
 TEXT = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -320,6 +320,12 @@ async def work(served, audit, command, namespace, count):
         log.close()
 
 
+async def bounded(working):
+    """One that never comes to rest must not take the others' time."""
+    async with asyncio.timeout(LONGEST):
+        return await working
+
+
 def access(served):
     found = locate(World(), path=served.kubeconfig)
     return found.cluster, found.credentials
@@ -357,6 +363,7 @@ def main():
     parser.add_argument("--server", choices=["embedded", "real"], help="one of them")
     parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
     options = parser.parse_args()
+    part = bool(options.only or options.server)
     chosen, absent = programs(tuple(options.only or [""]))
     kinds = [options.server] if options.server else ["embedded", "real"]
     if "real" in kinds and (reason := missing()):
@@ -366,20 +373,20 @@ def main():
         for name, reason in absent.items():
             print(f"{kind}: {name} is not run: {reason}", flush=True)
             if options.save:
-                _record.save("work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}})
+                _record.save("work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, part=part)
         for number, (name, command) in enumerate(chosen.items()):
             with server(kind) as (served, path):  # a fresh one each, so that none works in another's litter
                 asyncio.run(install(served))
                 namespace = f"bench-{number}"
                 try:
                     with contextlib.closing(Audit(path)) as audit:
-                        result = asyncio.run(work(served, audit, command(namespace), namespace, options.pages))
+                        result = asyncio.run(bounded(work(served, audit, command(namespace), namespace, options.pages)))
                     result |= {"failed": "", "absent": ""}
-                except (ApiError, LookupError, OSError) as error:  # a timeout among them: the others have their turn
+                except Exception as error:  # a timeout among them: the others have their turn
                     result = {"failed": f"{type(error).__name__} {error}".strip()}
             print(f"{kind}: {name}\n{json.dumps(result, indent=1)}", flush=True)
             if options.save:
-                _record.save("work", {"pages": options.pages, "rows": {kind: {name: result}}})
+                _record.save("work", {"pages": options.pages, "rows": {kind: {name: result}}}, part=part)
 
 
 if __name__ == "__main__":

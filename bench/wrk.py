@@ -10,7 +10,10 @@ import subprocess
 import sys
 import tempfile
 
+import _record
 from _pair import pair
+
+from fairlead.testing.real import VERSION
 
 SCRIPT = """
 local what, token = "%s", "%s"
@@ -45,19 +48,27 @@ def rate(served, what, connections, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=3)
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
+    options = parser.parse_args()
+    seconds = options.seconds
     if shutil.which("wrk") is None:
         sys.exit("bench/wrk.py needs wrk: apt-get install wrk")
     with pair() as servers:
         print(f"{'':20}{'connections':>12}" + "".join(f"{served.name:>12}" for served in servers) + "       ratio")
-        for what in ("changing", "unchanged", "get"):
+        found = {served.name: {} for served in servers}
+        for what, said in (("changing", "applies that change"), ("unchanged", "applies that don't"), ("get", "GETs")):
             for served in servers:
                 rate(served, what, 16, seconds)  # warm
             for connections in (1, 16):
                 rates = [rate(served, what, connections, seconds) for served in servers]
                 shown = "".join(f"{one:>12,.0f}" for one in rates)
                 ratio = f"{rates[0] / rates[1]:>11.2f}×" if len(rates) > 1 else ""
-                print(f"{what:20}{connections:>12}{shown}{ratio}", flush=True)
+                print(f"{said:20}{connections:>12}{shown}{ratio}", flush=True)
+                line = f"{said}, {connections} connection{'s' * (connections > 1)}, a second"
+                for served, one in zip(servers, rates, strict=True):
+                    found[served.name][line] = one
+    if options.save:
+        _record.save("wrk", {"seconds": seconds, "version": VERSION, "rows": found})
 
 
 if __name__ == "__main__":

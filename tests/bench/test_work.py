@@ -10,17 +10,11 @@ BENCH = Path(__file__).parents[2] / "bench"
 
 
 @pytest.fixture
-def bench(monkeypatch, tmp_path):
-    """The benchmark's own modules, with a folder of their own for results."""
-    monkeypatch.syspath_prepend(str(BENCH))
-    import _record
+def bench(results):
     import report
     import work
 
-    monkeypatch.setattr(_record, "RESULTS", tmp_path)
-    yield work, report
-    for name in ("_record", "_pair", "_bars", "report", "work"):
-        sys.modules.pop(name, None)
+    return work, report
 
 
 def saved(path):
@@ -43,14 +37,14 @@ def test_what_has_no_compiler_here_is_named_with_the_reason(bench, monkeypatch, 
     }
 
 
-def test_a_peer_that_does_not_start_gets_a_row_and_the_others_their_turn(bench, monkeypatch, tmp_path):
+def test_a_peer_that_does_not_start_gets_a_row_and_the_others_their_turn(bench, results, monkeypatch):
     work, _ = bench
     broken = lambda namespace: [sys.executable, "-c", "raise SystemExit(3)"]  # noqa: E731
     monkeypatch.setattr(work, "programs", lambda wanted: ({"broken": broken, "broken too": broken}, {"gone": "why"}))
     monkeypatch.setattr(sys, "argv", ["work.py", "--server", "embedded", "--save", "--pages", "1"])
     work.main()
     told = "ChildProcessError it ended with 3 before it watched anything"
-    assert saved(tmp_path) == {"gone": {"absent": "why"}, "broken": {"failed": told}, "broken too": {"failed": told}}
+    assert saved(results) == {"gone": {"absent": "why"}, "broken": {"failed": told}, "broken too": {"failed": told}}
 
 
 def test_the_table_says_why_a_peer_has_no_figures(bench):

@@ -1,0 +1,53 @@
+"""What the sections of the page are made of: tables, plots, numbers, and what is said of a run."""
+
+import _bars
+
+drawn = {}  # plots of the sections made so far, by name
+
+
+def table(head, rows):
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def plot(name, title, bars):
+    drawn[name] = _bars.chart(title, bars)
+    return f"![{title}](benchmarks/{name}.svg)"
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def beside(value, ours, *, more=False):
+    """The value and how many times ours is better; said plainly where it is worse."""
+    ratio = ours / value if more else value / ours
+    return f"{number(value)} ({ratio:.1f}×)"
+
+
+def ran(found):
+    """When, where and beside what it was measured."""
+    run = found["run"]
+    told = f"Measured {run['date']} on {run['machine']}, Python {run['python']}, {_load(run)}."
+    if part := run.get("part"):
+        told += f" A part of it on its own, {part['date']}, {_load(part)}."
+    return " ".join([told, *([run["note"]] if "note" in run else [])])
+
+
+def _load(run):
+    before = f"load {run['load before']} in the minute before and " if "load before" in run else "load "
+    return f"{before}{run['load']} at the end"
+
+
+def head(names):
+    return ["", *names, *(["embedded is better by"] if len(names) == 2 else [])]
+
+
+def compared(what, values, bar=None):
+    """The values of the servers and by how much the embedded one is better; said plainly where it is worse."""
+    cells = [number(value) for value in values]
+    if len(values) == 2:
+        ratio = values[0] / values[1] if what.endswith("a second") else values[1] / values[0]
+        met = f" (goal {bar}×: {'met' if ratio >= bar else '**missed**'})" if bar else ""
+        cells.append(f"{ratio:.1f}×" + (", **behind**" if ratio < 1 else "") + met)
+    return cells

@@ -1,0 +1,103 @@
+"""The page is made of what was measured, and of nothing that was measured by halves."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def change(results, section, edit):
+    path = results / f"{section}.json"
+    found = json.loads(path.read_text())
+    edit(found)
+    path.write_text(json.dumps(found))
+
+
+def test_the_page_and_its_plots_are_those_that_the_results_make(page):
+    import report
+
+    assert report.main() == []
+    assert page.read_text() == (DOCS / "benchmarks.md").read_text()
+    drawn = {path.name: path.read_text() for path in report.PLOTS.iterdir()}
+    assert drawn == {path.name: path.read_text() for path in (DOCS / "benchmarks").iterdir()}
+    assert all(f"(benchmarks/{name})" in page.read_text() for name in drawn)
+
+
+def test_every_section_has_its_place_and_says_when_and_beside_what_it_was_measured(page):
+    import report
+
+    for name in report.SECTIONS:
+        body = re.search(f"<!-- bench {name} -->(.*?)<!-- /bench {name} -->", page.read_text(), re.DOTALL)[1]
+        if (report._record.RESULTS / f"{name}.json").exists():
+            assert re.search(r"Measured \d{4}-\d\d-\d\d on .*, load ", body), name
+
+
+def test_a_section_measured_by_halves_stays_as_it_was_and_is_named(page, results, capsys):
+    import report
+
+    before = page.read_text()
+    change(results, "clients", lambda found: found["rows"].pop("overhead"))
+    change(results, "suite", lambda found: found["rows"]["embedded"].update({"wall s": 1234.0}))
+    assert report.main() == ["clients"]
+    assert "bench/results/clients.json is not whole, its section stays as it was: KeyError('overhead')" in (
+        capsys.readouterr().out
+    )
+    after = page.read_text()
+    assert after.partition("<!-- /bench clients -->")[0] == before.partition("<!-- /bench clients -->")[0]
+    assert "| embedded | 1,234 |" in after
+
+
+@pytest.mark.parametrize("section", ["servers", "many", "suite", "contention"])
+def test_without_a_real_server_the_embedded_one_stands_alone(page, results, section):
+    import report
+
+    change(results, section, lambda found: found["rows"].pop("real"))
+    assert report.main() == []
+    body = page.read_text().partition(f"<!-- bench {section} -->")[2].partition(f"<!-- /bench {section} -->")[0]
+    assert "| embedded" in body
+    assert "better by" not in body
+
+
+def test_a_run_replaces_what_an_earlier_one_left(page, results):
+    import _record
+
+    _record.save("suite", {"part": "p", "rows": {"embedded": {"wall s": 1.0}}})
+    _record.save("suite", {"rows": {"real": {"wall s": 2.0}}})
+    assert _record.load("suite")["rows"] == {"embedded": {"wall s": 1.0}, "real": {"wall s": 2.0}}
+
+
+def test_a_part_measured_anew_keeps_the_rest_and_the_page_says_so(page, results):
+    import _record
+    import report
+
+    change(results, "suite", lambda found: found["run"].update({"date": "2001-02-03"}))
+    _record.save("suite", {"rows": {"real": {"wall s": 4321.0}}}, part=True)
+    assert set(_record.load("suite")["rows"]) == {"embedded", "real"}
+    report.main()
+    assert re.search(r"Measured 2001-02-03 on .* A part of it on its own, 20\d\d-", page.read_text())
+
+
+def test_what_is_cut_off_while_it_writes_leaves_what_was_there(results, tmp_path, monkeypatch):
+    import _record
+
+    path = tmp_path / "page.md"
+    _record.write(path, "whole")
+    monkeypatch.setattr(Path, "write_text", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        _record.write(path, "other")
+    assert path.read_text() == "whole\n"
+
+
+def test_a_bench_that_is_interrupted_says_what_is_left(results, monkeypatch):
+    import run
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "measure", interrupted)
+    monkeypatch.setattr(run.signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit, match=r"interrupted: .* is in bench/results"):
+        run.main()
