@@ -200,12 +200,35 @@ async def test_a_cluster_scoped_owner_controls_namespaced_children(bench):
     await bench.other.delete(ClusterRole, role.name)
 
 
+FRAMES = {
+    "a payload is a map with apiVersion, kind and metadata": [None, "x", [1]],
+    "needs an apiVersion and a kind": [{}, {"kind": "ConfigMap", "metadata": {"name": "c"}}, {"apiVersion": "v1"}],
+    "metadata of a ConfigMap is no map": [{**cm(), "metadata": "c"}, {**cm(), "metadata": ["c"]}],
+    r"metadata\.name of a ConfigMap is no text": [ConfigMap(5), ConfigMap({"a": 1})],
+    r"metadata\.namespace of a ConfigMap is no text": [ConfigMap("c", 5)],
+    r"stringData is no map": [Secret("c", stringData="x"), Secret("c", stringData=["x"])],
+    r": data is no map": [Secret("c", data="x", stringData={"a": "b"})],
+}
+
+
+@pytest.mark.parametrize("said", FRAMES)
+async def test_what_has_not_the_shape_of_a_payload_is_said_before_anything_is_sent(bench, owner, said):
+    for payload in FRAMES[said]:
+        for write in (apply(bench.writer, payload, owner=owner), apply_all(bench.writer, [payload], owner=owner)):
+            with pytest.raises(ValueError, match=said):
+                await write
+    assert bench.wire.sent == []
+
+
 async def test_what_cannot_be_a_payload_says_what_to_do(bench, owner):
     generated = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}
     with pytest.raises(ValueError, match="a ConfigMap needs a name"):
         await apply(bench.writer, generated, owner=owner)
-    with pytest.raises(ValueError, match=r"stringData\.port is 80, which is no text"):
+    with pytest.raises(ValueError, match=r"stringData\.port is no text.*: put it in quotes"):
         await apply(bench.writer, Secret("s", stringData={"port": 80}), owner=owner)
+    with pytest.raises(ValueError, match="stringData") as told:
+        await apply(bench.writer, Secret("s", stringData={"password": 12345}), owner=owner)
+    assert "12345" not in str(told.value), "conditions and logs are read by more people than Secrets"
     assert bench.wire.sent == []
 
 

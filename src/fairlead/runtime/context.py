@@ -16,6 +16,7 @@ from fairlead.client.client import Client, Propagation
 from fairlead.runtime.parts import Parts
 from fairlead.writes import Draft, Report, TwoPayloads, Writer, defaults
 from fairlead.writes.apply import Child, refuse_twins, side_by_side
+from fairlead.writes.payload import kind_in
 from fairlead.writes.writer import Key, Memo, key_of
 
 T = TypeVar("T")
@@ -145,8 +146,8 @@ class Writing(View):
 
     async def _placed(self, obj: Any) -> tuple[Kind, Object]:
         """The payload in the primary's namespace, unless it names another or its kind has none."""
-        payload = Object(_plain(obj))
-        kind = await self._parts.client.resolve(_kind_of(payload))
+        plain = _plain(obj)
+        kind, payload = await self._parts.client.resolve(kind_in(plain)), Object(plain)
         if kind.namespaced and not payload.namespace and self._namespace:
             payload = Object(payload | {"metadata": {**payload.metadata, "namespace": self._namespace}})
         return kind, payload
@@ -272,7 +273,8 @@ def _plain(obj: Any) -> Mapping[str, Any]:
         return obj
     if hasattr(obj, "model_dump"):
         return dict(obj.model_dump(mode="json", by_alias=True, exclude_none=True))
-    return dict(msgspec.to_builtins(obj, str_keys=True, order="deterministic"))
+    plain: Mapping[str, Any] = msgspec.to_builtins(obj, str_keys=True, order="deterministic")
+    return plain
 
 
 def _kind_of(obj: Object) -> Kind:

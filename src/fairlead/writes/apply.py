@@ -10,14 +10,13 @@ from typing import Any
 
 from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
 from fairlead.api.kinds import Kind
-from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.writes.delete import delete_in_turn
 from fairlead.writes.elision import digest, owned, unchanged
 from fairlead.writes.errors import Foreign, Gone, Immutable, TwoPayloads, Undecided, WriteError
 from fairlead.writes.jsonpatch import Path, at, named
 from fairlead.writes.migrate import former, inherit
-from fairlead.writes.payload import can_own, scratch
+from fairlead.writes.payload import can_own, kind_in, scratch
 from fairlead.writes.writer import Memo, Writer, told
 
 # Create and look take turns only while others delete and make the name anew in between.
@@ -53,7 +52,7 @@ async def apply(
     With `recreate`, a change that the server calls immutable deletes the child, waits until it is gone and makes it
     anew; without it that is `Immutable`. With `adopt` too, that goes for one that nobody controls.
     """
-    kind = await writer.client.resolve(kind_of(str(payload.get("apiVersion")), str(payload.get("kind"))))
+    kind = await writer.client.resolve(kind_in(payload))
     return await Child(writer, kind, payload, owner, adopt).make(recreate=recreate)
 
 
@@ -78,12 +77,11 @@ def refuse_twins(payloads: Iterable[Mapping[str, Any]], namespace: str | None) -
     """Raise where two payloads are of one object; one that names no namespace is in that one."""
     known: set[tuple[str, ...]] = set()
     for payload in payloads:
-        group = str(payload.get("apiVersion")).rpartition("/")[0]
-        metadata = payload.get("metadata") or {}
+        kind, metadata = kind_in(payload), payload.get("metadata") or {}
         place, name = metadata.get("namespace") or namespace, metadata.get("name")
-        key = (group, str(payload.get("kind")), str(place), str(name))
+        key = (kind.group, kind.kind, str(place), str(name))
         if key in known:
-            raise TwoPayloads(f"{payload.get('kind')} {name}")
+            raise TwoPayloads(f"{kind.kind} {name}")
         known.add(key)
 
 

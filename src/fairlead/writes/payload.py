@@ -8,11 +8,23 @@ from fairlead.api.kinds import Kind
 from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.writes.errors import OnlyRead
-from fairlead.writes.view import ListView, MapView, scalar, text_key
+from fairlead.writes.view import ListView, MapView, finite, scalar, text
 from fairlead.writes.writer import identified, told
 
 # Only a server gives these, so a payload that has one was read, not built.
 SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
+
+
+def kind_in(payload: Mapping[str, Any]) -> Kind:
+    """The kind that a payload says it is of. Raises where it has no frame to say so, or to be named by."""
+    if not isinstance(payload, Mapping):
+        raise ValueError(f"a payload is a map with apiVersion, kind and metadata, not of type {type(payload).__name__}")
+    metadata = payload.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise ValueError(f"the metadata of a {payload.get('kind')} is no map: give it its name there")
+    for field in ("name", "namespace"):
+        text(metadata.get(field) or "", f"metadata.{field} of a {payload.get('kind')}")
+    return kind_of(str(payload.get("apiVersion") or ""), str(payload.get("kind") or ""))
 
 
 def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None) -> dict[str, Any]:
@@ -36,21 +48,21 @@ def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None)
     if owner is not None:
         identified(kind_of(owner.api_version, owner.kind), owner)
     if owner is not None and can_own(owner, metadata.get("namespace") if kind.namespaced else None):
-        others = [ref for ref in metadata.get("ownerReferences") or () if ref.get("uid") != owner.uid]
+        given = metadata.get("ownerReferences") or ()
+        others = [ref for ref in given if not (isinstance(ref, Mapping) and ref.get("uid") == owner.uid)]
         metadata["ownerReferences"] = [*others, controller_reference(owner)]
-    body: dict[str, Any] = _plain({**payload, "metadata": metadata}, what, "")
+    with finite(what):
+        body: dict[str, Any] = _plain({**payload, "metadata": metadata}, what, "")
     body.pop("status", None)  # an apply to the main endpoint would drop it anyway
     if kind.key == ("v1", "Secret") and "stringData" in body:
         # stored as data and owned as stringData, a key that is left out later would stay for ever
-        text = {key: _encoded(what, key, value) for key, value in body.pop("stringData").items()}
-        body["data"] = {**body.get("data", {}), **text}
+        for part in ("data", "stringData"):
+            if not isinstance(body.get(part, {}), dict):
+                raise ValueError(f"{what}: {part} is no map: give it a key for each value")
+        given = {key: text(value, f"{what}: stringData.{key}") for key, value in body.pop("stringData").items()}
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in given.items()}
+        body["data"] = {**body.get("data", {}), **encoded}
     return body
-
-
-def _encoded(what: str, key: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{what}: stringData.{key} is {value!r}, which is no text: put it in quotes")
-    return base64.b64encode(value.encode()).decode()
 
 
 def controller_reference(owner: Object) -> dict[str, Any]:
@@ -77,7 +89,7 @@ def _plain(value: Any, what: str, path: str) -> Any:
         if path and isinstance(value, Object) and value.uid:
             raise OnlyRead(what, path)
         for key in value:
-            text_key(key, f"{what}: {path}")
+            text(key, f"{what}: the key {key!r} of {path or 'it'}")
         below = {key: _plain(item, what, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
         return {key: item for key, item in below.items() if item is not None}
     if isinstance(value, list | tuple):

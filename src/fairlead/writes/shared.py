@@ -3,10 +3,9 @@
 from typing import Any
 
 from fairlead.api.errors import AlreadyExists, NotFound, Unknown
-from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.writes.errors import Gone
-from fairlead.writes.payload import scratch
+from fairlead.writes.payload import kind_in, scratch
 from fairlead.writes.writer import Writer, told
 
 
@@ -16,7 +15,7 @@ async def create_only(writer: Writer, payload: dict[str, Any]) -> Object:
     Never overwrites, forces or adopts; whether what is found will do is for the caller to judge. One request where the
     local view does not know the name, none where it does.
     """
-    kind = await writer.client.resolve(kind_of(str(payload.get("apiVersion")), str(payload.get("kind"))))
+    kind = await writer.client.resolve(kind_in(payload))
     body = scratch(kind, payload)
     name, namespace = body["metadata"]["name"], body["metadata"].get("namespace")
     async with writer.turn(kind, name, namespace):

@@ -10,7 +10,7 @@ from fairlead.writes.decide import decide
 from fairlead.writes.draft import Draft
 from fairlead.writes.elision import digest
 from fairlead.writes.errors import Superseded
-from fairlead.writes.view import MapView, plain
+from fairlead.writes.view import MapView, finite, plain, text
 from fairlead.writes.writer import Memo, Writer, told
 
 STATUSES = ("True", "False", "Unknown")
@@ -37,13 +37,17 @@ class Report:
             raise ValueError("set(conditions=…) would drop what others report: name each with condition(type, …)")
         if "observedGeneration" in fields:
             raise ValueError("observedGeneration is that of the object which was reconciled: leave it to the report")
-        self.fields.update({name: plain(value, f"status.{name}") for name, value in fields.items()})
+        for name, value in fields.items():
+            with finite(f"status.{name}"):
+                self.fields[name] = plain(value, f"status.{name}")
 
     def condition(self, type: str, status: bool | str | None, reason: str, message: str = "") -> None:  # noqa: A002
         """A condition. None is Unknown."""
         word = status if isinstance(status, str) else "Unknown" if status is None else str(status)
         if word not in STATUSES:
             raise ValueError(f"a condition is True, False or Unknown, not {word!r}")
+        for part, said in {"type": type, "reason": reason, "message": message}.items():
+            text(said, f"the {part} of condition {type}")
         self.conditions[type] = {"status": word, "reason": reason, "message": message}
 
 

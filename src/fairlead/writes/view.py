@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import cached_property
 from typing import Any, overload
@@ -52,7 +53,8 @@ class Ledger:
         A view that was put elsewhere is noted as read whole. What is replaced is not noted: it is always tested.
         """
         edits: dict[Path, Any] = {}
-        self._gather(self.root, edits)
+        with finite("what the decision changes"):
+            self._gather(self.root, edits)
         return edits
 
     def _gather(self, view: "MapView | ListView", edits: dict[Path, Any]) -> None:
@@ -151,7 +153,7 @@ class MapView(MutableMapping[str, Any]):
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:
-        text_key(key, repr(self))
+        text(key, f"the key {key!r} of {self!r}")
         self._late.pop(key, None)
         self._own[key] = _kept(value)
 
@@ -378,7 +380,7 @@ def plain(value: Any, where: str = "a value") -> Any:
     if isinstance(value, MapView | ListView):
         return value.plain()
     if isinstance(value, dict):
-        return {text_key(key, where): plain(item, where) for key, item in value.items()}
+        return {text(key, f"the key {key!r} of {where}"): plain(item, where) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item, where) for item in value]
     if value is MISSING or value is DELETED:
@@ -390,7 +392,9 @@ def scalar(value: Any, where: str) -> Any:
     """What JSON has for a value that is no map and no list; for a set its items in order, so that equal ones agree."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{where} is {value}, which is not a number that JSON can hold")
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str):
+        return text(value, where)
+    if value is None or isinstance(value, int | float):
         return value
     try:
         return msgspec.to_builtins(value, str_keys=True, order="deterministic")
@@ -399,11 +403,24 @@ def scalar(value: Any, where: str) -> Any:
         raise ValueError(f"{said}: give maps, lists, text and numbers") from None
 
 
-def text_key(key: Any, where: str) -> str:
-    """The key of a map; raises where it is none that JSON has."""
-    if not isinstance(key, str):
-        raise ValueError(f"{where} has the key {key!r}, which is no text: put it in quotes")
-    return key
+def text(value: Any, where: str) -> str:
+    """The text; raises where it is none that JSON has, and does not show it, as it may be a secret."""
+    if not isinstance(value, str):
+        raise ValueError(
+            f"{where} is no text, but of type {type(value).__name__}: put it in quotes, or str() around it"
+        )
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"{where} has half a character in it, which JSON cannot say: decode it with errors='replace'")
+    return value
+
+
+@contextmanager
+def finite(where: str) -> Iterator[None]:
+    """Raise where something has itself in it, which no JSON can say."""
+    try:
+        yield
+    except RecursionError:
+        raise ValueError(f"{where} has itself in it, or no end: put a copy there") from None
 
 
 def _view(ledger: Ledger, path: Path, value: dict[str, Any] | list[Any]) -> MapView | ListView:
