@@ -81,6 +81,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_create=preparing.pod,
         prepare_update=preparing.pod_update,
         validate=pods.pod,
+        validate_status=statuses.pod,
         warn=podwarnings.pod,
     ),
     ("", "Service"): Entry(

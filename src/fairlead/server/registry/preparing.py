@@ -159,22 +159,22 @@ def quality(spec: Object) -> str:
 
 def service(obj: Object) -> None:
     """Addresses and families of a single-stack IPv4 cluster; headless without a selector is dual-stack."""
-    obj["spec"] = _with_node_ports(_with_addresses(obj["spec"], obj), obj)
+    obj["spec"] = _with_node_ports(_with_addresses(obj["spec"], obj, {}), obj)
     obj["status"] = {"loadBalancer": {}}
 
 
-def _with_addresses(spec: Object, obj: Object) -> Object:
+def _with_addresses(spec: Object, obj: Object, before: Object) -> Object:
     if spec.get("type") == "ExternalName":
         return spec
-    address = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), None) or _address(obj)
-    free = not spec.get("ipFamilies") and spec.get("ipFamilyPolicy") != "SingleStack"
-    both = address == "None" and not spec.get("selector") and free
-    allocated = {
-        "clusterIPs": [address],
-        "ipFamilyPolicy": "RequireDualStack" if both else "SingleStack",
-        "ipFamilies": ["IPv4", "IPv6"] if both else ["IPv4"],
-    }
-    return {**allocated, **spec, "clusterIP": address}
+    address = spec.get("clusterIP") or ("" if spec.get("clusterIPs") else _address(obj))
+    open_to_both = address == "None" and not spec.get("selector")
+    policy = spec.get("ipFamilyPolicy") or ("RequireDualStack" if open_to_both else "SingleStack")
+    families = spec.get("ipFamilies") or ["IPv4"]
+    alone = len(families) == 1 and len(before.get("ipFamilies") or ()) < 2
+    if open_to_both and policy != "SingleStack" and alone and spec.get("clusterIPs") in (None, [], [address]):
+        families = [*families, "IPv6" if families[0] == "IPv4" else "IPv4"]
+    allocated = {"clusterIPs": [address], "ipFamilyPolicy": policy}
+    return {**allocated, **spec, "ipFamilies": families, "clusterIP": address}
 
 
 def _address(obj: Object) -> str:
@@ -261,12 +261,16 @@ def kept_addresses(obj: Object, old: Object) -> None:
         for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if not spec.get(key) and before.get(key):
                 spec[key] = before[key]
+        if spec.get("ipFamilyPolicy") == "SingleStack":
+            for key in ("clusterIPs", "ipFamilies"):
+                if spec.get(key) == before.get(key):
+                    spec[key] = (spec.get(key) or [])[:1]
         if spec.get("type") in _ON_NODES and before.get("type") in _ON_NODES:
             spec["ports"] = _kept_node_ports(spec, before)
             if _checked(spec) and _checked(before):
                 spec.setdefault("healthCheckNodePort", before.get("healthCheckNodePort"))
     spec = {key: value for key, value in spec.items() if value is not None}
-    obj["spec"] = _with_node_ports(_with_addresses(spec, obj), obj)
+    obj["spec"] = _with_node_ports(_with_addresses(spec, obj, before), obj)
     if before.get("type") == "LoadBalancer" != spec.get("type") and (obj.get("status") or {}).get("loadBalancer"):
         obj["status"] = {**obj["status"], "loadBalancer": {}}
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from fairlead.server import causes
 from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.addresses import unallocatable
 from fairlead.server.registry.checks.rules import checks, choice, each, inside, value
 from fairlead.server.registry.checks.vocabulary import (
     PROTOCOLS,
@@ -28,31 +29,22 @@ def service(new: Object, old: Object | None) -> list[Cause]:
     found: list[Cause] = []
     kind, own = spec.get("type"), spec.get("clusterIP")
     addresses = spec.get("clusterIPs") or []
-    if kind == "ExternalName":
-        return _SERVICE(new, old) + _external_name(spec)
-    if kind not in _TYPES:
-        return [causes.not_supported("spec.type", kind, _TYPES)]
+    if kind != "ExternalName" and (found := unallocatable(spec, old["spec"] if old else None)):
+        return found
     if old is None and (outside := _outside(own)):
         return [causes.invalid("spec.clusterIPs", addresses, f"failed to allocate IP {own}: {outside}")]
-    if own == "None" and kind != "ClusterIP":
+    if own != "None" and kind != "ExternalName" and not spec.get("ports"):
+        found.append(causes.required("spec.ports"))
+    if own == "None" and kind in ("LoadBalancer", "NodePort"):
         told = f"may not be set to 'None' for {kind} services"
         found.append(causes.invalid("spec.clusterIPs[0]", "None", told))
-    if own != "None" and not spec.get("ports"):
-        found.append(causes.required("spec.ports"))
+    if kind == "ExternalName":
+        found += _external_name(spec)
     found += _ports(spec) + _SERVICE(new, old)
-    if old is None and not found:
-        found += _families(spec)
-    if old is not None and old["spec"].get("type") != "ExternalName":
+    if old is not None and "ExternalName" not in (kind, old["spec"].get("type")):
         was = old["spec"].get("clusterIPs") or []
-        if addresses and own != addresses[0]:
-            return [*found, causes.invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")]
         if was and addresses != was:
             return [*found, causes.invalid("spec.clusterIPs[0]", addresses, "may not change once set")]
-        if spec.get("ipFamilies") != old["spec"].get("ipFamilies"):
-            found += _families(spec)
-        elif spec.get("ipFamilyPolicy") == "RequireDualStack" != old["spec"].get("ipFamilyPolicy"):
-            told = "this cluster is not configured for dual-stack services"
-            found.append(causes.invalid("spec.ipFamilyPolicy", "RequireDualStack", told))
     return found or _out_of_range(spec)
 
 
@@ -63,20 +55,12 @@ def _out_of_range(spec: Object) -> list[Cause]:
     return [causes.invalid(f"spec.ports[{i}].nodePort", port, told) for i, port in given if not 30000 <= port <= 32767]
 
 
-def _families(spec: Object) -> list[Cause]:
-    """A single-stack IPv4 cluster; only headless Services without a selector are open to both."""
-    if spec.get("clusterIP") == "None" and not spec.get("selector"):
-        return []
-    extra = [(i, f) for i, f in enumerate(spec.get("ipFamilies") or ()) if f == "IPv6"]
-    told = "not configured on this cluster"
-    return [causes.invalid(f"spec.ipFamilies[{index}]", family, told) for index, family in extra]
-
-
 def _external_name(spec: Object) -> list[Cause]:
-    if spec.get("clusterIP") or spec.get("clusterIPs"):
-        return [causes.forbidden("spec.clusterIPs", "may not be set for ExternalName services")]
+    own = {**spec, "clusterIPs": spec.get("clusterIPs") or spec.get("clusterIP")}
+    given = [key for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if own.get(key)]
+    found = [causes.forbidden(f"spec.{key}", "may not be set for ExternalName services") for key in given]
     name = (spec.get("externalName") or "").removesuffix(".")
-    return subdomain("spec.externalName", name) if name else [causes.required("spec.externalName")]
+    return found + (subdomain("spec.externalName", name) if name else [causes.required("spec.externalName")])
 
 
 def _affinity_time(spec: Object, old: Object | None, path: str) -> list[Cause]:
@@ -117,16 +101,9 @@ def _balanced(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _given_addresses(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    own = [text for text in spec.get("clusterIPs") or () if text != "None"]
-    found = [cause for i, text in enumerate(own) for cause in address(f"{path}.clusterIPs[{i}]", text)]
-    outer = enumerate(spec.get("externalIPs") or ())
-    return found + [cause for i, text in outer for cause in address(f"{path}.externalIPs[{i}]", text)]
-
-
-def _known_families(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    given = enumerate(spec.get("ipFamilies") or ())
-    return [cause for i, one in given for cause in one_of(f"{path}.ipFamilies[{i}]", one, ("IPv4", "IPv6"))]
+def _outer_addresses(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    given = enumerate(spec.get("externalIPs") or ())
+    return [cause for i, text in given for cause in address(f"{path}.externalIPs[{i}]", text)]
 
 
 _DAY: Final = 86400
@@ -137,10 +114,9 @@ _SERVICE: Final = checks(
         "spec",
         value("selector", labels),
         choice("sessionAffinity", ("ClientIP", "None")),
+        choice("type", _TYPES),
         _affinity_time,
-        _known_families,
-        choice("ipFamilyPolicy", ("PreferDualStack", "RequireDualStack", "SingleStack")),
-        _given_addresses,
+        _outer_addresses,
         _node_ports,
         each("ports", value("appProtocol", qualified)),
         _balanced,

@@ -55,6 +55,28 @@ def _balanced(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
+def pod(new: Object, old: Object | None) -> list[Cause]:
+    """Addresses of a Pod and of its host: at most one of each family."""
+    status, before = new.get("status") or {}, (old or {}).get("status") or {}
+    found = _pair("status.podIPs", status.get("podIPs") or [], before.get("podIPs") or [])
+    hosts = status.get("hostIPs") or []
+    if hosts and hosts[0].get("ip") != status.get("hostIP"):
+        told = "must be equal to `hostIP`"
+        found.append(causes.invalid("status.hostIPs[0].ip", hosts[0].get("ip") or "", told))
+    return found + _pair("status.hostIPs", hosts, before.get("hostIPs") or [])
+
+
+def _pair(path: str, given: list[Object], before: list[Object]) -> list[Cause]:
+    found: list[Cause] = []
+    for index, one in enumerate(given):
+        if one not in before:
+            found += address(f"{path}[{index}]", one.get("ip") or "")
+    if not found and len(given) > 1 and (len(given) > 2 or len({":" in one["ip"] for one in given}) < 2):
+        shown = [{"IP": one["ip"]} for one in given]
+        found.append(causes.invalid(path, shown, "may specify no more than one IP for each IP family"))
+    return found
+
+
 def service(new: Object, old: Object | None) -> list[Cause]:
     kind, answering = new["spec"].get("type"), at(new, "status.loadBalancer.ingress") or ()
     if answering and kind != "LoadBalancer":

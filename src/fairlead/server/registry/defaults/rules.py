@@ -185,14 +185,21 @@ def template_generation(daemon_set: Value) -> Value:
 
 def pod_ranges(spec: Value) -> Value:
     """The first of a node's ranges and the list of them agree."""
-    first = spec.get("podCIDR")
-    return {**spec, "podCIDRs": [first]} if first and [first] != (spec.get("podCIDRs") or [])[:1] else spec
+    return _agreeing(spec, "podCIDR", "podCIDRs", lambda text: text)
 
 
 def pod_ips(status: Value) -> Value:
     """The first of the addresses and the list of them agree."""
-    first = status.get("podIP")
-    return {**status, "podIPs": [{"ip": first}]} if first and not status.get("podIPs") else status
+    return _agreeing(status, "podIP", "podIPs", lambda text: {"ip": text})
+
+
+def _agreeing(value: Value, one: str, many: str, item: Callable[[str], Any]) -> Value:
+    """The list follows the one, which counts where they differ; where only the list is there, its first is the one."""
+    first, listed = value.get(one), value.get(many) or []
+    if first:
+        return value if listed[:1] == [item(first)] else {**value, many: [item(first)]}
+    inner = listed[0].get("ip") if listed and type(listed[0]) is dict else next(iter(listed), None)
+    return {**value, one: inner} if inner else value
 
 
 def replication_controller(controller: Value) -> Value:
