@@ -10,6 +10,7 @@ import pytest
 from workbench import MANAGER, WIDGET
 
 from fairlead.api.builtin import Secret
+from fairlead.report.blame import blame, fights
 from fairlead.writes import apply
 
 WIDGETS = "widgets.writes.fairlead.test"  # whole: other tests leave widgets of their own on a shared server
@@ -73,6 +74,38 @@ async def test_blame_points_out_fights(bench, fairlead):
     assert {owner["operation"] for owner in size["owners"]} == {"Apply", "Update"}
 
 
+def managed(manager, operation, fields, subresource=""):
+    return {"manager": manager, "operation": operation, "subresource": subresource, "fieldsV1": fields}
+
+
+def owners_by_line(obj):
+    return {line.text.strip(): [owner.manager for owner in line.owners] for line in blame(obj)}
+
+
+def test_blame_tells_the_owners_of_keys_beside_one_who_owns_only_the_map():
+    """As after a migration of one key of two: what is left of the old entry is that the map is there."""
+    entries = [managed("new", "Apply", {"f:data": {"f:a": {}}}), managed("old", "Update", {"f:data": {}})]
+    shown = owners_by_line({"metadata": {"managedFields": entries}, "data": {"a": "1", "b": "2"}})
+    assert (shown['a: "1"'], shown['b: "2"']) == (["new"], [])
+    atomic = [managed("new", "Apply", {"f:data": {}}), managed("old", "Update", {"f:data": {}})]
+    assert owners_by_line({"metadata": {"managedFields": atomic}, "data": {"a": "1"}})["data:"] == ["new", "old"]
+
+
+def test_blame_points_out_who_fights_through_a_subresource():
+    replicas = {"f:spec": {"f:replicas": {}}}
+    entries = [managed("ours", "Apply", replicas), managed("scaler", "Update", replicas, "scale")]
+    [fight] = fights({"metadata": {"managedFields": entries}, "spec": {"replicas": 1}})
+    assert (fight.fields, "both own it" in fight.why) == ((".spec.replicas",), True)
+
+
+async def test_blame_points_out_who_applies_string_data(bench, fairlead):
+    secret = Secret("s", bench.namespace, stringData={"password": "hunter2"})
+    await bench.other.apply(secret, field_manager="naive")
+    [fight] = json.loads((await fairlead("blame", "secret", "s", "-o", "json")).stdout)["fights"]
+    assert fight["fields"] == [".stringData.password"]
+    assert "apply data" in fight["why"]
+
+
 async def test_blame_shows_no_secret(bench, fairlead):
     secret = Secret("s", bench.namespace, stringData={"password": "hunter2"})
     secret["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": '{"password":"hunter2"}'}
@@ -85,7 +118,13 @@ async def test_blame_shows_no_secret(bench, fairlead):
 
 
 async def test_what_is_not_there_is_one_line(bench, fairlead):
-    for args, said in (((WIDGETS, "none"), "there is no Widget none"), (("nonsense", "x"), "no kind 'nonsense'")):
+    cases = {
+        (WIDGETS, "none"): "there is no Widget none",
+        ("nonsense", "x"): "no kind 'nonsense'",
+        (WIDGETS, ""): "'' is not the name of a Widget",
+        (WIDGETS, "a/b"): "'a/b' is not the name of a Widget",
+    }
+    for args, said in cases.items():
         done = await fairlead("blame", *args)
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr

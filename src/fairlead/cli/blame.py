@@ -54,6 +54,8 @@ async def _get(
             raise UserError(f"there is no {kind.kind} {name}{where}") from None
         except ApiError as error:
             raise UserError(f"{place.name} refuses: {error}") from None
+        except ValueError as error:  # it can be nobody's name
+            raise UserError(str(error)) from None
 
 
 def _show(obj: Object) -> None:

@@ -328,7 +328,7 @@ class Client:
         content_type: str = "application/json",
         writes: bool = False,
     ) -> Object:
-        if name in {"", ".", ".."}:  # would address something else than an object
+        if name is not None and (name in {"", ".", ".."} or "/" in name):  # would address something else than an object
             raise ValueError(f"{name!r} is not the name of a {kind.kind}")
         kind = await self.resolve(kind)
         if kind.namespaced and not namespace:

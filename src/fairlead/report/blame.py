@@ -64,10 +64,10 @@ def fights(obj: Mapping[str, Any]) -> list[Fight]:
     for position, (one, fields) in enumerate(sets):
         for other, theirs in sets[position + 1 :]:
             shared = (fields & theirs).leaves()
-            if not shared or one.subresource != other.subresource:
+            if not shared:
                 continue
             names = tuple(human(path) for path in shared)
-            if one.manager == other.manager:
+            if (one.manager, one.subresource) == (other.manager, other.subresource):
                 why = "one name, by Update and by Apply: leaving a field out of the apply removes nothing; migrate it"
                 found.append(Fight((str(one), str(other)), names, why))
             elif "Apply" in (one.operation, other.operation):
@@ -75,6 +75,10 @@ def fights(obj: Mapping[str, Any]) -> list[Fight]:
                     "both own it: neither can remove it, and each change of one is a conflict or is forced on the other"
                 )
                 found.append(Fight((str(one), str(other)), names, why))
+    for owner, fields in sets:
+        if hidden := [path for path in fields.leaves() if path[0] == "f:stringData"]:
+            why = "stored as data, of which this makes nobody the owner: leaving a key out removes nothing; apply data"
+            found.append(Fight((str(owner),), tuple(map(human, hidden)), why))
     left = union(fields for owner, fields in sets if owner.manager in ("before-first-apply", "ancient-changes"))
     if left:
         why = "owned by nobody who still writes: no apply can remove it; migrate it to the manager whose it is"
@@ -137,7 +141,8 @@ def _field(first: str, indent: str, label: str, item: Any, entries: _Entries, pa
 
 
 def _whole(entries: _Entries) -> bool:
-    return any(not fields for _, fields in entries)
+    """Whether it is owned as one value. Who has nothing below it, where others do, owns only that it is there."""
+    return bool(entries) and not any(fields.keys() - {"."} for _, fields in entries)
 
 
 def _owners(entries: _Entries) -> tuple[Owner, ...]:
