@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test clients-test hazards mutate soak conformance differential kills check format bench bench-peers docs real lock schemas clean
+.PHONY: help demo test clients-test histories hazards mutate soak conformance differential kills check format bench bench-peers docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ N    ?= 500
 SEED ?= 0
 differential: $(STAMP) ## random histories on a real server and on the embedded one: make differential N=1000 SEED=7
 	@$(BIN)/python -m tests.differential.run -n $(N) --seed $(SEED) $(if $(RESULTS),--results $(RESULTS))
+
+histories: $(STAMP) ## random histories of our writes and foreign ones, drawn by chance: make histories N=5000 SEED=7
+	@FAIRLEAD_HISTORIES=$(N) $(BIN)/python -m pytest -q -s --timeout 0 --hypothesis-profile=explore --hypothesis-seed=$(SEED) tests/writes/test_histories.py $(ARGS)
 
 hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each server
 	@$(BIN)/python tools/hazards.py --table docs/design/hazards.md
