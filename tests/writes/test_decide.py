@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import functools
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -448,6 +449,12 @@ async def test_what_a_function_hands_out_in_a_dataclass_is_plain_and_guarded(ben
     decided = await decide(bench.writer, WIDGET, widget, function)
     assert decided.result == Found({"a": "2"})
     assert type(decided.result.options) is dict
+
+
+async def test_a_function_may_hand_out_a_tuple_that_cannot_be_made_of_its_items(bench):
+    widget = await bench.widget()
+    decided = await decide(bench.writer, WIDGET, widget, lambda draft: time.gmtime(draft.generation))
+    assert decided.result == time.gmtime(1)
 
 
 async def test_what_leaves_a_function_unseen_is_not_read_later(bench):

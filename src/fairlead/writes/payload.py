@@ -8,7 +8,8 @@ from fairlead.api.kinds import Kind
 from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.writes.errors import OnlyRead
-from fairlead.writes.view import ListView, MapView, finite, scalar, text
+from fairlead.writes.values import finite, scalar, text
+from fairlead.writes.view import ListView, MapView
 from fairlead.writes.writer import identified, told
 
 # Only a server gives these, so a payload that has one was read, not built.

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -59,6 +60,8 @@ def _handed_out(result: Any) -> Any:
     """
     if isinstance(result, tuple):
         items = [_handed_out(item) for item in result]
+        if all(map(operator.is_, items, result)):
+            return result  # not every tuple can be made of its items (a time)
         return tuple(items) if type(result) is tuple else type(result)(*items)
     held = _held(result)
     if any(_handed_out(value) is not value for value in held.values()):

@@ -10,7 +10,8 @@ from fairlead.writes.decide import decide
 from fairlead.writes.draft import Draft
 from fairlead.writes.elision import digest
 from fairlead.writes.errors import Superseded
-from fairlead.writes.view import MapView, finite, plain, text
+from fairlead.writes.values import finite, text
+from fairlead.writes.view import MapView, plain
 from fairlead.writes.writer import Memo, Writer, told
 
 STATUSES = ("True", "False", "Unknown")
