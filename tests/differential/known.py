@@ -23,7 +23,6 @@ _UNION = re.compile(
     r"json: cannot unmarshal .* "
     r"(JSONSchemaProps\.\S*\.(items|additionalProperties)\.|\S+[tT]ime(stamp)? of type string)"
 )
-_COST = re.compile(r"estimated (rule|messageExpression) cost")
 _GREAT = re.compile(r"\.managedFields\[\d+\]\.fieldsV1\..*\.(v:|k:\{.*)-?9\d{15,}")
 _DEFINITIONS = "/customresourcedefinitions"
 
@@ -71,16 +70,6 @@ def _causes(answer: Answer) -> list[tuple[str, str, str]]:
     return [(cause.get("reason"), cause.get("field"), str(cause.get("message"))) for cause in causes]
 
 
-def _costs(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, Any]]) -> bool:
-    """The real server refuses a definition for the estimated cost of its rules; all else it says is said alike."""
-    if _DEFINITIONS not in step["path"] or real["code"] != 422 or ours["code"] not in (200, 201, 422):
-        return False
-    told = [(*cause[:2], _stripped(cause[2])) for cause in _causes(real)]
-    left = [cause for cause in told if not (cause[0] == "FieldValueForbidden" and _COST.search(cause[2]))]
-    said = [(*cause[:2], _stripped(cause[2])) for cause in _causes(ours)]
-    return len(left) < len(told) and sorted(left) == sorted(said)
-
-
 def _empty_maps(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, Any]]) -> bool:
     """A NetworkPolicy was written with an empty map, which a stored one does not have, in one of its atomic lists."""
     spoken = json.dumps(step.get("body"))
@@ -104,7 +93,6 @@ def _great_number(step: Step, real: Answer, ours: Answer, found: list[tuple[str,
 
 KNOWN: dict[str, Recognise] = {
     "Texts": _texts,
-    "Costs of rules": _costs,
     "Empty maps": _empty_maps,
     "Great numbers in sets": _great_number,
 }

@@ -51,8 +51,11 @@ _EMBEDDED: Final = (
 )
 
 
-def schema_problems(schema: Schema, path: str) -> list[Cause]:
-    """What is wrong with a custom resource's schema. Rules are compiled once all else is sound."""
+def schema_problems(schema: Schema, path: str, *, costs: bool = True) -> list[Cause]:
+    """What is wrong with a custom resource's schema. Rules are compiled once all else is sound.
+
+    Without `costs`, no single rule is too expensive: that of one which stood there before.
+    """
     spoken = list(_keywords(schema, path, root=True, defaults=True))
     found: list[Cause] = []
     if not any(cause.reason == "FieldValueForbidden" and _breaks(cause.field) for cause in spoken):
@@ -61,19 +64,21 @@ def schema_problems(schema: Schema, path: str) -> list[Cause]:
         )
         if not found:
             whole = {**schema, "x-kubernetes-embedded-resource": True}
-            found = list(_defaults(whole, path)) or list(_compiling(schema, path, [cause.field for cause in spoken]))
+            found = list(_defaults(whole, path)) or list(
+                _compiling(schema, path, [cause.field for cause in spoken], costs)
+            )
     if schema.get("nullable"):
         found.append(causes.forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     return found + spoken
 
 
-def _compiling(schema: Schema, path: str, wrong: list[str]) -> Iterator[Cause]:
+def _compiling(schema: Schema, path: str, wrong: list[str], costs: bool) -> Iterator[Cause]:
     """What is wrong with the rules, save where a field at or below the schema they stand in is wrong anyway."""
     node = structural.compile(schema)
     if not cel.has_rules(node):
         return
     if cel.available():
-        yield from cel.problems(node, path, wrong=wrong)
+        yield from cel.problems(node, path, wrong, costs=costs)
     else:
         yield causes.forbidden(path, cel.MISSING_EXTRA)
 

@@ -46,7 +46,7 @@ def definition(new: Object, old: Object | None) -> list[Cause]:
         found.append(causes.not_supported("spec.scope", scope, ("Cluster", "Namespaced")))
     found += _versions(spec.get("versions"))
     found += _names(called)
-    found += _schemas(versions)
+    found += _schemas(versions, at(old or {}, "spec.versions") or [])
     found += _conversion(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields"):
         told = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
@@ -191,17 +191,20 @@ def _conversion(given: Object) -> list[Cause]:
     return [causes.forbidden(f"spec.conversion.{name}", told) for key, name in keys if webhook.get(key)]
 
 
-def _schemas(versions: list[Object]) -> list[Cause]:
+def _schemas(versions: list[Object], before: list[Object]) -> list[Cause]:
     """Schemas, subresources and columns. What all versions share is told of the definition as a whole."""
     found: list[Cause] = []
     schemas = [at(version, "schema.openAPIV3Schema") for version in versions]
     alike = len(schemas) > 0 and all(schema == schemas[0] for schema in schemas)
+    stood = [(one.get("name"), at(one, "schema.openAPIV3Schema")) for one in before]
     for index, schema in enumerate(schemas[:1] if alike else schemas):
         path = "spec.validation" if alike else f"spec.versions[{index}].schema"
         if schema is not None:
             if at(versions[index], "subresources.status") is not None:
                 found += _apart_from_status(schema, f"{path}.openAPIV3Schema")
-            found += schema_problems(schema, f"{path}.openAPIV3Schema")
+            found += schema_problems(
+                schema, f"{path}.openAPIV3Schema", costs=(versions[index].get("name"), schema) not in stood
+            )
     for key, check in (("subresources", _subresources), ("additionalPrinterColumns", _columns)):
         given = [version.get(key) for version in versions]
         alike = len(given) > 0 and all(one == given[0] for one in given)

@@ -1,8 +1,7 @@
 """CEL rules of custom resources (x-kubernetes-validations), evaluated by cel-expr-python: the extra `cel`.
 
 What it does less than a real server: a field's type is not checked where it is used inside an object (a wrong use is an
-evaluation error instead), costs are not estimated when rules are defined, and times inside lists and maps of objects
-are plain strings.
+evaluation error instead), and times inside lists and maps of objects are plain strings.
 """
 
 from typing import Final

@@ -1,12 +1,15 @@
 """From a rule to a program: what its schema does not know is refused, what the engine cannot say is rewritten."""
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import re2
 
-from fairlead.server.schema.cel import rewriting, work
+from fairlead.server.schema.cel import costs, rewriting, types, work
+from fairlead.server.schema.cel.budgets import Often
+from fairlead.server.schema.cel.expressions import parse
 from fairlead.server.schema.cel.rewriting import LITERAL
 from fairlead.server.schema.cel.values import TIMES, as_time, declared, escaped
 from fairlead.server.schema.nodes import Node
@@ -78,6 +81,19 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
     kept = tuple((name, root, keys) for name, _, root, keys in variables)
     shape = work.shape(" ".join([spoken, rewriting.spoken(fact.get("messageExpression") or "")]))
     return Rule(text, fact, program, message, old, kept, shape)
+
+
+def estimates(node: Node, fact: dict[str, Any], often: Often) -> Iterator[tuple[str, int]]:
+    """What a rule that compiles may cost at most, and what its message may."""
+    of = types.declared(node)
+    if of is None:
+        return
+    env = _environment("DYN", ())
+    optional = bool(fact.get("optionalOldSelf"))
+    for key in ("rule", "messageExpression"):
+        if text := (fact.get(key) or "").strip():
+            once = costs.cost(parse(env, text), of, optional_old=optional)
+            yield key, often.cost(once, of) if key == "rule" else once
 
 
 def _check(node: Node, text: str, spoken: str, key: str) -> None:

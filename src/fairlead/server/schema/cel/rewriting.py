@@ -29,7 +29,7 @@ def rewritten(text: str) -> str:
 
     A function cannot answer an optional, so `validate` and `format.named` answer something empty, made one of here.
     """
-    text = replaced(text, r"\.\s*exists_one(?=\s*\(\s*\w+\s*,\s*\w+\s*,)", ".existsOne")  # of two variables
+    text = two_variables(text)
     while len(text) < LONGEST:
         masked = _LITERAL.sub(lambda literal: "_" * len(literal[0]), text)
         call = _CALL.search(masked)
@@ -47,6 +47,11 @@ def rewritten(text: str) -> str:
         else:
             text = f"{before}{receiver}.map({given}).__order__({receiver}){after}"
     return text
+
+
+def two_variables(text: str) -> str:
+    """The rule with loops of two variables under the one name that the engine has for them."""
+    return replaced(text, r"\.\s*exists_one(?=\s*\(\s*\w+\s*,\s*\w+\s*,)", ".existsOne")
 
 
 def closing(text: str, start: int) -> int:

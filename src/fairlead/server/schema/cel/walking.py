@@ -8,7 +8,8 @@ from fairlead.api import gojson
 from fairlead.server import causes
 from fairlead.server.causes import Cause
 from fairlead.server.schema.cel import work
-from fairlead.server.schema.cel.compiling import Refused, Rule, compile_rule
+from fairlead.server.schema.cel.budgets import Budget, Often
+from fairlead.server.schema.cel.compiling import Refused, Rule, compile_rule, estimates
 from fairlead.server.schema.cel.values import Misfits, engine_value, time_at
 from fairlead.server.schema.correlation import aligned, correlated, unchanged
 from fairlead.server.schema.nodes import MISSING, Node
@@ -74,8 +75,19 @@ def failures(node: Node, obj: Any, old: Any, under: str = "") -> list[Failed]:
     return found
 
 
-def problems(node: Node, path: str, uncorrelated: str = "", wrong: Sequence[str] = ()) -> Iterator[Cause]:
-    """What is wrong with the rules of a schema, for its definition; none is compiled above a field that is `wrong`."""
+def problems(node: Node, path: str, wrong: Sequence[str] = (), *, costs: bool = True) -> Iterator[Cause]:
+    """What is wrong with the rules of a schema, for its definition; none is compiled above a field that is `wrong`.
+
+    Without `costs`, a rule may be as expensive as it is; all of them together never may.
+    """
+    budget = Budget(strict=costs)
+    yield from _wrong(node, path, "", wrong, Often(), budget)
+    yield from budget.overspent(path)
+
+
+def _wrong(
+    node: Node, path: str, uncorrelated: str, wrong: Sequence[str], often: Often, budget: Budget
+) -> Iterator[Cause]:
     rules = node.rules
     sound = not any(field.startswith((f"{path}.", f"{path}[")) for field in wrong)
     for index, fact in enumerate(rules.validations if sound else ()):
@@ -87,19 +99,23 @@ def problems(node: Node, path: str, uncorrelated: str = "", wrong: Sequence[str]
         except Refused as error:
             yield Cause("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
             made = None
+        if made is not None:
+            for key, cost in estimates(node, fact, often):
+                yield from budget.spend(f"{where}.{key}", key, cost)
         if made is not None and made.old and uncorrelated:
             told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
             yield causes.invalid(f"{where}.rule", fact["rule"], told)
         elif (made is None or not made.old) and fact.get("optionalOldSelf") is not None:
             told = "may not be set if oldSelf is not used in rule"
             yield causes.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
+    inside = often.inside(node)
     for key, child in rules.properties.items():
-        yield from problems(child, f"{path}.properties[{key}]", uncorrelated, wrong)
+        yield from _wrong(child, f"{path}.properties[{key}]", uncorrelated, wrong, inside, budget)
     if node.values is not None and node.values is not ANYTHING:
-        yield from problems(node.values, f"{path}.additionalProperties", uncorrelated, wrong)
+        yield from _wrong(node.values, f"{path}.additionalProperties", uncorrelated, wrong, inside, budget)
     if node.items is not None:
         below = uncorrelated or ("" if node.list_type == "map" else path)
-        yield from problems(node.items, f"{path}.items", below, wrong)
+        yield from _wrong(node.items, f"{path}.items", below, wrong, inside, budget)
 
 
 class _Place(NamedTuple):

@@ -1,0 +1,174 @@
+"""A rule as a tree, read from what the engine's parser makes of it: loops stand for the macros that they came from."""
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.server.protobuf import wire
+from fairlead.server.schema.cel import rewriting
+
+_NAMESPACES: Final = ("format", "ip", "lists", "optional", "sets", "strings")  # of functions, not variables
+_SORTED: Final = "@sorted"
+
+
+class Expression:
+    """One part of a rule. Two parts are never equal: each stands at its own place."""
+
+
+@dataclass(eq=False)
+class Literal(Expression):
+    type: str
+    value: Any
+
+
+@dataclass(eq=False)
+class Name(Expression):
+    name: str
+
+
+@dataclass(eq=False)
+class Select(Expression):
+    operand: Expression
+    field: str
+    test: bool  # whether it is there: has()
+
+
+@dataclass(eq=False)
+class Call(Expression):
+    function: str
+    target: Expression | None
+    arguments: list[Expression]
+
+
+@dataclass(eq=False)
+class Items(Expression):
+    """A list that is written out."""
+
+    items: list[Expression]
+
+
+@dataclass(eq=False)
+class Entries(Expression):
+    """A map that is written out."""
+
+    entries: list[tuple[Expression, Expression]]
+
+
+@dataclass(eq=False)
+class Loop(Expression):
+    """A step for each item of a range. Over nothing, and never run, it gives a value a name (optMap)."""
+
+    variable: str
+    second: str  # the value beside a key or an index, or ""
+    over: Expression
+    result_name: str
+    start: Expression
+    condition: Expression
+    step: Expression
+    result: Expression
+
+    @property
+    def names_only(self) -> bool:
+        empty = isinstance(self.over, Items) and not self.over.items
+        return empty and isinstance(self.condition, Literal) and self.condition.value is False
+
+
+def parse(environment: Any, text: str) -> Expression:
+    """The tree of a rule that compiles."""
+    made = environment.compile(rewriting.two_variables(text), disable_check=True).serialize()
+    parsed = dict(_fields(dict(_fields(made))[2]))
+    return _expression(parsed[2])
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    at = 0
+    while at < len(data):
+        number, kind, at = wire.tag(data, at, "Expr")
+        if kind == wire.VARINT:
+            value, at = wire.varint(data, at)
+            yield number, value
+        elif kind == wire.FIXED64:
+            yield number, data[at : at + 8]
+            at += 8
+        else:
+            start, at = wire.span(data, at)
+            yield number, data[start:at]
+
+
+def _expression(data: bytes) -> Expression:
+    number, value = next(one for one in _fields(data) if one[0] != 2)
+    return _READERS[number](value)
+
+
+def _literal(data: bytes) -> Expression:
+    number, value = next(_fields(data), (1, 0))
+    kind, read = _LITERALS[number]
+    return Literal(kind, read(value))
+
+
+def _select(data: bytes) -> Expression:
+    fields = dict(_fields(data))
+    return Select(_expression(fields[1]), fields.get(2, b"").decode(), bool(fields.get(3)))
+
+
+def _call(data: bytes) -> Expression:
+    fields = dict(_fields(data))
+    function = fields[2].decode()
+    target = _expression(fields[1]) if 1 in fields else None
+    arguments = [_expression(value) for number, value in _fields(data) if number == 3]
+    if isinstance(target, Name) and target.name in _NAMESPACES:
+        return Call(f"{target.name}.{function}", None, arguments)
+    if function == "sortBy" and target is not None and len(arguments) == 2 and isinstance(arguments[0], Name):
+        return _sort_by(target, arguments[0].name, arguments[1])
+    return Call(function, target, arguments)
+
+
+def _sort_by(target: Expression, variable: str, key: Expression) -> Expression:
+    """The list under a name, sorted by a list of keys that is made of it."""
+    accumulated = Call("_+_", None, [Name("@result"), Items([key])])
+    keys = Loop(
+        variable, "", Name(_SORTED), "@result", Items([]), Literal("bool", True), accumulated, Name("@result")
+    )  # fmt: skip
+    by_keys = Call("@sortByAssociatedKeys", Name(_SORTED), [keys])
+    return Loop("#unused", "", Items([]), _SORTED, target, Literal("bool", False), Name(_SORTED), by_keys)
+
+
+def _items(data: bytes) -> Expression:
+    return Items([_expression(value) for number, value in _fields(data) if number == 1])
+
+
+def _entries(data: bytes) -> Expression:
+    entries = [dict(_fields(value)) for number, value in _fields(data) if number == 2]
+    return Entries([(_expression(entry[3]), _expression(entry[4])) for entry in entries])
+
+
+def _loop(data: bytes) -> Expression:
+    of = dict(_fields(data))
+    return Loop(
+        of[1].decode(),
+        of.get(8, b"").decode(),
+        _expression(of[2]),
+        of[3].decode(),
+        *(_expression(of[n]) for n in (4, 5, 6, 7)),
+    )
+
+
+_LITERALS: Final[dict[int, tuple[str, Callable[[Any], Any]]]] = {
+    1: ("null", lambda value: None),
+    2: ("bool", bool),
+    3: ("int", wire.signed),
+    4: ("uint", int),
+    5: ("double", lambda value: struct.unpack("<d", value)[0]),
+    6: ("string", bytes.decode),
+    7: ("bytes", bytes),
+}
+_READERS: Final = {
+    3: _literal,
+    4: lambda data: Name(dict(_fields(data))[1].decode()),
+    5: _select,
+    6: _call,
+    7: _items,
+    8: _entries,
+    9: _loop,
+}
