@@ -3,7 +3,8 @@
 import pytest
 from workbench import WIDGET
 
-from fairlead.writes import Deleting, Replaced, finalizers
+from fairlead.api.errors import Forbidden
+from fairlead.writes import Deleting, Replaced, WriteError, finalizers
 
 OURS, THEIRS = "fairlead.test/ours", "fairlead.test/theirs"
 
@@ -89,3 +90,21 @@ async def test_an_uninstall_releases_every_object_and_keeps_foreign_entries(benc
     assert await finalizers.release_all(bench.writer, WIDGET, OURS, bench.namespace) == 4
     for widget in (await bench.other.list(WIDGET, bench.namespace)).items:
         assert widget.finalizers == [THEIRS]
+
+
+async def test_an_uninstall_tries_every_object_and_says_which_was_refused(bench, monkeypatch):
+    for n in range(3):
+        widget = await bench.widget(f"w{n}")
+        await bench.merge(widget, {"metadata": {"finalizers": [OURS]}})
+    patch = bench.client.patch
+
+    async def refuse_one(kind, name, *args, **options):
+        if name == "w0":
+            raise Forbidden({"message": "not that one", "reason": "Forbidden", "code": 403})
+        return await patch(kind, name, *args, **options)
+
+    monkeypatch.setattr(bench.client, "patch", refuse_one)
+    with pytest.raises(WriteError, match=f"^2 released, 1 not: Widget {bench.namespace}/w0: not that one$"):
+        await finalizers.release_all(bench.writer, WIDGET, OURS, bench.namespace)
+    left = [obj.name for obj in (await bench.other.list(WIDGET, bench.namespace)).items if obj.finalizers]
+    assert left == ["w0"]

@@ -2,14 +2,16 @@
 
 from contextlib import suppress
 
+from fairlead.api.errors import ApiError, Unknown
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.decide import decide
 from fairlead.writes.draft import Draft
-from fairlead.writes.errors import Deleting, Gone
+from fairlead.writes.errors import Deleting, Gone, WriteError
 from fairlead.writes.writer import Writer, told
 
 PAGE = 500  # objects a list request: what kubectl asks for
+MOST_NAMED = 10  # a message should remain one
 
 
 async def add(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Object:
@@ -50,15 +52,28 @@ async def remove(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Non
 async def release_all(writer: Writer, kind: Kind, finalizer: str, namespace: str | None = None) -> int:
     """Our finalizer off every object of the kind, for an uninstall: nothing would clean up after it any more.
 
-    How many had it. One that appears while this runs is not seen: stop the operator first.
+    How many had it. All are tried: what failed is raised at the end. One that appears while this runs is not seen: stop
+    the operator first.
     """
-    released, token = 0, None
+    released, failed, token = 0, list[str](), None
     while True:
         page = await writer.client.list(kind, namespace, limit=PAGE, continue_=token, metadata_only=True)
         for obj in page.items:
-            if finalizer in obj.finalizers:
+            if finalizer not in obj.finalizers:
+                continue
+            try:
                 await remove(writer, kind, obj, finalizer)
+            except (ApiError, WriteError, Unknown) as error:
+                failed.append(f"{told(kind, obj.name, obj.namespace)}: {error}")
+            else:
                 released += 1
         token = page.continue_
         if not token:
-            return released
+            break
+    if failed:
+        first, more = (
+            "; ".join(failed[:MOST_NAMED]),
+            f" and {len(failed) - MOST_NAMED} more" * (len(failed) > MOST_NAMED),
+        )
+        raise WriteError(f"{released} released, {len(failed)} not: {first}{more}")
+    return released
