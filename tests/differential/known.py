@@ -23,7 +23,6 @@ _UNION = re.compile(
     r"json: cannot unmarshal .* "
     r"(JSONSchemaProps\.\S*\.(items|additionalProperties)\.|\S+[tT]ime(stamp)? of type string)"
 )
-_GREAT = re.compile(r"\.managedFields\[\d+\]\.fieldsV1\..*\.(v:|k:\{.*)-?9\d{15,}")
 _DEFINITIONS = "/customresourcedefinitions"
 
 
@@ -83,18 +82,9 @@ def _empty_maps(step: Step, real: Answer, ours: Answer, found: list[tuple[str, A
     )
 
 
-def _great_number(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, Any]]) -> bool:
-    """All that differs is how a number beyond 2^53 stands in managedFields, and that a write has changed it."""
-    return any(_GREAT.search(path) for path, _, _ in found) and all(
-        _GREAT.search(path) or path == ".body.metadata.resourceVersion" or path.endswith(".time")
-        for path, _, _ in found
-    )
-
-
 KNOWN: dict[str, Recognise] = {
     "Texts": _texts,
     "Empty maps": _empty_maps,
-    "Great numbers in sets": _great_number,
 }
 
 

@@ -51,11 +51,11 @@ def yaml_dumps(value: Any) -> bytes:
     return _NOT_YAML.sub(lambda found: rf"\u{ord(found[0].decode()):04x}".encode(), dumps(value))
 
 
-def number(value: float) -> str:
-    """A float as Go writes it: shortest digits, exponent only below 1e-6 and from 1e21, two-digit padding removed."""
+def number(value: float, *, padded: bool = False) -> str:
+    """A float as Go writes it: shortest digits, exponent only below 1e-6 and from 1e21, of two digits if `padded`."""
     if not math.isfinite(value):
         raise ValueError(f"not JSON: {value!r} is not a number that JSON can hold")
-    return _written(value, -6, 21, "+d")
+    return _written(value, -6, 21, "+03d" if padded else "+d")
 
 
 def printed(value: float) -> str:

@@ -305,7 +305,7 @@ def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
     stored = write.server.store.put(
         write.table, versions.stored_form(resource, obj), None if resource.storage else resource
     )
-    if write.managed is not None:
+    if write.managed is not None and not any(entry.fields.exact for entry in write.managed):
         stored.derived["managed"] = write.managed
     if write.respelled:
         stored.respelled = True

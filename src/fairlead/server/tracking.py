@@ -202,7 +202,7 @@ class Tracking:
         kept = old["metadata"].get("managedFields")
         if entries is kept or entries == kept or write.managed is None:
             return obj
-        if len(kept or ()) != len(managed_of(live)) or not ownership.same_but_times(write.managed, managed_of(live)):
+        if not ownership.same_but_times(write.managed, kept):
             return obj
         if without_managed(obj) != bare_of(live):
             return obj

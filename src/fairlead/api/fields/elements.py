@@ -2,6 +2,9 @@
 
 An element is a plain string: `f:spec` (a field), `k:{"name":"x"}` (the item of a keyed list), `v:"a"` (the item of a
 set), `i:0` (an index). Spelled canonically, so that equal elements are equal strings; a path is a tuple of them.
+
+Numbers in FieldsV1 are floats to whoever reads them. An element made of a whole number that no float may hold is
+therefore a `Great` one.
 """
 
 import functools
@@ -13,7 +16,31 @@ from fairlead.api import gojson
 
 Path = tuple[str, ...]
 
+_FLOATING = 2**53  # from here on floats skip whole numbers
 _CACHED = 65536  # distinct spellings kept; a cluster's keys and set items repeat all the time
+
+
+class Great(str):
+    """An element as read, from which its number comes back rounded, that knows how it is `written`: exactly.
+
+    It equals what was read of any number that is rounded alike, and of those that were not read yet only itself.
+    """
+
+    __slots__ = ("written",)
+    written: str
+
+    def __new__(cls, read: str, written: str) -> "Great":
+        made = super().__new__(cls, read)
+        made.written = written
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return self.written == other.written if isinstance(other, Great) else str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
 
 
 def field(name: str) -> str:
@@ -23,7 +50,8 @@ def field(name: str) -> str:
 
 def value(item: Any) -> str:
     """The element of a set's item (a scalar)."""
-    return "v:" + _json(item)
+    made = "v:" + _json(item)
+    return Great(_read(made), made) if _is_great(item) else made
 
 
 def index(position: int) -> str:
@@ -33,7 +61,12 @@ def index(position: int) -> str:
 
 def key(fields: dict[str, Any]) -> str:
     """The element of a keyed list's item: the key fields and their values, in any order."""
-    return "k:{" + ",".join([f"{_json(name)}:{_json(fields[name])}" for name in sorted(fields)]) + "}"
+    made = "k:{" + ",".join([f"{_json(name)}:{_json(fields[name])}" for name in sorted(fields)]) + "}"
+    return Great(_read(made), made) if any(map(_is_great, fields.values())) else made
+
+
+def _is_great(item: Any) -> bool:
+    return type(item) is int and not -_FLOATING < item < _FLOATING
 
 
 @functools.lru_cache(_CACHED)
@@ -63,15 +96,21 @@ def canonical(element: str) -> str | None:
     if kind == "f":
         return element
     if kind == "v":
-        return value(json.loads(rest))
+        return value(json.loads(rest, parse_int=float))
     if kind == "k":
-        fields = json.loads(rest)
+        fields = json.loads(rest, parse_int=float)
         if not isinstance(fields, dict):
             raise ValueError(f"{element!r} is not a path element: a key is a JSON object")
         return key(fields)
     if kind == "i":
         return index(int(rest))
     return None
+
+
+def _read(element: str) -> str:
+    read = canonical(element)
+    assert read is not None
+    return read
 
 
 def human(path: Path) -> str:
@@ -86,7 +125,6 @@ def _human(element: str) -> str:
         return "." + rest
     if kind == "i":
         return f"[{rest}]"
-    # Numbers read from FieldsV1 are floats to a real server, and print like ones.
     parsed = json.loads(rest, parse_int=float)
     return human_key(parsed) if kind == "k" else f"[={human_value(parsed)}]"
 
@@ -168,6 +206,8 @@ def _value_order(item: Any) -> tuple[int, Any]:
 def _json(item: Any) -> str:
     if type(item) is str:
         return _json_text(item)
+    if type(item) is float:
+        return gojson.number(item, padded=True)
     return str(item) if type(item) is int else gojson.dumps(item).decode()
 
 

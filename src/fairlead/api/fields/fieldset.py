@@ -14,11 +14,12 @@ class FieldSet:
     paths: a path's presence says nothing of what is above or below it. Results share structure with their sources.
     """
 
-    __slots__ = ("_encoded", "trie")
+    __slots__ = ("_encoded", "_exact", "trie")
 
     def __init__(self, trie: tries.Trie = tries.LEAF) -> None:
         self.trie = trie  # read-only; see tries.py
         self._encoded: tries.Trie | None = None
+        self._exact: bool | None = None
 
     @staticmethod
     def of(*each: Path) -> "FieldSet":
@@ -35,6 +36,13 @@ class FieldSet:
         if self._encoded is None:
             self._encoded = tries.encode(self.trie)
         return self._encoded
+
+    @property
+    def exact(self) -> bool:
+        """Whether `encode` tells of numbers that `decode` rounds."""
+        if self._exact is None:
+            self._exact = tries.exact(self.trie)
+        return self._exact
 
     def __or__(self, other: "FieldSet") -> "FieldSet":
         return self._kept(tries.union_of_roots(self.trie, other.trie), other)

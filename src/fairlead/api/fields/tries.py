@@ -10,7 +10,7 @@ Tries are immutable by convention: nothing here changes its arguments, and resul
 from collections.abc import Iterator
 from typing import Any, cast
 
-from fairlead.api.fields.elements import Path, canonical, order
+from fairlead.api.fields.elements import Great, Path, canonical, order
 
 Trie = dict[str, Any]  # element -> Trie
 
@@ -242,12 +242,24 @@ def _decode(fields: Any) -> Trie:
 
 
 def encode(a: Trie) -> Trie:
-    """The trie in a server's order."""
+    """The trie in a server's order, and as it is written."""
     if len(a) > 1:
         elements = sorted([element for element in a if element != "."], key=order)
         out: Trie = dict(DOT) if "." in a else {}
         for element in elements:
             node = a[element]
-            out[element] = encode(node) if node else LEAF
+            out[element if type(element) is str else _written(element)] = encode(node) if node else LEAF
         return out
-    return {element: encode(node) if node else LEAF for element, node in a.items()}
+    return {
+        element if type(element) is str else _written(element): encode(node) if node else LEAF
+        for element, node in a.items()
+    }
+
+
+def _written(element: str) -> str:
+    return element.written if isinstance(element, Great) else element
+
+
+def exact(a: Trie) -> bool:
+    """Whether it is written otherwise than it will be read."""
+    return any(type(element) is not str or (bool(node) and exact(node)) for element, node in a.items())

@@ -140,7 +140,7 @@ def _applied(
         changed = changes.any or not equal(live, new)
     owned = ownable(mine.fields.trie)
     if owned:
-        if last is not None and last.api_version == api_version and last.fields == owned:
+        if last is not None and last.api_version == api_version and last.fields == owned and not owned.exact:
             mine = last  # the same fields: shared, encoded already
         else:
             mine = mine.owning(owned).at(last.time if last is not None else None)

@@ -24,7 +24,7 @@ from fairlead.server.patches import documents, json_patch, merge_patch, strategi
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
 from fairlead.server.stored import Stored
-from fairlead.server.tracking import bare_of, managed_of, with_managed
+from fairlead.server.tracking import bare_of, with_managed
 from fairlead.server.verbs.replace import expect_name
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def _same_thing(write: pipeline.Write, obj: Object) -> Object:
 def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Object:
     """The object that an apply makes of the live one: the very live one when nothing changes."""
     obj, managed = write.server.tracking.applied(write, live, config)
-    if live is not None and obj is bare_of(live) and same_but_times(managed, managed_of(live)):
+    before = live.object["metadata"].get("managedFields") if live is not None else None
+    if live is not None and obj is bare_of(live) and same_but_times(managed, before):
         return live.object
     given = obj.get("metadata") or {}
     if live is None and given.get("uid"):
