@@ -2,6 +2,8 @@
 
 Each mutant is one module with one piece of text changed, in a process of its own that runs the tests of that room on
 the embedded server until the first fails. A guard whose mutant survives is not held by any test: the run then fails.
+A mutant whose tests do not end is found out too. For that the tests are timed without a mutant first, and once more
+before the verdict, so that a machine that became slow finds nothing out. The random histories are asked as well.
 Beside the guards by name, a sample of mutants of no particular guard (conditions turned round, effects left out) gives
 a score. `--table FILE` writes docs/design/guards.md; words choose guards: `run.py finalizer queue`; the other rows
 of the table stay as an earlier run left them.
@@ -9,8 +11,10 @@ of the table stay as an earlier run left them.
 
 import argparse
 import contextlib
+import functools
 import importlib.abc
 import importlib.util
+import math
 import os
 import random
 import re
@@ -18,6 +22,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import generic
@@ -48,8 +53,17 @@ FIRST = {
     "delete": "test_small.py", "prune": "test_small.py", "shared": "test_small.py", "defaults": "test_small.py",
     "draft": "test_view.py", "writer": "test_odd.py",
 }  # fmt: skip
-LONGEST = 240.0  # seconds; the tests of one room take a tenth of that
+PATIENCE = 5  # times as long as they take without a mutant, tests may take with one
+LEAST = 60.0  # seconds that they may take at least
 
+# The examples that every run has; the tests' own profile is registered only once they are loaded.
+SAME = hypothesis.settings(
+    derandomize=True, database=None, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+
+TIMED_OUT = "timed out"
+FOUND = {True: "found", False: "not found"}
+NOT_ASKED = "not asked"
 NONE = "**none**"
 SCORE = "Of"  # how the line of generic mutants begins
 HEADING = """# Guards
@@ -57,9 +71,8 @@ HEADING = """# Guards
 Each guard of the write disciplines and of the queue, and the first test that failed when that guard alone was taken out
 of the code. Made by `make mutate`, on the embedded server.
 
-These tests aim at their guard. The random histories (`tests/writes/test_histories.py`) are asked beside them only with
-`--histories`; some guards they can never miss, as nothing in them goes that way, and the tests here alone hold those:
-purity, named fields, what may be in a payload, making anew, odd input, what is the server's, and answers lost twice.
+These tests aim at their guard. The random histories (`tests/writes/test_histories.py`), which aim at nothing, are asked
+beside them about each guard of the writes. "Timed out": no test failed, and they did not end.
 """
 
 
@@ -78,8 +91,40 @@ class _Overlay(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.text, self.path, "exec"), module.__dict__)
 
 
-def killed_by(file: str, text: str, tests: list[str]) -> str | None:
-    """The first test that fails with that text of the file, or None."""
+def killed_by(file: str, text: str, tests: list[str], first: list[str]) -> str | None:
+    """The first test that fails with that text of the file, TIMED_OUT if they do not end, or None."""
+    measured = taken(tuple(tests))
+    while True:
+        code, said = outcome(file, text, [*first, *tests], max(LEAST, PATIENCE * measured))
+        if code is not None:
+            break
+        measured, before = _unmutated(tests), measured
+        if measured < 1.5 * before:
+            return TIMED_OUT
+    if code == 0:
+        return None
+    found = re.search(r"^(?:FAILED|ERROR) (\S+?)(?:\[| |$)", said, re.MULTILINE)
+    if not found:
+        sys.exit(f"the tests did not run: {said}")
+    return found.group(1)
+
+
+@functools.cache
+def taken(tests: tuple[str, ...]) -> float:
+    """Seconds that the tests take without a mutant."""
+    return _unmutated(list(tests))
+
+
+def _unmutated(tests: list[str]) -> float:
+    begin = time.monotonic()
+    code, said = outcome(None, "", tests, math.inf)
+    if code != 0:
+        sys.exit(f"the tests fail without a mutant: {said}")
+    return time.monotonic() - begin
+
+
+def outcome(file: str | None, text: str, tests: list[str], longest: float) -> tuple[int | None, str]:
+    """The exit code of the tests, None if they had to be ended, and what they said."""
     with tempfile.TemporaryFile() as output:
         child = os.fork()
         if child == 0:
@@ -90,41 +135,33 @@ def killed_by(file: str, text: str, tests: list[str]) -> str | None:
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(code)
-        code = _wait(child)
+        code = _wait(child, longest)
         output.seek(0)
-        said = output.read().decode(errors="replace")
-    if code == 0:
-        return None
-    if code is None:
-        return None  # no test failed: one that hangs tells its reader nothing
-    found = re.search(r"^(?:FAILED|ERROR) (\S+?)(?:\[| |$)", said, re.MULTILINE)
-    if not found:
-        sys.exit(f"the tests did not run: {said}")
-    return found.group(1)
+        return code, output.read().decode(errors="replace")
 
 
-def _tested(file: str, text: str, tests: list[str], output: int) -> int:
+def _tested(file: str | None, text: str, tests: list[str], output: int) -> int:
     os.setsid()
     for fd in (1, 2):
         os.dup2(output, fd)
-    hypothesis.settings.register_profile(
-        "once", phases=list(hypothesis.Phase)[:3], database=None
-    )  # none smaller is sought
-    hypothesis.settings.load_profile("once")
-    overlay = _Overlay(file, text)
-    sys.meta_path.insert(0, overlay)
-    try:
-        importlib.import_module(overlay.name)  # before pytest puts a finder of its own in front
-    except Exception as error:
-        print(f"FAILED import: {error}")
-        return 1
+    without_shrinking = list(hypothesis.Phase)[:3]
+    hypothesis.settings.register_profile("once", hypothesis.settings(SAME, phases=without_shrinking))
+    if file is not None:
+        overlay = _Overlay(file, text)
+        sys.meta_path.insert(0, overlay)
+        try:
+            importlib.import_module(overlay.name)  # before pytest puts a finder of its own in front
+        except Exception as error:
+            print(f"FAILED import: {error}")
+            return 1
     loaded = ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
-    return pytest.main(["-q", "-x", "-m", "not real", *loaded, *tests])
+    alone = ["--timeout", "0", "--hypothesis-profile", "once"]
+    return pytest.main(["-q", "-x", "-m", "not real", *loaded, *alone, *tests])
 
 
-def _wait(child: int) -> int | None:
+def _wait(child: int, longest: float) -> int | None:
     """Its exit code; None if it had to be ended."""
-    deadline = time.monotonic() + LONGEST
+    deadline = time.monotonic() + longest
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -136,34 +173,34 @@ def _wait(child: int) -> int | None:
     return None
 
 
-def tests_of(file: str) -> list[str]:
+def tests_of(file: str) -> tuple[list[str], list[str]]:
+    """The tests of a module, and those of them that go first."""
     room, _, module = file.removesuffix(".py").partition("/")
-    first = [f"tests/writes/{FIRST[module]}"] if room == "writes" and module in FIRST else []
-    return first + TESTS[room]
+    return TESTS[room], [f"tests/writes/{FIRST[module]}"] if room == "writes" and module in FIRST else []
 
 
-def named(words: list[str], histories: bool) -> tuple[dict[str, str], int, int]:
-    """Rows of the table by guard, and how many of how many guards are held."""
-    rows, held = {}, 0
-    mutants = [m for m in MUTANTS if not words or any(word in m.guard for word in words)]
-    for mutant in mutants:
+def named(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Each guard that has one of the words, and its row of the table."""
+    for mutant in MUTANTS:
+        if words and not any(word in mutant.guard for word in words):
+            continue
         text = (PACKAGE / mutant.file).read_text()
         if text.count(mutant.old) != 1:
             sys.exit(
                 f"{mutant.guard}: {mutant.file} has {mutant.old!r} {text.count(mutant.old)} times: correct guards.py"
             )
         text = text.replace(mutant.old, mutant.new)
-        test = killed_by(mutant.file, text, tests_of(mutant.file))
-        seen = histories and mutant.file.startswith("writes/") and killed_by(mutant.file, text, HISTORIES)
-        print(f"{'held' if test else 'NOT HELD':8}  {mutant.guard:60}  {test or ''}{'  *' if seen else ''}", flush=True)
-        noticed = f" {'yes' if seen else ''} |" if histories else ""
-        found = f"`{test.rpartition('::')[2]}`" if test else NONE
-        rows[mutant.guard] = f"| {mutant.guard} | {found} |{noticed}"
-        held += bool(test)
-    print(
-        f"{held} of {len(mutants)} guards are held by a test{' (* by the random histories too)' if histories else ''}"
-    )
-    return rows, held, len(mutants)
+        test = killed_by(mutant.file, text, *tests_of(mutant.file))
+        asked = mutant.file.startswith("writes/")
+        seen = FOUND[killed_by(mutant.file, text, HISTORIES, []) is not None] if asked else NOT_ASKED
+        print(f"{'held' if test else 'NOT HELD':8}  {mutant.guard:60}  {test or ''}  {seen}", flush=True)
+        yield mutant.guard, f"| {mutant.guard} | {_shown(test)} | {seen} |"
+
+
+def _shown(test: str | None) -> str:
+    if test is None:
+        return NONE
+    return TIMED_OUT if test == TIMED_OUT else f"`{test.rpartition('::')[2]}`"
 
 
 def sampled(count: int, seed: int) -> tuple[list[str], int, int]:
@@ -177,7 +214,7 @@ def sampled(count: int, seed: int) -> tuple[list[str], int, int]:
     survivors = []
     chosen = random.Random(seed).sample(every, min(count, len(every)))
     for number, (file, change) in enumerate(chosen, 1):
-        test = killed_by(file, change.text, tests_of(file))
+        test = killed_by(file, change.text, *tests_of(file))
         said = f"{file}:{change.line}: {change.old} → {change.new}"
         print(
             f"{number:4}  {'killed' if test else 'SURVIVED':8}  {said}  {(test or '').rpartition('::')[2]}", flush=True
@@ -196,23 +233,37 @@ def earlier(table: Path) -> tuple[dict[str, str], list[str]]:
     return rows, lines[score - 1 :]
 
 
+def write(table: Path, ran: dict[str, str], score: list[str] | None) -> None:
+    """The table with these rows, and what an earlier run left of the others and of generic mutants."""
+    kept, said = earlier(table)
+    rows = [row for mutant in MUTANTS if (row := (kept | ran).get(mutant.guard))]
+    held = sum(NONE not in row for row in rows)
+    asked = [row for row in rows if not row.endswith(f"| {NOT_ASKED} |")]
+    found = sum(row.endswith(f"| {FOUND[True]} |") for row in asked)
+    lines = [HEADING, "| guard | the test that fails without it | random histories |", "|---|---|---|", *rows, ""]
+    lines += [
+        f"{held} of {len(MUTANTS)} guards are held. The random histories find {found} of the {len(asked)} that they"
+    ]
+    lines += ["are asked about; the tests that aim at them alone hold the others."]
+    table.write_text("\n".join([*lines, *(said if score is None else score)]) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table", type=Path, help="write the table of guards and tests there")
-    parser.add_argument("--histories", action="store_true", help="ask the random histories too")
+    parser.add_argument("--table", type=Path, help="write the table of guards and tests there, after each guard")
     parser.add_argument("--generic", type=int, default=0, metavar="N", help="and N mutants of no particular guard")
     parser.add_argument("--seed", type=int, default=0, help="of their sample")
     parser.add_argument("only", nargs="*", help="words of the guards to run")
     options = parser.parse_args()
     os.chdir(ROOT)
     sys.dont_write_bytecode = True
-    ran, held, guards = named(options.only, options.histories)
-    columns = ["guard", "the test that fails without it", *(["random histories"] if options.histories else [])]
-    kept, score = earlier(options.table) if options.table else ({}, [])
-    rows = {mutant.guard: (kept | ran).get(mutant.guard) for mutant in MUTANTS}
-    lines = [HEADING, f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *filter(None, rows.values()), ""]
-    shown = sum(row is not None and NONE not in row for row in rows.values())
-    lines.append(f"{shown} of {len(rows)} guards are held.")
+    ran: dict[str, str] = {}
+    for guard, row in named(options.only):
+        ran[guard] = row
+        if options.table:
+            write(options.table, ran, None)
+    held = sum(NONE not in row for row in ran.values())
+    print(f"{held} of {len(ran)} guards are held by a test")
     if options.generic:
         survivors, killed, every = sampled(options.generic, options.seed)
         said = (
@@ -221,9 +272,9 @@ def main() -> None:
         total = killed + len(survivors)
         score = ["", f"{SCORE} {total} mutants of no particular guard", f"{said}. The others:", ""]
         score += [f"- `{survivor}`" for survivor in survivors]
-    if options.table:
-        options.table.write_text("\n".join([*lines, *score]) + "\n")
-    sys.exit(held < guards)
+        if options.table:
+            write(options.table, ran, score)
+    sys.exit(held < len(ran))
 
 
 if __name__ == "__main__":
