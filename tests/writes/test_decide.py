@@ -350,7 +350,7 @@ async def test_functions_that_are_not_pure_are_refused(bench):
     cases = {
         random: "different changes",
         collects: "changes plans",
-        waits: "coroutine",
+        waits: "coroutine.*make it a plain function",
         yields: "generator",
         lazily: "generator",
         invents: "different values",

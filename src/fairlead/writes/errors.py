@@ -131,8 +131,10 @@ class Impure(WriteError):
 
     reason = "Impure"
 
-    def __init__(self, name: str, seen: str) -> None:
-        super().__init__(f"{name} is not pure: {seen}; make times, ids and counters before it and let it capture them")
+    def __init__(
+        self, name: str, seen: str, remedy: str = "make times, ids and counters before it and let it capture them"
+    ) -> None:
+        super().__init__(f"{name} is not pure: {seen}; {remedy}")
 
 
 class NotNamed(WriteError):

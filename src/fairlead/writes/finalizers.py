@@ -71,9 +71,5 @@ async def release_all(writer: Writer, kind: Kind, finalizer: str, namespace: str
         if not token:
             break
     if failed:
-        first, more = (
-            "; ".join(failed[:MOST_NAMED]),
-            f" and {len(failed) - MOST_NAMED} more" * (len(failed) > MOST_NAMED),
-        )
-        raise WriteError(f"{released} released, {len(failed)} not: {first}{more}")
+        raise WriteError(f"{released} released, {len(failed)} not: {'; '.join(failed[:MOST_NAMED])}")
     return released

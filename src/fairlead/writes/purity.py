@@ -44,9 +44,10 @@ def _once(function: Callable[[Draft], T], base: dict[str, Any], name: str) -> tu
     result: Any = function(Draft(ledger))
     if inspect.isawaitable(result):
         getattr(result, "close", lambda: None)()
-        raise Impure(name, "it is a coroutine, and waiting lets the world change under it")
+        seen = "it is a coroutine, and waiting lets the world change under it"
+        raise Impure(name, seen, "make it a plain function that captures what was waited for")
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
-        raise Impure(name, "it returns a generator, which reads the object only later, or never: return a list")
+        raise Impure(name, "it returns a generator, which reads the object only later, or never", "return a list")
     result = _handed_out(result)
     patch = patch_of(ledger)
     ledger.closed = True
