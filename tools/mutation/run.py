@@ -241,10 +241,12 @@ def write(table: Path, ran: dict[str, str], score: list[str] | None) -> None:
     asked = [row for row in rows if not row.endswith(f"| {NOT_ASKED} |")]
     found = sum(row.endswith(f"| {FOUND[True]} |") for row in asked)
     lines = [HEADING, "| guard | the test that fails without it | random histories |", "|---|---|---|", *rows, ""]
-    lines += [
-        f"{held} of {len(MUTANTS)} guards are held. The random histories find {found} of the {len(asked)} that they"
-    ]
-    lines += ["are asked about; the tests that aim at them alone hold the others."]
+    lines.append(f"{held} of {len(MUTANTS)} guards are held.")
+    if asked:
+        lines.append(
+            f"Of the {len(asked)} that the random histories were asked about they find {found}; the tests that aim"
+        )
+        lines.append("at the others alone hold those.")
     table.write_text("\n".join([*lines, *(said if score is None else score)]) + "\n")
 
 
