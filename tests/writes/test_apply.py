@@ -355,6 +355,15 @@ async def test_a_child_is_not_deleted_for_one_that_no_server_would_take(bench, o
     assert new.uid != old.uid
 
 
+async def test_a_value_that_only_says_immutable_is_invalid_and_deletes_nothing(bench, owner):
+    """Servers put the value that they refuse into their message."""
+    old = await apply(bench.writer, cm(), owner=owner)
+    for key in ("is immutable!", 'a " may not change'):
+        with pytest.raises(Invalid):
+            await apply(bench.writer, ConfigMap("child", data={key: "x"}), owner=owner, recreate=True)
+    assert await bench.exists(old)
+
+
 async def test_an_immutable_field_is_told_beside_a_map_that_is_emptied(bench, owner):
     await apply(bench.writer, WIDGET("child", spec={"fixed": "a", "options": {"a": "b"}}), owner=owner)
     with pytest.raises(Immutable, match=r"spec\.fixed"):

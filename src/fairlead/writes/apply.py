@@ -28,6 +28,7 @@ SIDE_BY_SIDE = 16
 
 # How servers word that a field cannot change. There is no reason of its own for it in a Status.
 _IMMUTABLE = re.compile(r"(?i)immutable|cannot change|may not (be )?(change|update)|updates to .* are forbidden")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # the value that is refused, which may say anything
 
 # Old enough to be no object's version: ignored when the apply creates, refused when anything is there.
 _NEVER = "1"
@@ -273,7 +274,8 @@ class Child:
 
 def _immutable(cause: dict[str, Any]) -> bool:
     """Whether a field stands in the way that cannot change; the uid only says that another object was meant."""
-    return cause.get("field") != "metadata.uid" and bool(_IMMUTABLE.search(str(cause.get("message"))))
+    words = _QUOTED.sub("", str(cause.get("message")))
+    return cause.get("field") != "metadata.uid" and bool(_IMMUTABLE.search(words))
 
 
 def _emptied(payload: dict[str, Any], cause: dict[str, Any]) -> Path | None:
