@@ -36,9 +36,6 @@ def pod(new: Object, old: Object | None) -> list[Cause]:
         told = "cannot be set on create"
         return [*found, causes.forbidden("spec.ephemeralContainers", told)] if _ephemeral(new) else found
     if new["spec"] == old["spec"]:
-        before, after = (o.get("status") or {} for o in (old, new))
-        if before.get("qosClass") and before["qosClass"] != after.get("qosClass"):
-            return [causes.invalid("status.qosClass", after.get("qosClass") or "", "field is immutable")]
         return []
     found = pod_spec(new["spec"], "spec")
     images = [cause for cause in found if cause.field.endswith(".image")]  # told of twice, and of nothing else then

@@ -56,9 +56,12 @@ def _balanced(new: Object, old: Object | None) -> list[Cause]:
 
 
 def pod(new: Object, old: Object | None) -> list[Cause]:
-    """Addresses of a Pod and of its host: at most one of each family."""
+    """What a Pod's class was it stays; of its addresses, and of its host's, there is one of each family."""
     status, before = new.get("status") or {}, (old or {}).get("status") or {}
-    found = _pair("status.podIPs", status.get("podIPs") or [], before.get("podIPs") or [])
+    found: list[Cause] = []
+    if before.get("qosClass") and before["qosClass"] != status.get("qosClass"):
+        found.append(causes.invalid("status.qosClass", status.get("qosClass") or "", "field is immutable"))
+    found += _pair("status.podIPs", status.get("podIPs") or [], before.get("podIPs") or [])
     hosts = status.get("hostIPs") or []
     if hosts and hosts[0].get("ip") != status.get("hostIP"):
         told = "must be equal to `hostIP`"
