@@ -107,6 +107,13 @@ SPOILS: tuple[tuple[str, Any], ...] = (
     ("format", "nonsense"),
     ("not", {"type": "string"}),
     ("allOf", [{"properties": {"zz": {"minLength": 1}}}]),
+    ("required", []),
+    ("properties", {}),
+    ("items", {}),
+    ("enum", []),
+    ("anyOf", []),
+    ("x-kubernetes-list-map-keys", []),
+    ("x-kubernetes-validations", []),
 )
 
 

@@ -1,6 +1,5 @@
 """The differences that docs/differences.md documents, each recognised by its exact shape in the two answers."""
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -69,22 +68,8 @@ def _causes(answer: Answer) -> list[tuple[str, str, str]]:
     return [(cause.get("reason"), cause.get("field"), str(cause.get("message"))) for cause in causes]
 
 
-def _empty_maps(step: Step, real: Answer, ours: Answer, found: list[tuple[str, Any, Any]]) -> bool:
-    """A NetworkPolicy was written with an empty map, which a stored one does not have, in one of its atomic lists."""
-    spoken = json.dumps(step.get("body"))
-    return (
-        "/networkpolicies/" in step["path"]
-        and re.search(r'matchLabels"(, "value")?: \{\}', spoken) is not None
-        and all(
-            path in (".body.metadata.generation", ".body.metadata.resourceVersion") or ".managedFields" in path
-            for path, _, _ in found
-        )
-    )
-
-
 KNOWN: dict[str, Recognise] = {
     "Texts": _texts,
-    "Empty maps": _empty_maps,
 }
 
 

@@ -8,7 +8,7 @@ from fairlead.server.causes import Cause, quoted
 from fairlead.server.exchange import Request
 from fairlead.server.failures import bad_request, invalid_named
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.schema import codec, defaulting, pruning
+from fairlead.server.schema import codec, defaulting, hollow, pruning
 
 
 def read(request: Request, resource: Resource, validation: str) -> Object:
@@ -18,6 +18,7 @@ def read(request: Request, resource: Resource, validation: str) -> Object:
         obj, unknown = decoded(resource, value)
     except codec.DecodeError as error:
         raise bad_request(f"{_handled(resource, value)}: {error.message}") from None
+    _note_empty(request, resource, value)
     problems = _problems(unknown, duplicates)
     if problems and validation == "Strict":
         raise bad_request(f"{_handled(resource, value)}: strict decoding error: {', '.join(problems)}")
@@ -55,6 +56,7 @@ def patched(
     except codec.DecodeError as error:
         document = shown(value)
         raise _invalid_patch(document, _first_error(resource, document) or error.message) from None
+    _note_empty(request, resource, value)
     _strictly(request, [*duplicates, *_problems(unknown, [])], validation, lambda: shown(value))
     return filled(resource, obj) if obj else obj
 
@@ -84,8 +86,16 @@ def restored(
         obj, unknown = decoded(resource, named)
     except codec.DecodeError as error:
         raise _invalid_patch(shown(value), error.restored) from None
+    _note_empty(request, resource, value)
     _strictly(request, [*duplicates, *_problems(unknown, [])], validation, lambda: shown(value))
     return filled(resource, obj)
+
+
+def _note_empty(request: Request, resource: Resource, value: Object) -> None:
+    """Note what a kind counts as a change although it is not stored."""
+    if resource.counts_empty:
+        keys = resource.generation_of
+        request.hollow = any(hollow.anywhere(resource.schema.fields[key], value.get(key)) for key in keys)
 
 
 def _strictly(request: Request, problems: list[str], validation: str, shown: Callable[[], str]) -> None:
@@ -96,7 +106,7 @@ def _strictly(request: Request, problems: list[str], validation: str, shown: Cal
             request.warn(problem)
 
 
-def applied(resource: Resource, value: Object) -> Object:
+def applied(request: Request, resource: Resource, value: Object) -> Object:
     """An applied object as the kind's type holds it; what does not fit was refused by the merge already.
 
     Nulls that a merge leaves in a custom resource stay, for validation to refuse.
@@ -105,6 +115,7 @@ def applied(resource: Resource, value: Object) -> Object:
         obj = pruning.typed_metadata(value) if resource.custom else decoded(resource, value)[0]
     except codec.DecodeError as error:
         raise bad_request(error.message) from None
+    _note_empty(request, resource, value)
     return filled(resource, obj)
 
 

@@ -30,7 +30,7 @@ from fairlead.server.failures import (
 from fairlead.server.options import WriteOptions
 from fairlead.server.ownership import Managed
 from fairlead.server.registry.resource import Resource
-from fairlead.server.schema import codec, pruning
+from fairlead.server.schema import hollow, pruning
 from fairlead.server.store import Table
 from fairlead.server.stored import Object, Stored
 from fairlead.server.subresources import narrow
@@ -70,6 +70,7 @@ class Write:
     subresource: str
     options: WriteOptions
     merged: Object | None = None  # a custom resource's metadata as an apply merged it: the object is not pruned yet
+    emptied: bool = False  # what is stored lacks what was given empty
     managed: Managed | None = None  # the owners of what is to be stored, once they are known
     respelled: bool = (
         False  # what is stored differs (empty metadata, a defaulted status) from how it is read: no write is a no-op
@@ -138,8 +139,9 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         if not write.options.dry_run and "status" in (read := decoding.filled(resource, obj)):
             # The defaults of a status are not stored with a new object, but read; the next write stores them.
             obj, write.respelled = read, True
+    held = obj
     if not resource.custom:
-        obj = codec.stored(resource.schema, obj)
+        obj = hollow.stored(resource.schema, obj)
         if resource.kind == "Pod":
             obj = _limited(write, obj)
             given = obj["metadata"]
@@ -150,7 +152,7 @@ def _commit_create(write: Write, obj: Object) -> Stored:
     if resource.prepare_create:
         resource.prepare_create(obj)
     name = given.get("name") or ""
-    if found := server.rules.on_create(resource, obj):
+    if found := server.rules.on_create(resource, _as_held(resource, obj, held)):
         raise invalid(resource, obj, found)
     # A name that fits its kind fits in a path; a prefix is looked at less closely.
     if "generateName" in given and (found := metadata.validate(given, resource, generic=True)):
@@ -181,6 +183,11 @@ def _settled(write: Write, obj: Object) -> Object:
         lost = any(key not in obj or obj[key] != value for key, value in merged.items() if key != "metadata")
         write.respelled = write.respelled or lost
     return _with_numbers(write, obj)
+
+
+def _as_held(resource: Resource, obj: Object, held: Object) -> Object:
+    """An object as it is validated: with what was given empty, where the kind's validation minds that."""
+    return {**obj, "spec": held["spec"]} if resource.minds_empty and "spec" in held else obj
 
 
 def _as_merged(write: Write, obj: Object) -> Object:
@@ -256,13 +263,18 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     assert kept is not None
     obj = metadata.for_update(obj, old)
     obj["metadata"]["resourceVersion"] = str(live.version)
-    obj = narrow(resource, write.subresource, obj if resource.custom else codec.stored(resource.schema, obj), old)
+    held = obj
+    if not resource.custom:
+        obj = hollow.stored(resource.schema, obj)
+        write.emptied = obj is not held
+    obj = narrow(resource, write.subresource, obj, old)
     if resource.prepare_update:
         resource.prepare_update(obj, old)
-    server.rules.generation(resource, write.subresource, obj, old)
+    server.rules.generation(resource, write.subresource, obj, old, write.request.hollow)
     found = metadata.validate(obj["metadata"], resource, generic=True)
     found += metadata.validate_update(obj["metadata"], old["metadata"])
-    found += server.rules.on_update(resource, write.subresource, obj, old, write.request.warn)
+    as_held = _as_held(resource, obj, held)
+    found += server.rules.on_update(resource, write.subresource, as_held, old, write.request.warn)
     if found:
         raise invalid(resource, obj, found)
     _admit_update(write, obj, old)
@@ -272,7 +284,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
         if not write.options.dry_run:
             gone = server.store.delete(write.table, kept)
             server.changed(resource, live, gone, deleted=True)
-        return Stored(_as_merged(write, obj), live.version, resource)
+        return Stored(_as_merged(write, hollow.written(obj, held)), live.version, resource)
     obj = server.tracking.times_kept(write, _settled(write, obj), live)
     if write.respelled == kept.respelled and not (write.respelled and resource.custom):
         plain = kept is live and versions.is_current(resource, kept)

@@ -133,8 +133,11 @@ class Rules:
             return _unqualified(obj, old)
         return resource.warn(obj, old) if resource.warn else []
 
-    def generation(self, resource: Resource, subresource: str, obj: Object, old: Object) -> None:
-        """Kinds with a generation count the changes of what is wanted: of a custom resource, all but its metadata."""
+    def generation(self, resource: Resource, subresource: str, obj: Object, old: Object, changed: bool = False) -> None:
+        """Kinds with a generation count the changes of what is wanted: of a custom resource, all but its metadata.
+
+        `changed` says that something did which is not stored.
+        """
         if not resource.has_generation or subresource == "status":
             return
         if resource.custom:
@@ -142,7 +145,7 @@ class Rules:
             changed = not exactly_equal(
                 {k: v for k, v in obj.items() if k not in ignored}, {k: v for k, v in old.items() if k not in ignored}
             )
-        else:
+        elif not changed:
             changed = any(not exactly_equal(_at(obj, path), _at(old, path)) for path in resource.generation_of)
         if changed:
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

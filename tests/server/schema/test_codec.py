@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from fairlead.server import encoding
 from fairlead.server.schema import builtin, quantity, times
-from fairlead.server.schema.codec import DecodeError, decode, stored
+from fairlead.server.schema.codec import DecodeError, decode
+from fairlead.server.schema.hollow import stored
 
 CONFIG_MAP = builtin.node("", "v1", "ConfigMap")
 SECRET = builtin.node("", "v1", "Secret")

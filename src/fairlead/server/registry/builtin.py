@@ -43,6 +43,8 @@ class Entry:
     """What a real server's strategy for a kind decides, where it differs from the common case."""
 
     generation: tuple[str, ...] = ()  # what moves the generation; none: the kind has no generation
+    counts_empty: bool = False  # the generation moves for what is given empty too
+    minds_empty: bool = False  # validation tells what is given empty from what is not given
     unconditional_update: bool = True
     metadata_retold: Retold = "twice"
     status_metadata_retold: Retold = "once"
@@ -62,7 +64,9 @@ class Entry:
 
 
 _SPEC: Final = ("spec",)
-_WEBHOOKS: Final = Entry(generation=("webhooks",), unconditional_update=False, validate=webhooks.configuration)
+_WEBHOOKS: Final = Entry(
+    generation=("webhooks",), counts_empty=True, unconditional_update=False, validate=webhooks.configuration
+)
 _POLICY: Final = Entry(generation=_SPEC, unconditional_update=False)
 _GENERATED: Final = Entry(generation=_SPEC)
 _ANSWERED: Final = Entry(delete_answers_object=True)
@@ -210,7 +214,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         warn=networking.ingress_warnings,
     ),
     ("networking.k8s.io", "NetworkPolicy"): Entry(
-        metadata_retold="once", generation=_SPEC, validate=networking.network_policy
+        metadata_retold="once", generation=_SPEC, counts_empty=True, validate=networking.network_policy
     ),
     ("networking.k8s.io", "IngressClass"): Entry(generation=_SPEC, validate=classes.ingress_class),
     ("policy", "PodDisruptionBudget"): Entry(
@@ -247,6 +251,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("resource.k8s.io", "ResourceSlice"): Entry(generation=_SPEC, delete_answers_object=True),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Entry(
         generation=_SPEC,
+        minds_empty=True,
         unconditional_update=False,
         prepare_create=preparing.definition,
         prepare_update=preparing.stored_versions,
@@ -313,6 +318,8 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         scale=_REPLICAS if f"{plural}/scale" in below else None,
         has_generation=bool(entry.generation),
         generation_of=entry.generation or _SPEC,
+        counts_empty=entry.counts_empty,
+        minds_empty=entry.minds_empty,
         unconditional_update=entry.unconditional_update,
         metadata_retold=entry.metadata_retold,
         status_metadata_retold=entry.status_metadata_retold,

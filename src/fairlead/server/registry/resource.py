@@ -39,6 +39,8 @@ class Resource:
     scale: Any = None  # the paths behind /scale, or None
     has_generation: bool = False
     generation_of: tuple[str, ...] = ("spec",)  # what counts as a new generation, e.g. metadata.annotations too
+    counts_empty: bool = False  # an empty list or map that is not stored counts as a new generation too
+    minds_empty: bool = False  # and validation tells it from none
     unconditional_update: bool = True  # PUT without resourceVersion
     metadata_retold: Retold = "twice"
     status_metadata_retold: Retold = "once"

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.server.schema import builtin, quantity, times
+from fairlead.server.schema import builtin, hollow, quantity, times
 from fairlead.server.schema.nodes import Node
 
 _INT_RANGES = {"int32": 2**31, "int64": 2**63, "int": 2**63}
@@ -75,7 +75,9 @@ def decode(node: Node, value: Any) -> Decoded:
         made = _struct(node, value, unknown)
     except _WrongType as error:
         raise error.told() from None
-    return Decoded(made, list(_unknown(node, value, "")) if unknown else unknown)
+    if unknown:  # what is odd is looked for anew, as it is rarely there
+        return Decoded(hollow.held(node, value, made), list(_unknown(node, value, "")))
+    return Decoded(made, unknown)
 
 
 def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
@@ -109,46 +111,12 @@ def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
                 made[key] = inner
         elif inner or not facts.omit_empty:
             made[key] = inner
+        elif kind == "list" or kind == "map":
+            unknown.append("")  # not unknown, but odd
     for key, empty in go.fill if go.fill is not None else _fill(node):
         if key not in made:
             made[key] = empty
     return made
-
-
-def stored(node: Node, value: dict[str, Any]) -> dict[str, Any]:
-    """A struct as it comes back from storage: what was given empty is null where Go always writes it.
-
-    Until then the two differ: whoever writes an empty list owns it. The very value where nothing is empty so.
-    """
-    made: dict[str, Any] | None = None
-    for key, inner in value.items():
-        if type(inner) is str or inner is None:
-            continue
-        field = node.fields.get(key)
-        if field is None:
-            continue
-        kind = field.go.kind
-        kept = inner
-        if kind == "struct":
-            kept = stored(field, inner)
-        elif kind == "list" or kind == "map":
-            kept = _stored_parts(field, inner) if inner or field.go.pointer else None
-        if kept is not inner:
-            if made is None:
-                made = dict(value)
-            made[key] = kept
-    return value if made is None else made
-
-
-def _stored_parts(node: Node, value: Any) -> Any:
-    below = node.items if node.go.kind == "list" else node.values
-    if below is None or below.go.kind != "struct":
-        return value
-    if node.go.kind == "list":
-        items = [stored(below, item) for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    parts = {key: stored(below, inner) for key, inner in value.items()}
-    return parts if any(parts[key] is not inner for key, inner in value.items()) else value
 
 
 def zero(node: Node) -> Any:
@@ -332,9 +300,9 @@ def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
     kind = node.go.kind
     props = builtin.named("apiextensions.v1.JSONSchemaProps")
     if type(value) is dict:
-        return _struct(props, value, [])
+        return _struct(props, value, unknown)
     if kind == "SchemaOrArray":
-        return [_struct(props, item or {}, []) for item in value] if type(value) is list and value else None
+        return [_struct(props, item or {}, unknown) for item in value] if type(value) is list and value else None
     if kind == "SchemaOrStrings":
         return [_string(props.fields["type"], item, []) for item in value] if type(value) is list else None
     if type(value) is bool:

@@ -20,6 +20,7 @@ _JUNCTORS: Final = ("anyOf", "allOf", "oneOf")
 _ROOT_ONLY: Final = ("apiVersion", "kind", "metadata")
 _LIST_TYPES: Final = ("atomic", "set", "map")
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+_IGNORED: Final = ("enum", *_JUNCTORS, "patternProperties", "definitions")
 _EMPTY: Final = {  # of the alternatives of a combinator: what they may not say, and how that is told
     "type": "must be empty to be structural",
     "additionalProperties": "must be undefined to be structural",
@@ -295,7 +296,7 @@ def _type_meta(properties: Schema, path: str, *, root: bool) -> Iterator[Cause]:
 def _values(schema: Schema, path: str, level: str, free: list[Schema] | None) -> Iterator[Cause]:
     """Value validations: the alternatives of combinators may not say what the structure must say."""
     for inner, where in _nested(schema, path):
-        if free is not None and where.startswith(f"{path}.anyOf[") and schema.get("anyOf") == free:
+        if free is not None and where.startswith(f"{path}.anyOf[") and _plain(schema.get("anyOf") or []) == free:
             continue
         first = where == f"{path}.allOf[0]"
         yield from _alternative(inner, where, free if first else None)
@@ -308,6 +309,11 @@ def _values(schema: Schema, path: str, level: str, free: list[Schema] | None) ->
                 f"must be a valid regular expression, but isn't: error parsing regexp: {_regexp_error(error, pattern)}"
             )
             yield causes.invalid(f"{path}.pattern", pattern, told)
+
+
+def _plain(alternatives: list[Schema]) -> list[Schema]:
+    """Alternatives as they are compared: of what is given empty, only a structure of their own counts."""
+    return [{key: one for key, one in each.items() if one or key not in _IGNORED} for each in alternatives]
 
 
 def _regexp_error(error: Exception, pattern: str) -> str:

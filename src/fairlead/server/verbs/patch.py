@@ -104,7 +104,7 @@ def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Objec
         raise uid_of_missing(write, given["uid"])
     write.managed, write.merged = managed, given if write.resource.custom else None
     same = live is not None and obj is bare_of(live)  # only owners change, and no default comes of another version
-    made = obj if same else decoding.applied(write.resource, obj)
+    made = obj if same else decoding.applied(write.request, write.resource, obj)
     # A real server stores a custom resource as merged, `labels: {}` and all, but reads it back without.
     write.respelled = _kept_as_merged(write) and not given.keys() <= made["metadata"].keys()
     return with_managed(_same_thing(write, made), managed)
