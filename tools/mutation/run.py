@@ -179,10 +179,11 @@ def tests_of(file: str) -> tuple[list[str], list[str]]:
     return TESTS[room], [f"tests/writes/{FIRST[module]}"] if room == "writes" and module in FIRST else []
 
 
-def named(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Each guard that has one of the words, and its row of the table."""
+def named(words: list[str], kept: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Each guard that has one of the words, and its row of the table. Of those kept only the histories are asked."""
     for mutant in MUTANTS:
-        if words and not any(word in mutant.guard for word in words):
+        asked = mutant.file.startswith("writes/")
+        if (words and not any(word in mutant.guard for word in words)) or (kept and not asked):
             continue
         text = (PACKAGE / mutant.file).read_text()
         if text.count(mutant.old) != 1:
@@ -190,11 +191,13 @@ def named(words: list[str]) -> Iterator[tuple[str, str]]:
                 f"{mutant.guard}: {mutant.file} has {mutant.old!r} {text.count(mutant.old)} times: correct guards.py"
             )
         text = text.replace(mutant.old, mutant.new)
-        test = killed_by(mutant.file, text, *tests_of(mutant.file))
-        asked = mutant.file.startswith("writes/")
+        if mutant.guard in kept:
+            test = kept[mutant.guard].split(" | ")[1]
+        else:
+            test = _shown(killed_by(mutant.file, text, *tests_of(mutant.file)))
         seen = FOUND[killed_by(mutant.file, text, HISTORIES, []) is not None] if asked else NOT_ASKED
-        print(f"{'held' if test else 'NOT HELD':8}  {mutant.guard:60}  {test or ''}  {seen}", flush=True)
-        yield mutant.guard, f"| {mutant.guard} | {_shown(test)} | {seen} |"
+        print(f"{'NOT HELD' if test == NONE else 'held':8}  {mutant.guard:60}  {test}  {seen}", flush=True)
+        yield mutant.guard, f"| {mutant.guard} | {test} | {seen} |"
 
 
 def _shown(test: str | None) -> str:
@@ -253,14 +256,18 @@ def write(table: Path, ran: dict[str, str], score: list[str] | None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", type=Path, help="write the table of guards and tests there, after each guard")
+    parser.add_argument("--histories", action="store_true", help="ask the histories alone; the table has the tests")
     parser.add_argument("--generic", type=int, default=0, metavar="N", help="and N mutants of no particular guard")
     parser.add_argument("--seed", type=int, default=0, help="of their sample")
     parser.add_argument("only", nargs="*", help="words of the guards to run")
     options = parser.parse_args()
+    if options.histories and not options.table:
+        parser.error("--histories needs the --table of an earlier run")
     os.chdir(ROOT)
     sys.dont_write_bytecode = True
     ran: dict[str, str] = {}
-    for guard, row in named(options.only):
+    kept = earlier(options.table)[0] if options.histories else {}
+    for guard, row in named(options.only, kept):
         ran[guard] = row
         if options.table:
             write(options.table, ran, None)
