@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from workbench import CRD, WIDGET, Bench, install
 
-from fairlead.api.builtin import ConfigMap, Namespace
+from fairlead.api.builtin import ConfigMap, Namespace, Secret
 from fairlead.api.errors import Unknown
 from fairlead.api.kinds import kind
 from fairlead.api.objects import Object
@@ -178,6 +178,15 @@ async def test_what_is_the_servers_is_left_alone(bench, path, change):
     with pytest.raises(WriteError, match=f"changes {path}, which is the server's"):
         await decide(bench.writer, WIDGET, widget, change)
     assert bench.wire.sent == []
+
+
+async def test_string_data_is_not_written_over_what_others_put_into_data(bench):
+    """It is not there to be tested, and a server merges it into data unseen."""
+    secret = await bench.other.create(Secret("s", bench.namespace, data={"a": "b2xk"}))
+    theirs = await bench.merge(secret, {"data": {"a": "dGhlaXJz"}})
+    with pytest.raises(WriteError, match=r"changes stringData.*: change data, encoded by base64"):
+        await decide(bench.writer, Secret, secret, lambda draft: draft.update(stringData={"a": "ours"}))
+    assert await bench.live(secret) == theirs
 
 
 HOLDS_ITSELF = {}

@@ -74,7 +74,7 @@ async def decide(
             if not patch.changes:
                 return Decided(result, base, changed=False)
             _check(what, ledger, allowed)
-            _leave_alone(what, patch.changes)
+            _leave_alone(what, kind, patch.changes)
             subresource = await _endpoint(writer, kind, what, patch.changes)
             try:
                 answer = await writer.client.patch(
@@ -130,9 +130,12 @@ def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:
             raise NotNamed(what, pointer(path), [pointer(name) for name in allowed])
 
 
-def _leave_alone(what: str, changes: list[Op]) -> None:
+def _leave_alone(what: str, kind: Kind, changes: list[Op]) -> None:
     for op in changes:
         path = parse(op["path"])
+        if kind.key == ("v1", "Secret") and path[0] == "stringData":
+            said = "which a server writes over data whatever is there: change data, encoded by base64"
+            raise WriteError(f"{what}: the decision changes stringData, {said}")
         if path in _IDENTITY or path[:2] in _SERVERS:
             raise WriteError(f"{what}: the decision changes {op['path']}, which is the server's: leave it as it is")
 
