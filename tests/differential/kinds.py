@@ -12,6 +12,7 @@ class Kind:
     """A kind, and a draw of partial objects of it that a server mostly accepts."""
 
     scaled = False
+    namespaced = True
     generated = 0  # names that the server is asked to make
     valid = True  # a server takes what is drawn: where it may not, the name it generates would be in the refusal
     status: tuple[dict[str, Any], ...] = ()  # draws of a status; none: the kind has none
@@ -20,11 +21,12 @@ class Kind:
         self.chance = chance
         self.api_version, self.kind = api_version, kind
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-        self.path = f"{root}/namespaces/{{ns}}/{plural}"
+        self.path = f"{root}/namespaces/{{ns}}/{plural}" if self.namespaced else f"{root}/{plural}"
+        self.name = "w" if self.namespaced else "w-{id}"  # of the object that is written: a server is for many runs
 
-    def object(self, name: str = "w") -> dict[str, Any]:
+    def object(self, name: str = "") -> dict[str, Any]:
         chance = self.chance
-        metadata: dict[str, Any] = {"name": name}
+        metadata: dict[str, Any] = {"name": name or self.name}
         if chance.random() < 0.1:
             owner = {**OWNER, **self.some(controller=True, blockOwnerDeletion=False)}
             metadata["ownerReferences"] = [owner] * chance.choice([1, 1, 2])
@@ -297,6 +299,7 @@ class Custom(Kind):
     """A custom kind of the pool at one of its versions."""
 
     def __init__(self, chance: random.Random, definition: dict[str, Any], version: dict[str, Any]) -> None:
+        self.namespaced = definition["scope"] == "Namespaced"
         super().__init__(chance, f"{{group}}/{version['name']}", "widgets", "Widget")
         self.definition = definition
         self.root = version["schema"]["openAPIV3Schema"]["properties"]
@@ -315,6 +318,131 @@ class Custom(Kind):
         return made
 
 
+class Binding(Kind):
+    def body(self) -> dict[str, Any]:
+        subject = lambda name: {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name}  # noqa: E731
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+        return {"roleRef": role, **self.some(subjects=lambda: self.several(subject, ["u1", "u2"]))}
+
+
+class LimitRange(Kind):
+    def body(self) -> dict[str, Any]:
+        limit = {"type": "Container", **self.some(default={"cpu": "1"}, max={"cpu": "2"}, min={"memory": "1Mi"})}
+        return {"spec": {"limits": [limit]}}
+
+
+class PodTemplate(Deployment):
+    scaled = False
+    status = ()
+
+    def body(self) -> dict[str, Any]:
+        return {"template": super().body()["spec"]["template"]}
+
+
+class ReplicationController(ReplicaSet):
+    def body(self) -> dict[str, Any]:
+        spec = super().body()["spec"]
+        return {"spec": {**spec, "selector": {"app": "w"}}}
+
+
+class Endpoints(Kind):
+    def body(self) -> dict[str, Any]:
+        address = lambda ip: {"ip": ip, **self.some(hostname="h")}  # noqa: E731
+        ports = [{"port": 80, **self.some(name="http", protocol="TCP")}]
+        subset = {"addresses": self.several(address, ["10.0.1.1", "10.0.1.2"]) or [address("10.0.1.3")], "ports": ports}
+        return self.some(subsets=[subset])
+
+
+class Namespace(Kind):
+    namespaced = False
+    status = ({"phase": "Active"}, {"conditions": [{"type": "NamespaceDeletionContentFailure", "status": "False"}]})
+
+    def body(self) -> dict[str, Any]:
+        return self.some(spec=lambda: {"finalizers": ["kubernetes"]})
+
+
+class Node(Kind):
+    namespaced = False
+    status = (
+        {"capacity": {"cpu": "1000m"}, "phase": "Running"},
+        {"conditions": [{"type": "Ready", "status": "True"}], "addresses": [{"type": "Hostname", "address": "h"}]},
+    )
+
+    def body(self) -> dict[str, Any]:
+        taint = lambda key: {"key": key, "effect": self.chance.choice(["NoSchedule", "NoExecute"])}  # noqa: E731
+        some = self.some(unschedulable=True, taints=lambda: self.several(taint, ["k1", "k2"]), podCIDR="10.1.0.0/24")
+        return {"spec": some}
+
+
+class Volume(Kind):
+    namespaced = False
+    status = ({"phase": "Available"}, {"phase": "Failed", "message": "m", "reason": "R"})
+
+    def body(self) -> dict[str, Any]:
+        spec = {
+            "capacity": {"storage": self.chance.choice(["1Gi", "1024Mi"])},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/data"},
+        }
+        more = self.some(storageClassName="fast", persistentVolumeReclaimPolicy="Retain", mountOptions=["ro"])
+        return {"spec": {**spec, **more}}
+
+
+class ClusterRole(Role):
+    namespaced = False
+
+    def body(self) -> dict[str, Any]:
+        labels = {"matchLabels": {"example.com/to": self.chance.choice("xy")}}
+        return {**super().body(), **self.some(aggregationRule={"clusterRoleSelectors": [labels]})}
+
+
+class ClusterBinding(Binding):
+    namespaced = False
+
+
+class StorageClass(Kind):
+    namespaced = False
+
+    def body(self) -> dict[str, Any]:
+        mode = self.chance.choice(["Immediate", "WaitForFirstConsumer"])
+        some = self.some(volumeBindingMode=mode, allowVolumeExpansion=True, parameters=self.texts(("p1", "p2")))
+        return {"provisioner": "example.com/p", **some}
+
+
+class PriorityClass(Kind):
+    namespaced = False
+
+    def body(self) -> dict[str, Any]:
+        return {"value": self.chance.choice([1, 1, 2]), **self.some(description="d", preemptionPolicy="Never")}
+
+
+class IngressClass(Kind):
+    namespaced = False
+
+    def body(self) -> dict[str, Any]:
+        parameters = {"kind": "P", "name": "p", "apiGroup": "example.com"}
+        return {"spec": {"controller": "example.com/c", **self.some(parameters=parameters)}}
+
+
+class Driver(Kind):
+    namespaced = False
+
+    def body(self) -> dict[str, Any]:
+        modes = lambda: self.chance.sample(["Persistent", "Ephemeral"], 1)  # noqa: E731
+        return {"spec": self.some(attachRequired=False, podInfoOnMount=True, volumeLifecycleModes=modes)}
+
+
+CLUSTER = (
+    (Namespace, "v1", "namespaces", "Namespace"),
+    (Node, "v1", "nodes", "Node"),
+    (Volume, "v1", "persistentvolumes", "PersistentVolume"),
+    (ClusterRole, "rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole"),
+    (ClusterBinding, "rbac.authorization.k8s.io/v1", "clusterrolebindings", "ClusterRoleBinding"),
+    (StorageClass, "storage.k8s.io/v1", "storageclasses", "StorageClass"),
+    (PriorityClass, "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass"),
+    (IngressClass, "networking.k8s.io/v1", "ingressclasses", "IngressClass"),
+    (Driver, "storage.k8s.io/v1", "csidrivers", "CSIDriver"),
+)
 KINDS = (
     (ConfigMap, "v1", "configmaps", "ConfigMap"),
     (Secret, "v1", "secrets", "Secret"),
@@ -338,4 +466,9 @@ KINDS = (
     (EndpointSlice, "discovery.k8s.io/v1", "endpointslices", "EndpointSlice"),
     (Quota, "v1", "resourcequotas", "ResourceQuota"),
     (Event, "v1", "events", "Event"),
+    (Binding, "rbac.authorization.k8s.io/v1", "rolebindings", "RoleBinding"),
+    (LimitRange, "v1", "limitranges", "LimitRange"),
+    (PodTemplate, "v1", "podtemplates", "PodTemplate"),
+    (ReplicationController, "v1", "replicationcontrollers", "ReplicationController"),
+    (Endpoints, "v1", "endpoints", "Endpoints"),
 )

@@ -32,7 +32,6 @@ class Patient:
 
     def __init__(self, transport: Any) -> None:
         self._transport = transport
-        self.stream = transport.stream
 
     async def request(self, method: str, path: str, **more: Any) -> Any:
         if (more.get("query") or {}).get("resourceVersion") == "0":
@@ -43,6 +42,11 @@ class Patient:
                 break
             await asyncio.sleep(0.1)
         return reply
+
+    async def stream(self, path: str, **more: Any) -> Any:
+        if (more.get("query") or {}).get("resourceVersion") == "0":
+            await self._in_step(path)
+        return await self._transport.stream(path, **more)
 
     async def _in_step(self, path: str) -> None:
         """Wait until what it has in memory is as new as what it has stored; nothing where there is nothing to read."""
@@ -100,7 +104,8 @@ class Both:
 
 
 def _path(definition: dict[str, Any], version: dict[str, Any]) -> str:
-    return f"/apis/{definition['spec']['group']}/{version['name']}/namespaces/default/widgets"
+    inside = "/namespaces/default" if definition["spec"]["scope"] == "Namespaced" else ""
+    return f"/apis/{definition['spec']['group']}/{version['name']}{inside}/widgets"
 
 
 def embedded(scenario: Scenario, definition: dict[str, Any] | None = None, ident: str = "none") -> list[Answer]:

@@ -7,13 +7,14 @@ python -m tests.differential.run -n 1000 --seed 0      starts a real server of i
     --coverage              tells what was asked and how often it was answered with which code
     --results FILE          notes each history as it is done; the next run with that file passes over those that agreed
 
-Closes with a table by family. Exit status 1 where an answer differed beyond docs/differences.md.
+Closes with a table by family, also when interrupted. Exit status 1 where an answer differed beyond docs/differences.md.
 """
 
 import argparse
 import asyncio
 import collections
 import contextlib
+import hashlib
 import json
 import re
 import sys
@@ -22,6 +23,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fairlead.api.errors import UserError
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import Static
 from fairlead.client.http import HttpTransport
@@ -150,19 +152,29 @@ def told(difference: Difference) -> str:
 
 
 class Results:
-    """The names of histories that agreed, one a line, so that a long run can be had in parts."""
+    """The histories that agreed, one a line, so that a long run can be had in parts.
+
+    Each by its name and what it asks: a history that is drawn otherwise by now is played again.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self.before = set(path.read_text().split()) if path and path.exists() else set()
+        if path:
+            path.touch()  # a place that cannot be written is told before anything is played
+        self.before = set(path.read_text().splitlines()) if path else set()
 
     def has(self, scenario: histories.Scenario) -> bool:
-        return scenario["name"] in self.before
+        return _line(scenario) in self.before
 
     def note(self, scenario: histories.Scenario, report: Report) -> None:
         if self._path and scenario["name"] not in report.failed:
             with self._path.open("a") as file:
-                file.write(f"{scenario['name']}\n")
+                file.write(f"{_line(scenario)}\n")
+
+
+def _line(scenario: histories.Scenario) -> str:
+    asked = json.dumps(scenario, sort_keys=True).encode()
+    return f"{scenario['name']} {hashlib.sha256(asked).hexdigest()[:12]}"
 
 
 async def played(
@@ -171,14 +183,15 @@ async def played(
     family: str = "",
     tell: Tell = lambda *_: None,
     results: Results | None = None,
+    report: Report | None = None,
 ) -> Report:
     """The report on the histories of these seeds; `tell` is called after each, with differences of a new kind."""
-    report, drawn, results = Report(), iter(seeds), results or Results()
+    report, drawn, results = report or Report(), iter(seeds), results or Results()
 
     async def worker() -> None:
         for seed in drawn:
             scenario = histories.scenario(seed)
-            if family not in scenario["name"] or results.has(scenario):
+            if family not in ("", scenario["family"]) or results.has(scenario):
                 continue
             try:
                 answers = await both.play(scenario)
@@ -198,13 +211,15 @@ class Progress:
     def __init__(self, histories: int) -> None:
         self._histories, self._start = histories, time.monotonic()
         self._live = sys.stderr.isatty()
+        self._told = self._start
 
     def __call__(self, report: Report, scenario: histories.Scenario, new: list[Difference]) -> None:
         if new:
             print(f"\n{scenario['name']}  {way_of(scenario, new[0])}", flush=True)
             print("\n".join(told(one) for one in new[:2]), flush=True)
         done = report.played.total()
-        if done % (20 if self._live else 500) == 0:
+        if time.monotonic() - self._told > (1 if self._live else 30):
+            self._told = time.monotonic()
             rate = done / self.seconds
             line = (
                 f"{done} of {self._histories} histories, {rate:.1f}/s, {(self._histories - done) / rate / 60:.0f} min "
@@ -221,9 +236,15 @@ async def run(transport: Any, arguments: argparse.Namespace) -> Report:
     both, progress = Both(transport), Progress(arguments.n)
     seeds = range(arguments.seed, arguments.seed + arguments.n)
     results = Results(arguments.results)
-    report = await played(both, seeds, arguments.family, progress, results)
+    report = Report()
+    try:
+        await played(both, seeds, arguments.family, progress, results, report)
+    except asyncio.CancelledError:
+        print("\n".join(["", "interrupted", *report.table()]), flush=True)
+        raise
     print()
     for way, failed in report.ways.items() if arguments.shrink else ():
+        print(f"making {failed[0]['name']} small", file=sys.stderr, flush=True)
         small = await reduced(both, failed[0], way)
         found = known.sorted_out(small, await both.play(small))[0]
         print(f"\n== {way}\n{json.dumps(small, ensure_ascii=False)}")
@@ -248,16 +269,23 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[HttpTranspor
         cluster = Cluster(url, ca) if ca else Cluster(url, insecure=True)
         transport = HttpTransport(cluster, Static.token(token))
         try:
+            await transport.request("GET", "/version")  # an address that is wrong is told at once
             yield transport
         finally:
             await transport.close()
 
 
+def positive(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return int(text)
+
+
 async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-n", type=int, default=500, help="histories")
+    parser.add_argument("-n", type=positive, default=500, help="histories")
     parser.add_argument("--seed", type=int, default=0, help="of the first")
-    parser.add_argument("--family", default="", metavar="WORD")
+    parser.add_argument("--family", default="", choices=list(histories.FAMILIES))
     parser.add_argument("--server")
     parser.add_argument("--token", default="")
     parser.add_argument("--keep", action="store_true")
@@ -275,4 +303,9 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    try:
+        sys.exit(asyncio.run(main()))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (UserError, OSError) as error:
+        sys.exit(str(error))

@@ -1,6 +1,9 @@
 """Histories that once told the two servers apart, and fresh ones, answered alike by both."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,43 @@ def test_the_documented_differences_are_the_known_ones():
 
 def test_a_seed_says_everything_about_its_history():
     assert [histories.scenario(seed) for seed in range(40)] == [histories.scenario(seed) for seed in range(40)]
+
+
+async def test_a_history_that_agreed_is_passed_over_until_it_asks_for_something_else(tmp_path, monkeypatch):
+    class Agreeing:
+        async def play(self, scenario):
+            asked.append(scenario["name"])
+            return []
+
+    asked: list[str] = []
+    drawn = {"name": "builtin-7", "family": "builtin", "steps": [{"do": "GET", "path": "/version"}]}
+    monkeypatch.setattr(histories, "scenario", lambda seed: drawn)
+    for steps, times in ((drawn["steps"], 1), (drawn["steps"], 1), ([], 2)):
+        drawn["steps"] = steps
+        await run.played(Agreeing(), [7], results=run.Results(tmp_path / "results"))
+        assert len(asked) == times
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["-n", "0"], "argument -n: at least 1"),
+        (["--family", "none"], "invalid choice: 'none'"),
+        (["-n", "1", "--server", "https://127.0.0.1:1"], "cannot connect to 127.0.0.1:1"),
+        (["-n", "1"], "etcd and kube-apiserver not found"),
+    ],
+)
+def test_what_cannot_be_run_is_told_in_a_line(arguments, told, tmp_path):
+    command = [sys.executable, "-m", "tests.differential.run", *arguments]
+    elsewhere = {"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(tmp_path), "PATH": os.environ["PATH"]}
+    if Path("/usr/local/kubebuilder/bin").exists() and "found" in told:
+        pytest.skip("a real server is installed for everyone here")
+    ended = subprocess.run(
+        command, cwd=Path(__file__).parents[2], env=elsewhere, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode in (1, 2)
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_every_family_is_drawn():

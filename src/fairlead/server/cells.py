@@ -294,6 +294,11 @@ CELLS: dict[str, dict[str, Cell]] = {
         "VolumeMode": _text("spec", "volumeMode", empty=UNSET),
         "Access Modes": lambda obj: ",".join(_MODES.get(m, m) for m in at(obj, "status", "accessModes") or ()),
     },
+    "/podtemplates": {
+        "Containers": _containers("name", "template", "spec"),
+        "Images": _containers("image", "template", "spec"),
+        "Pod Labels": _labels("template", "metadata", "labels"),
+    },
     "/replicationcontrollers": {**_REPLICAS, "Selector": _labels("spec", "selector")},
     "apps/deployments": {
         "Ready": _ratio(("status", "readyReplicas"), ("spec", "replicas")),

@@ -52,7 +52,7 @@ class Selection:
 
 def selection(server: "Server", request: Request, route: Route) -> Selection:
     """The selection of a request. Refuses with 400 what does not parse or what the kind cannot select by."""
-    labels, fields = _selectors(request)
+    labels, fields = parsed_selectors(request)
     allowed = fieldselectors.selectable(route.resource)
     for condition in fields.conditions:
         if condition.path not in allowed:
@@ -62,7 +62,8 @@ def selection(server: "Server", request: Request, route: Route) -> Selection:
     return Selection(route.resource, labels, fields)
 
 
-def _selectors(request: Request) -> tuple[selectors.Labels, selectors.Fields]:
+def parsed_selectors(request: Request) -> tuple[selectors.Labels, selectors.Fields]:
+    """Those of a request. To be refused before options that do not fit, which come before unknown fields."""
     try:
         labels = selectors.parse_labels(request.first("labelSelector"), _check_label)
     except selectors.SelectorError as error:
@@ -93,7 +94,7 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
     token = request.first("continue")
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
-    _selectors(request)  # what does not parse is refused before options that do not fit, these before unknown fields
+    parsed_selectors(request)
     integer(request, "timeoutSeconds")
     _check_match(match, asked, token, "sendInitialEvents" in request.query)
     chosen = selection(server, request, route)

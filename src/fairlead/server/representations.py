@@ -182,6 +182,7 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
     if refused_as or resource.custom:
         raise failure(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
     available = f"{FORMATS}, {STREAMED}" if listing or streaming else FORMATS
+    request.warnings.clear()  # refused before anyone looks at the kind
     raise failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 

@@ -135,7 +135,7 @@ class Table(Representation):
         name, created = obj["metadata"].get("name", ""), obj["metadata"].get("creationTimestamp")
         if resource.custom:
             if not resource.columns:
-                return [name, age(created, now)]
+                return [name, age(created, now) if created else None]
             return [name, *(custom_cell(column, obj, now) for column in resource.columns)]
         own = cells.CELLS.get(f"{resource.group}/{resource.plural}", {})
         row: list[Any] = []

@@ -169,13 +169,14 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
         return Streaming(_only(b""))  # no event can be shown as a list
     representation = representations.negotiate(request, resource, listing=False, streaming=True)
-    selection = lists.selection(server, request, route)
+    lists.parsed_selectors(request)
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
     bookmarks = "allowWatchBookmarks" in request.query and truth(request.first("allowWatchBookmarks"))
     initial_given = "sendInitialEvents" in request.query
     send_initial = initial_given and truth(request.first("sendInitialEvents"))
     _check(match, initial_given, request.first("continue"))
+    selection = lists.selection(server, request, route)
     from_start = asked in ("", "0")
     version = server.store.version if from_start else lists.parse_version(asked, "watch")
     initial = send_initial or (from_start and not initial_given)

@@ -110,11 +110,19 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate=storage.claim,
     ),
     ("", "PersistentVolume"): Entry(
-        delete_answers_object=True, prepare_create=preparing.volume, validate=storage.volume
+        metadata_retold="never",
+        delete_answers_object=True,
+        prepare_create=preparing.volume,
+        validate=storage.volume,
     ),
-    ("", "PodTemplate"): Entry(generation=("template",), delete_answers_object=True, validate=others.pod_template),
+    ("", "PodTemplate"): Entry(
+        generation=("template",),
+        delete_answers_object=True,
+        validate=others.pod_template,
+        warn=podwarnings.template("template"),
+    ),
     ("", "ResourceQuota"): Entry(metadata_retold="once", delete_answers_object=True, validate=limits.resource_quota),
-    ("", "LimitRange"): Entry(create_on_update=True, validate=limits.limit_range),
+    ("", "LimitRange"): Entry(metadata_retold="never", create_on_update=True, validate=limits.limit_range),
     ("", "Event"): Entry(metadata_retold="never", create_on_update=True, validate=event_checks.event),
     ("", "Endpoints"): Entry(create_on_update=True, validate=endpoints.endpoints, deprecation=endpoints.DEPRECATED),
     ("", "Node"): Entry(keeps_status=True, prepare_create=preparing.node, validate=nodes.node),
@@ -127,9 +135,9 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "ReplicationController"): Entry(
         metadata_retold="once",
         generation=_SPEC,
-        delete_answers_object=True,
         validate=workloads.replication_controller,
         validate_status=statuses.replication_controller,
+        warn=workloads.replication_controller_warnings,
     ),
     ("events.k8s.io", "Event"): Entry(
         metadata_retold="once", create_on_update=True, validate=event_checks.strict_event
@@ -228,7 +236,10 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("scheduling.k8s.io", "PriorityClass"): Entry(generation=("value",), validate=classes.priority_class),
     ("storage.k8s.io", "StorageClass"): Entry(delete_answers_object=True, validate=storage.storage_class),
     ("storage.k8s.io", "CSIDriver"): Entry(
-        unconditional_update=False, delete_answers_object=True, validate=storage.driver
+        unconditional_update=False,
+        delete_answers_object=True,
+        prepare_update=preparing.driver_update,
+        validate=storage.driver,
     ),
     ("storage.k8s.io", "CSINode"): Entry(unconditional_update=False, delete_answers_object=True),
     ("storage.k8s.io", "CSIStorageCapacity"): Entry(unconditional_update=False),

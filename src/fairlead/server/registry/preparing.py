@@ -98,6 +98,13 @@ def certificate_request_update(obj: Object, old: Object) -> None:
     obj["spec"] = old["spec"]
 
 
+def driver_update(obj: Object, old: Object) -> None:
+    """The generation of a driver begins with its first change."""
+    if obj.get("spec") != old.get("spec"):
+        generation = old["metadata"].get("generation", 0) + 1
+        obj["metadata"] = {**obj["metadata"], "generation": generation}
+
+
 def volume(obj: Object) -> None:
     obj["status"] = {"lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]}
     _protected(obj, "kubernetes.io/pv-protection")

@@ -53,18 +53,40 @@ def evict(server: "Server", request: Request, route: Route) -> Response:
     _budget(server, live.object)
     options = eviction.get("deleteOptions") or {}
     preconditions = options.get("preconditions") or {}
+    uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")
+    dry_run = bool(request.query.get("dryRun") or options.get("dryRun"))
+    metadata = live.object["metadata"]
+    if not dry_run and uid in (None, metadata["uid"]) and version in (None, metadata["resourceVersion"]):
+        live, version = _disrupted(server, route, live), None  # the precondition held before we wrote
     delete_object(
         server,
         route.resource,
         live,
-        DeleteOptions(
-            grace=options.get("gracePeriodSeconds"),
-            uid=preconditions.get("uid"),
-            version=preconditions.get("resourceVersion"),
-            dry_run=bool(request.query.get("dryRun") or options.get("dryRun")),
-        ),
+        DeleteOptions(grace=options.get("gracePeriodSeconds"), uid=uid, version=version, dry_run=dry_run),
     )
     return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
+
+
+def _disrupted(server: "Server", route: Route, live: Stored) -> Stored:
+    """The Pod with the condition that says why it goes: who waits for its finalizers sees it."""
+    status = live.object.get("status") or {}
+    conditions = status.get("conditions") or []
+    same = [c for c in conditions if c["type"] == "DisruptionTarget" and c["status"] == "True"]
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": same[0].get("lastTransitionTime") if same else server.now,
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    if condition in conditions:
+        return live
+    kept = [c for c in conditions if c["type"] != "DisruptionTarget"]
+    obj = {**live.object, "status": {**status, "conditions": [*kept, condition]}}
+    stored = server.store.put(server.store.table("", "pods"), obj)
+    server.changed(route.resource, live, stored)
+    return stored
 
 
 def _pod(server: "Server", route: Route) -> Stored:

@@ -247,6 +247,12 @@ def stateful_set_warnings(new: Object, old: Object | None) -> list[str]:
     return found
 
 
+def replication_controller_warnings(new: Object, old: Object | None) -> list[str]:
+    """A real server warns of the template that was there before, where it changes."""
+    found = podwarnings.template("spec", "template")
+    return found(new, None) if old is None else found(old, new)
+
+
 replication_controller: Final = checks(
     inside(
         "spec",
