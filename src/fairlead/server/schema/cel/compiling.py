@@ -1,13 +1,13 @@
 """From a rule to a program: what its schema does not know is refused, what the engine cannot say is rewritten."""
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 import re2
 
-from fairlead.server.schema.cel import costs, rewriting, types, work
+from fairlead.server.schema.cel import costs, guarding, rewriting, types, work
 from fairlead.server.schema.cel.budgets import Often
 from fairlead.server.schema.cel.expressions import parse
 from fairlead.server.schema.cel.rewriting import LITERAL
@@ -36,10 +36,18 @@ class Rule(NamedTuple):
     text: str
     fact: dict[str, Any]
     program: Any
+    guarded: "Callable[[], Guarded]"  # for values that do not fit
     message: Any  # the compiled messageExpression, or None
     old: bool  # uses oldSelf
     times: tuple[tuple[str, str, tuple[str, ...]], ...]  # variables for times inside an object
     shape: work.Shape
+
+
+class Guarded(NamedTuple):
+    """The program for values that do not fit. With optionals it fails nowhere, and may only be believed if it holds."""
+
+    program: Any
+    exact: bool
 
 
 class Refused(Exception):
@@ -80,7 +88,7 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
         message = _engine(env, fact["messageExpression"].strip()) if message is not None else None
     kept = tuple((name, root, keys) for name, _, root, keys in variables)
     shape = work.shape(" ".join([spoken, rewriting.spoken(fact.get("messageExpression") or "")]))
-    return Rule(text, fact, program, message, old, kept, shape)
+    return Rule(text, fact, program, partial(_guarded, rewritten, typed), message, old, kept, shape)
 
 
 def estimates(node: Node, fact: dict[str, Any], often: Often) -> Iterator[tuple[str, int]]:
@@ -128,6 +136,16 @@ def _engine(env: Any, text: str, *, unchecked: bool = False) -> Any:
         return program
     made = program.serialize().replace(b"cel.@mapInsert", b"cel.kmapInsert")
     return env.deserialize(made.replace(b"@mapInsert_map", b"kmapInsert_map"))
+
+
+@lru_cache(maxsize=128)
+def _guarded(text: str, variables: tuple[tuple[str, str], ...]) -> Guarded:
+    env = _environment("DYN", variables)
+    program = _engine(env, text, unchecked=True)
+    parsed = program.serialize()
+    if guarding.has_optionals(parsed):
+        return Guarded(program, False)
+    return Guarded(env.deserialize(guarding.guarded(parsed)), True)
 
 
 def _program(env: Any, text: str, key: str, shown: str = "") -> Any:

@@ -14,7 +14,7 @@ from cel_expr_python import cel
 
 from fairlead.server import queries
 from fairlead.server.schema import quantity, semver
-from fairlead.server.schema.cel import texts, urls
+from fairlead.server.schema.cel import guarding, texts, urls
 from fairlead.server.schema.cel.named import FORMATS, problems
 from fairlead.server.schema.cel.work import HANDED_OVER, METER, copied
 from fairlead.server.schema.patterns import compiled
@@ -35,7 +35,7 @@ def functions() -> list[Any]:
     """Declarations with their implementations, for an environment."""
     return [
         cel.FunctionDecl(name, [_overload(name, i, *one) for i, one in enumerate(many)])
-        for name, many in _TABLE.items()
+        for name, many in {**_TABLE, **guarding.functions(_T)}.items()
     ]
 
 

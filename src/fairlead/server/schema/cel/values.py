@@ -2,10 +2,10 @@
 
 import base64
 import datetime
-import math
 from typing import Any, Final
 
 from fairlead.server.schema import formats
+from fairlead.server.schema.cel.guarding import misfit
 from fairlead.server.schema.nodes import Node
 from fairlead.server.schema.structural import ANYTHING
 
@@ -16,13 +16,13 @@ _RESERVED: Final = frozenset(
         "let", "loop", "package", "namespace", "return", "var", "void", "while",
     )
 )  # fmt: skip
-_FITTING: Final[dict[str, tuple[str, tuple[type, ...], Any]]] = {  # the word, the types, one that fits
-    "integer": ("int", (int,), 0),
-    "number": ("float", (int, float), 0.0),
-    "string": ("string", (str,), ""),
-    "boolean": ("bool", (bool,), False),
-    "array": ("an array for the provided schema with type=array", (list,), []),
-    "object": ("a map for the provided schema with type=object", (dict,), {}),
+_FITTING: Final[dict[str, tuple[str, tuple[type, ...]]]] = {  # the word, the types
+    "integer": ("int", (int,)),
+    "number": ("float", (int, float)),
+    "string": ("string", (str,)),
+    "boolean": ("bool", (bool,)),
+    "array": ("an array for the provided schema with type=array", (list,)),
+    "object": ("a map for the provided schema with type=object", (dict,)),
 }
 _GO: Final = {
     bool: "bool",
@@ -32,42 +32,38 @@ _GO: Final = {
     list: "[]interface {}",
     dict: "map[string]interface {}",
 }
+_NEITHER: Final = "invalid data, expected XIntOrString value to be either a string or integer"
 _NULL: Final = "invalid data, got null for schema with nullable=false"
 
 
 class Misfits:
-    """Notes what does not fit its schema: 1.0 for an integer, what stood there before the schema changed.
+    """Notes what does not fit its schema: 1.0 for an integer, what stood there before the schema changed."""
 
-    A rule fails by it only where it looks there. That is seen by running it twice: on something that fits instead, and
-    on what equals nothing (`spoil`).
-    """
-
-    def __init__(self, *, spoil: bool = False) -> None:
+    def __init__(self) -> None:
         self.told: list[str] = []
-        self._spoil = spoil
 
-    def noted(self, told: str, instead: Any) -> Any:
+    def noted(self, told: str, *, in_set: bool = False) -> Any:
         self.told.append(told)
-        return math.nan if self._spoil else instead
+        return misfit(told, in_set=in_set)
 
 
-def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool = False) -> Any:
+def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool = False, *, in_set: bool = False) -> Any:
     """A value as the engine takes it: names escaped, numbers of the declared type, times where they can stand."""
     if node is None or node.rules is None:
         return value
     if value is None:
-        return None if node.nullable else misfits.noted(_NULL, None)
-    wanted, types, instead = _FITTING.get(node.type, ("", (), None))
+        return None if node.nullable else misfits.noted(_NULL, in_set=in_set)
+    if node.int_or_string and type(value) not in (int, str):
+        return misfits.noted(_NEITHER, in_set=in_set)
+    wanted, types = _FITTING.get(node.type, ("", ()))
     if wanted and type(value) not in types:
         got = "" if node.type in ("array", "object") else f", got {_GO[type(value)]}"
-        return misfits.noted(f"invalid data, expected {wanted}{got}", int(value) if type(value) is float else instead)
+        return misfits.noted(f"invalid data, expected {wanted}{got}", in_set=in_set)
     if type(value) is dict:
         return _map(node, value, misfits, inside)
     if type(value) is list:
-        seen = (
-            Misfits(spoil=True) if node.list_type == "set" else misfits
-        )  # what does not fit a set equals nothing in it
-        return [engine_value(node.items, item, seen, inside) for item in value]
+        is_set = node.list_type == "set"
+        return [engine_value(node.items, item, misfits, inside, in_set=is_set) for item in value]
     if node.type == "number":
         return float(value)
     if type(value) is str and not inside:
@@ -82,7 +78,7 @@ def _text(form: str, value: str, misfits: Misfits) -> Any:
         return base64.b64decode(value) if form == "byte" else value
     except ValueError as error:
         called = form if form == "duration" else f"{form} formatted string"
-        return misfits.noted(f"Invalid {called} {value}: {error}", None)
+        return misfits.noted(f"Invalid {called} {value}: {error}")
 
 
 def _map(node: Node, value: dict[str, Any], misfits: Misfits, inside: bool) -> Any:

@@ -195,18 +195,16 @@ def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[
     data = _data(node, rule, value, old, misfits)
     work.METER.start()
     try:
-        result = rule.program.eval(data=data)
-        if misfits.told:
-            spoiled = rule.program.eval(data=_data(node, rule, value, old, Misfits(spoil=True)))
-            if (spoiled.type().name(), spoiled.value()) != (result.type().name(), result.value()):
-                told = f"{misfits.told[0]} evaluating rule: {message or rule.text}"
-                return _faulty(node, path, told), True
+        program, exact = rule.guarded() if misfits.told else (rule.program, True)
+        result = program.eval(data=data)
     except RuntimeError as error:
         if "Iteration budget exceeded" in str(error):
             raise _too_much(node, rule, path) from None
         return _faulty(node, path, f"{_error(str(error))} evaluating rule: {message or rule.text}"), True
     if result.type().name() == "BOOL" and result.value() is True:
         return None, False
+    if not exact:
+        return _faulty(node, path, f"{misfits.told[0]} evaluating rule: {message or rule.text}"), True
     if result.type().name() == "ERROR":
         told = _error(str(result.value()))
         for name, _, keys in rule.times:
