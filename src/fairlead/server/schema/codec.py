@@ -7,13 +7,12 @@ there is something to report.
 """
 
 import base64
-import binascii
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.server.schema import builtin, hollow, quantity, times
+from fairlead.server.schema import builtin, gobase64, hollow, quantity, times
 from fairlead.server.schema.nodes import Node
 
 _INT_RANGES = {"int32": 2**31, "int64": 2**63, "int": 2**63}
@@ -29,19 +28,21 @@ class DecodeError(Exception):
     """The object does not fit its Go type; the message is that of Go's JSON decoder.
 
     `restored` is the message where no JSON is decoded but a map made into an object, as strategic merge does.
+    `passing` says that the decoder goes on after it, and tells of it where nothing stops it later.
     """
 
-    def __init__(self, message: str, restored: str = "") -> None:
+    def __init__(self, message: str, restored: str = "", *, passing: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.restored = restored or message
+        self.passing = passing
 
 
 class _WrongType(DecodeError):
     """A value of the wrong JSON type; the structs around it add where on the way up."""
 
     def __init__(self, value: Any, go_type: str, kind: str = "", *, literal: bool = False) -> None:
-        super().__init__("")
+        super().__init__("", passing=bool(kind))
         self.value, self.go_type, self.kind, self.struct, self.path = value, go_type, kind, "", ""
         self.shown = _literal(value) if literal else _word(value)
 
@@ -73,11 +74,58 @@ def decode(node: Node, value: Any) -> Decoded:
         if value is None:
             return Decoded(_struct(node, {}, unknown), [])
         made = _struct(node, value, unknown)
-    except _WrongType as error:
-        raise error.told() from None
+    except DecodeError as error:
+        raise _told(_overtaking(node, value, error), error) from None
     if unknown:  # what is odd is looked for anew, as it is rarely there
         return Decoded(hollow.held(node, value, made), list(_unknown(node, value, "")))
     return Decoded(made, unknown)
+
+
+def _told(error: DecodeError, first: DecodeError) -> DecodeError:
+    told = error.told() if isinstance(error, _WrongType) else error
+    before = first.told() if isinstance(first, _WrongType) else first
+    return DecodeError(told.message, before.restored)
+
+
+def _overtaking(node: Node, value: Any, first: DecodeError) -> DecodeError:
+    """What Go's decoder ends with: it goes on after a wrong type, but stops where a type that decodes itself fails."""
+    if not first.passing:
+        return first
+    try:
+        _stop(node, value)
+    except DecodeError as error:
+        return error
+    return first
+
+
+def _stop(node: Node, value: Any) -> None:
+    """Raise what is wrong with the first value, in document order, whose type decodes itself."""
+    kind = node.go.kind
+    if kind in _BY_THEMSELVES:
+        _alone(node, value)
+    elif kind == "struct" and type(value) is dict:
+        for key, inner in value.items():
+            field = node.fields.get(key)
+            if field is None or inner is None:
+                continue
+            try:
+                _stop(field, inner)
+            except _WrongType as error:
+                error.under(node.go.struct, field.go.inlined + key)
+                raise
+    elif (kind == "list" and type(value) is list) or (kind == "map" and type(value) is dict):
+        below = node.items if kind == "list" else node.values
+        for inner in value.values() if type(value) is dict else value:
+            if below is not None and inner is not None:
+                _stop(below, inner)
+
+
+def _alone(node: Node, value: Any) -> None:
+    try:
+        _DECODERS[node.go.kind](node, value, [])
+    except DecodeError as error:
+        props = builtin.named("apiextensions.v1.JSONSchemaProps")
+        raise _overtaking(props, value, error) if type(value) is dict else error from None
 
 
 def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
@@ -215,38 +263,11 @@ def _bytes(node: Node, value: Any, unknown: list[str]) -> Any:
         return base64.b64encode(bytes(value)).decode()
     if type(value) is not str:
         raise _WrongType(value, "[]uint8", "slice")
-    text = value.replace("\n", "").replace("\r", "")
     try:
-        if len(text) % 4:
-            raise ValueError
-        return base64.b64encode(base64.b64decode(text, validate=True)).decode()
-    except (binascii.Error, ValueError):
-        told = f"illegal base64 data at input byte {_bad_base64(value)}"
-        raise DecodeError(told, f"error decoding from json: {told}") from None
-
-
-def _bad_base64(text: str) -> int:
-    """The offset at which Go's decoder gives up."""
-    at, quantum = 0, 0
-    for at, letter in enumerate(text):
-        if letter in "\r\n":
-            continue
-        if letter == "=":
-            if quantum < 2:
-                return at
-            if quantum == 2:
-                rest = text[at + 1 :].lstrip("\r\n")
-                if not rest:
-                    return len(text)
-                if rest[0] != "=":
-                    return at + 1
-                at += 1
-            left = text[at + 1 :].lstrip("\r\n")
-            return len(text) - len(left)
-        if not (letter.isascii() and (letter.isalnum() or letter in "+/")):
-            return at
-        quantum = (quantum + 1) % 4
-    return len(text) - quantum
+        return gobase64.canonical(value)
+    except ValueError as error:
+        told = str(error)
+        raise DecodeError(told, f"error decoding from json: {told}", passing=True) from None
 
 
 def _quantity(node: Node, value: Any, unknown: list[str], milli: bool = False) -> str:
@@ -350,6 +371,7 @@ _WORDS: dict[type, str] = {
 }  # fmt: skip
 # Go structs that encode themselves: never empty, so omitempty does not leave them out.
 _WHOLE = frozenset({"Time", "MicroTime", "Duration", "Quantity", "IntOrString", "Raw", "FieldsV1"})
+_BY_THEMSELVES = _WHOLE | {"SchemaOrBool", "SchemaOrArray", "SchemaOrStrings"}
 _ZEROS: dict[str, Any] = {
     "string": "", "bool": False, "int": 0, "int32": 0, "int64": 0, "uint8": 0, "float64": 0,
     "Quantity": "0", "IntOrString": 0, "Duration": "0s", "SchemaOrBool": False,
