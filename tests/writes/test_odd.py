@@ -149,6 +149,22 @@ BY_HAND = {
 }
 
 
+@pytest.mark.parametrize("name", [name for name in BY_HAND if name != "own"])
+async def test_an_object_of_another_kind_is_not_taken_for_one_of_its_name_that_is_gone(bench, name):
+    other = await bench.config_map("w")
+    with pytest.raises(ValueError, match=f"Widget {bench.namespace}/w is meant, but a ConfigMap is given"):
+        await BY_HAND[name](bench, other)
+    assert bench.wire.sent == []
+
+
+async def test_an_owner_of_which_only_metadata_was_read_is_not_named_by_a_kind_that_nobody_serves(bench):
+    await bench.widget("owner")
+    [owner] = (await bench.other.list(WIDGET, bench.namespace, metadata_only=True)).items
+    with pytest.raises(ValueError, match="the owner owner was read without its kind: read it whole"):
+        await BY_HAND["own"](bench, owner)
+    assert bench.wire.sent == []
+
+
 @pytest.mark.parametrize("write", BY_HAND.values(), ids=BY_HAND.keys())
 async def test_an_object_built_by_hand_is_not_taken_for_the_one_of_its_name(bench, write):
     widget = await bench.widget(spec={"size": 1})

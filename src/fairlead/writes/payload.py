@@ -10,7 +10,7 @@ from fairlead.api.objects import Object
 from fairlead.writes.errors import OnlyRead
 from fairlead.writes.values import finite, scalar, text
 from fairlead.writes.view import ListView, MapView
-from fairlead.writes.writer import identified, told
+from fairlead.writes.writer import METADATA_ONLY, identified, told
 
 # Only a server gives these, so a payload that has one was read, not built.
 SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
@@ -47,6 +47,8 @@ def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None)
         if metadata.get(field) is not None:
             raise OnlyRead(what, f"metadata.{field}")
     if owner is not None:
+        if owner.kind == METADATA_ONLY:
+            raise ValueError(f"{what}: the owner {owner.name} was read without its kind: read it whole")
         identified(kind_of(owner.api_version, owner.kind), owner)
     if owner is not None and can_own(owner, metadata.get("namespace") if kind.namespaced else None):
         given = metadata.get("ownerReferences") or ()

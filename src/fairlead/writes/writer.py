@@ -15,6 +15,9 @@ from fairlead.writes.elision import our_entry
 from fairlead.writes.errors import Gone, Replaced
 from fairlead.writes.seen import Nothing, Seen
 
+# What a server calls the kind of an object of which only metadata was asked for.
+METADATA_ONLY = "PartialObjectMetadata"
+
 Key = tuple[str, str, str | None, str]
 
 # Names remembered, so that objects which others deleted do not pile up. One forgotten costs what a restart does:
@@ -137,9 +140,11 @@ def key_of(kind: Kind, name: str, namespace: str | None) -> Key:
 
 
 def identified(kind: Kind, obj: Object) -> None:
-    """Raise where no uid says which object is meant: one of that name would do, and be another's."""
+    """Raise where no uid and kind say which object is meant: one of that name would do, and be another's."""
+    what = told(kind, obj.name, obj.namespace)
+    if obj.kind not in ("", METADATA_ONLY, kind.kind):
+        raise ValueError(f"{what} is meant, but a {obj.kind} is given: give the object of that kind")
     if not obj.uid:
-        what = told(kind, obj.name, obj.namespace)
         raise ValueError(f"{what} has no uid: give the object as a server answered it, not one built by hand")
 
 
