@@ -10,7 +10,6 @@ of the table stay as an earlier run left them.
 """
 
 import argparse
-import contextlib
 import functools
 import importlib.abc
 import importlib.util
@@ -167,8 +166,10 @@ def _wait(child: int, longest: float) -> int | None:
         if done:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.02)
-    with contextlib.suppress(ProcessLookupError):
+    try:
         os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:  # it leads no group yet
+        os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
 
