@@ -355,6 +355,7 @@ class Endpoints(Kind):
 
 class Namespace(Kind):
     namespaced = False
+    valid = False  # a label repeats its name
     status = ({"phase": "Active"}, {"conditions": [{"type": "NamespaceDeletionContentFailure", "status": "False"}]})
 
     def body(self) -> dict[str, Any]:

@@ -233,6 +233,10 @@ def _reference(obj: Object) -> str:
     return f"{target.get('kind')}/{target.get('name')}"
 
 
+def _phase(obj: Object) -> str:
+    return "Terminating" if obj["metadata"].get("deletionTimestamp") else at(obj, "status", "phase") or ""
+
+
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 _TEMPLATE = ("spec", "template", "spec")
 _PODS: dict[str, Cell] = {
@@ -286,7 +290,7 @@ CELLS: dict[str, dict[str, Cell]] = {
     "/resourcequotas": {"Request": _quota(limits=False), "Limit": _quota(limits=True)},
     "apps/controllerrevisions": {"Controller": _controller, "Revision": lambda obj: obj.get("revision") or 0},
     "/persistentvolumeclaims": {
-        "Status": _text("status", "phase", empty=""),
+        "Status": _phase,
         "Volume": _text("spec", "volumeName", empty=""),
         "Capacity": _text("status", "capacity", "storage", empty=""),
         "StorageClass": _text("spec", "storageClassName", empty=""),

@@ -110,7 +110,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate=storage.claim,
     ),
     ("", "PersistentVolume"): Entry(
-        metadata_retold="never",
+        metadata_retold="as new twice",
         delete_answers_object=True,
         prepare_create=preparing.volume,
         validate=storage.volume,
@@ -122,7 +122,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         warn=podwarnings.template("template"),
     ),
     ("", "ResourceQuota"): Entry(metadata_retold="once", delete_answers_object=True, validate=limits.resource_quota),
-    ("", "LimitRange"): Entry(metadata_retold="never", create_on_update=True, validate=limits.limit_range),
+    ("", "LimitRange"): Entry(metadata_retold="as new", create_on_update=True, validate=limits.limit_range),
     ("", "Event"): Entry(metadata_retold="never", create_on_update=True, validate=event_checks.event),
     ("", "Endpoints"): Entry(create_on_update=True, validate=endpoints.endpoints, deprecation=endpoints.DEPRECATED),
     ("", "Node"): Entry(keeps_status=True, prepare_create=preparing.node, validate=nodes.node),

@@ -9,7 +9,7 @@ from fairlead.server.identity.users import User
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]
-Retold = Literal["twice", "once", "loosely", "as new", "never"]
+Retold = Literal["twice", "once", "loosely", "as new", "as new twice", "never"]
 """How a kind's own validation of an update tells of the metadata, which all have told of before."""
 
 

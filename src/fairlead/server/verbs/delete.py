@@ -191,6 +191,15 @@ def _terminate(server: "Server", resource: Resource, stored: Stored, options: De
 
 def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
     metadata = stored.object["metadata"]
+    if resource.kind == "Namespace" and not resource.group:
+        for what, wanted, found in (
+            ("UID", options.uid, metadata["uid"]),
+            ("ResourceVersion", options.version, str(stored.version)),
+        ):
+            if wanted not in (None, found):
+                told = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+                raise conflict(resource, metadata["name"], told)
+        return
     if options.uid is not None and options.uid != metadata["uid"]:
         message = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
