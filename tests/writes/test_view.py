@@ -479,6 +479,11 @@ def test_json_of_a_view_fails_with_what_it_is_and_of_a_plain_copy_works():
     assert json.loads(json.dumps(draft.spec.plain())) == OBJ["spec"]
 
 
+def test_a_key_that_looks_like_a_number_is_no_place_in_a_list():
+    """A map that was read has become a list meanwhile."""
+    assert not holds({"spec": ["x", "x", "x"]}, [{"op": "test", "path": "/spec/\u00b2", "value": "x"}])
+
+
 def test_a_null_in_a_map_is_not_sent_again_where_a_server_left_it_out():
     assert patch(lambda d: d.status.update(phase="Old", plan=None)) == []
     obj = {**OBJ, "status": {"plan": {"id": 1, "steps": [{"n": 1}]}}}

@@ -40,7 +40,7 @@ def at(value: Any, path: Iterable[str | int]) -> Any:
     for part in path:
         if isinstance(value, dict):
             value = value.get(part, MISSING)
-        elif isinstance(value, list) and str(part).isdigit() and int(part) < len(value):
+        elif isinstance(value, list) and str(part).isdecimal() and int(part) < len(value):
             value = value[int(part)]
         else:
             return MISSING
@@ -95,5 +95,5 @@ def _do(obj: Any, op: Op) -> None:
             into[last] = op["value"]
     elif isinstance(into, list) and last == "-":
         into.append(op["value"])
-    elif isinstance(into, list) and str(last).isdigit():
+    elif isinstance(into, list) and str(last).isdecimal():
         into[int(last) : int(last) + 1] = [] if op["op"] == "remove" else [op["value"]]
