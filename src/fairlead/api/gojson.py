@@ -30,7 +30,7 @@ def dumps(value: Any) -> bytes:
     word for: NaN, infinities, lone surrogates, keys that are not strings.
     """
     try:
-        encoded = msgspec.json.encode(value if _is_plain(value) else _in_go_form(value), order="deterministic")
+        encoded = msgspec.json.encode(value if _is_plain(value) else in_go_form(value), order="deterministic")
     except (TypeError, UnicodeEncodeError) as error:
         raise ValueError(f"not JSON: {error}") from error
     return escaped(encoded)
@@ -109,7 +109,7 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def _in_go_form(value: Any) -> Any:
+def in_go_form(value: Any) -> Any:
     """`value` with each float replaced by its spelling; the very same value where it holds none."""
     cls = type(value)
     if cls in _PLAIN:
@@ -117,11 +117,11 @@ def _in_go_form(value: Any) -> Any:
     if isinstance(value, float):
         return msgspec.Raw(number(value).encode())
     if isinstance(value, dict):
-        changed = {k: new for k, old in value.items() if (new := _in_go_form(old)) is not old}
+        changed = {k: new for k, old in value.items() if (new := in_go_form(old)) is not old}
         return {**value, **changed} if changed else value
     if isinstance(value, list | tuple):
-        items = [_in_go_form(old) for old in value]
+        items = [in_go_form(old) for old in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
     if isinstance(value, str | int):
         return value
-    return _in_go_form(msgspec.to_builtins(value, str_keys=True))
+    return in_go_form(msgspec.to_builtins(value, str_keys=True))

@@ -82,6 +82,8 @@ def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]
         value, duplicates = read_value(request)
     except encoding.BadJSON as error:
         problem = str(error)
+        if isinstance(error, encoding.TooGreat) and resource.custom:
+            raise _not_handled(resource.kind, resource.api_version, resource, problem) from None
         if media_type(request) == "yaml":
             problem = problem.removeprefix("error converting YAML to JSON: ")
         else:

@@ -8,17 +8,29 @@ from typing import Any
 
 import msgspec
 
+from fairlead.api import gojson
 from fairlead.server.causes import quoted
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
 _plain = msgspec.json.Decoder().decode
 
+_LONG = re.compile(rb"[0-9]{19}")  # a number that may be too long for an integer
+_EXPONENT = re.compile(rb"[\[:,]-?[0-9][0-9.]*e")
 MAX_BODY = 3 * 1024 * 1024
 
 
 class BadJSON(ValueError):
     """Not JSON. The message is worded as Go's decoder words it."""
+
+
+class TooGreat(BadJSON):
+    """JSON with a number that no float holds."""
+
+
+def in_go_form(obj: Any, encoded: bytes) -> bytes:
+    """An encoded object with its numbers as Go writes them: with an exponent below 1e-6 and from 1e21 on alone."""
+    return encode(gojson.in_go_form(obj)) if _EXPONENT.search(encoded) else encoded
 
 
 def decode(body: bytes) -> tuple[Any, list[str]]:
@@ -29,7 +41,8 @@ def decode(body: bytes) -> tuple[Any, list[str]]:
     """
     try:
         plain = _plain(body)
-        if encode(plain) == body:  # as most clients write it: then nothing was doubled, nor spelled in another way
+        # As most clients write it: then nothing was doubled, nor spelled in another way.
+        if encode(plain) == body and not _LONG.search(body):
             return plain, []
     except (ValueError, RecursionError):
         pass  # what is wrong is told below
@@ -67,7 +80,7 @@ def _integer(digits: str) -> int | float:
 def _number(digits: str) -> float:
     value = float(digits)
     if math.isinf(value):
-        raise BadJSON(f"json: cannot unmarshal number {digits} into Go value of type float64")
+        raise TooGreat(f"json: cannot unmarshal number {digits} into Go value of type float64")
     return value
 
 
@@ -79,7 +92,7 @@ def written(value: float) -> int | float:
 def settled(value: Any) -> Any:
     """`value` with each float as it is read after it was stored; the very value where nothing changes."""
     kind = type(value)
-    if kind is float or (kind is int and value >= 2**63):
+    if kind is float or (kind is int and not -(2**63) <= value < 2**63):
         return written(float(value))
     if kind is dict:
         changed = {

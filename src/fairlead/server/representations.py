@@ -29,7 +29,13 @@ class Representation:
 
     def encode(self, stored: Stored) -> bytes:
         """One object as JSON, encoded at most once."""
-        return versions.view(self.resource, stored).encoded
+        view = versions.view(self.resource, stored)
+        if not self.resource.custom:
+            return view.encoded
+        written: bytes | None = view.derived.get("written")
+        if written is None:
+            written = view.derived["written"] = encoding.in_go_form(view.object, view.encoded)
+        return written
 
     def shown(self, obj: Object) -> Object:
         return obj

@@ -137,7 +137,8 @@ def _checks(node: Node, value: Any, path: str, errors: list[_Found], old: Any, r
 
 
 def _type(rules: Declared, value: Any, path: str, errors: list[_Found]) -> int:
-    kind, form = _KINDS[type(value)]
+    great = type(value) is int and not -(2**63) <= value < 2**63
+    kind, form = _KINDS[float if great else type(value)]
     whole = kind == "number" and "integer" in rules.types and _json_integer(value)
     fits = kind in rules.types or whole or (kind == "integer" and "number" in rules.types)
     stringlike = kind in ("string", "array")
@@ -249,6 +250,7 @@ def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: 
     if kind == "integer":
         limit = 2**31 if form == "int32" else 2**63
         fits = float(value).is_integer() and -limit <= value < limit
+        fits = fits and not (type(value) is float and value == -(2**63))
     elif form == "float":
         fits = abs(value) <= 3.4028235677973366e38
     else:
@@ -311,8 +313,11 @@ def _same(value: Any, one: Any) -> bool:
 
 
 def _json_integer(value: float) -> bool:
-    """Whether a float counts as an integer; beyond 2^53 none does."""
-    return abs(value) < 2**53 and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value))
+    """Whether a float counts as an integer: beyond 2^53 none does, and a fraction may be too small to count."""
+    if not abs(value) < 2**53:
+        return False
+    whole = int(value)
+    return value == whole or (whole > 0 and (value - whole) / (value + whole) < 1e-9)
 
 
 def _not_in(rules: Declared, path: str, value: Any) -> _Found:

@@ -162,6 +162,9 @@ def _json_patch(write: pipeline.Write) -> Patch:
             return json_patch.apply(live, operations)
         except json_patch.CannotApply:
             raise rejected_patch(write.resource, write.name) from None
+        except encoding.TooGreat as error:
+            told = str(error).replace("Go value", "Go struct field jsonPatchOp.value")
+            raise bad_request(f"error decoding patch: {told}") from None
 
     return Patch(evaluate, [], _document(write))
 

@@ -1,0 +1,164 @@
+"""Numbers of custom resources, sent and answered as text: the answers are a real server's."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FIELDS = {
+    "integer": {"type": "integer"},
+    "int32": {"type": "integer", "format": "int32"},
+    "number": {"type": "number"},
+    "either": {"x-kubernetes-int-or-string": True},
+    "any": {"x-kubernetes-preserve-unknown-fields": True},
+}
+WRITTEN = {
+    "1.0": "1",
+    "-0": "0",
+    "-0.0": "0",
+    "1E5": "100000",
+    "100e-2": "1",
+    "1e-6": "0.000001",
+    "1e-7": "1e-7",
+    "1e-400": "0",
+    "1e20": "100000000000000000000",
+    "1e21": "1e+21",
+    "123456789012345678901": "123456789012345680000",
+    "99999999999999999999": "100000000000000000000",
+    "9007199254740993": "9007199254740993",
+    "9007199254740993.0": "9007199254740992",
+    "9223372036854775808": "9223372036854776000",
+    "-9223372036854775809": "-9223372036854776000",
+    "18446744073709551616": "18446744073709552000",
+    "1.5e300": "1.5e+300",
+}
+WHOLE = "spec.integer in body must be of type integer"
+CHECKED = "Checked value must be of type integer (default format) in spec.integer"
+REFUSED = {
+    ("integer", "1e-10"): [WHOLE, CHECKED],
+    ("integer", "5e-324"): [WHOLE, CHECKED],
+    ("integer", "1.9999999999"): [WHOLE, CHECKED],
+    ("integer", "-1.0000000001"): [WHOLE, CHECKED],
+    ("integer", "9223372036854775808"): [WHOLE, CHECKED],
+    ("integer", "-9223372036854775809"): [WHOLE, CHECKED],
+    ("integer", "9007199254740993.0"): [WHOLE],
+    ("int32", "9223372036854775808"): [
+        "spec.int32 in body must be of type int32",
+        "Checked value must be of type integer with format int32 in spec.int32",
+    ],
+    ("either", "99999999999999999999"): ["spec.either in body must be of type integer,string"],
+    ("either", "5e-324"): ["spec.either in body must be of type integer,string"],
+}
+MERGE, JSON, APPLY = (f"application/{name}" for name in ("merge-patch+json", "json-patch+json", "apply-patch+yaml"))
+
+
+class Widgets:
+    """Widgets with a field of each type, in a group of the test's own."""
+
+    def __init__(self, api):
+        self._transport = api.transport()
+        self.group = f"{api.namespace}.example.com"
+        self.path = f"/apis/{self.group}/v1/widgets"
+
+    async def __aenter__(self):
+        spec = {"type": "object", "properties": FIELDS}
+        version = {"name": "v1", "served": True, "storage": True}
+        version["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+        names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+        body = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"widgets.{self.group}"},
+            "spec": {"group": self.group, "scope": "Cluster", "names": names, "versions": [version]},
+        }
+        assert (await self._ask("POST", DEFINITIONS, json.dumps(body)))[0] == 201
+        for _ in range(600):  # a real server takes its time to serve a new kind
+            if (await self._ask("GET", self.path))[0] == 200:
+                break
+            await asyncio.sleep(0.05)
+        return self
+
+    async def __aexit__(self, *_):
+        await self._ask("DELETE", f"{DEFINITIONS}/widgets.{self.group}")
+
+    async def _ask(self, method, path, body="", media="application/json", query=None):
+        headers = {"Content-Type": media} if body else {}
+        answer = await self._transport.request(method, path, body=body.encode() or None, headers=headers, query=query)
+        return answer.status, answer.body.decode()
+
+    async def create(self, name, spec):
+        return await self._ask("POST", self.path, self.object(name, spec))
+
+    async def patch(self, name, body, media):
+        query = {"fieldManager": "m"} if media == APPLY else None
+        return await self._ask("PATCH", f"{self.path}/{name}", body, media, query)
+
+    async def get(self, name):
+        return await self._ask("GET", f"{self.path}/{name}")
+
+    def object(self, name, spec):
+        head = f'"apiVersion":"{self.group}/v1","kind":"Widget","metadata":{{"name":"{name}"}}'
+        return f'{{{head},"spec":{spec}}}'
+
+
+def spelled(answer, field):
+    return re.search(rf'"{field}":\s*([^,}}\s]+)', answer[1])[1]
+
+
+@pytest.mark.parametrize("field", ["number", "any"])
+async def test_a_number_is_written_as_go_writes_it(api, field):
+    async with Widgets(api) as widgets:
+        found = {}
+        for index, number in enumerate(WRITTEN):
+            spec, created, patched = f'{{"{field}":{number}}}', f"c{index}", f"p{index}"
+            answers = [await widgets.create(created, spec), await widgets.get(created)]
+            answers.append(await widgets.patch(f"a{index}", widgets.object(f"a{index}", spec), APPLY))
+            await widgets.create(patched, "{}")
+            answers.append(await widgets.patch(patched, f'{{"spec":{spec}}}', MERGE))
+            operation = f'{{"op":"add","path":"/spec/{field}","value":{number}}}'
+            answers.append(await widgets.patch(patched, f"[{operation}]", JSON))
+            spellings = {spelled(answer, field) for answer in answers}
+            found[number] = spellings.pop() if len(spellings) == 1 else spellings
+        assert found == WRITTEN
+
+
+async def test_a_number_that_is_no_integer_is_refused(api):
+    async with Widgets(api) as widgets:
+        found = {}
+        for field, number in REFUSED:
+            status, body = await widgets.create("w", f'{{"{field}":{number}}}')
+            causes = [cause["message"] for cause in json.loads(body)["details"]["causes"]] if status == 422 else body
+            found[field, number] = [re.sub(r'^Invalid value: "\w*": |: "\w+"$', "", cause) for cause in causes]
+        assert {key: sorted(causes) for key, causes in found.items()} == {
+            key: sorted(causes) for key, causes in REFUSED.items()
+        }
+
+
+async def test_a_number_that_no_float_holds_is_refused(api):
+    async with Widgets(api) as widgets:
+        status, body = await widgets.create("w", '{"any":1e400}')
+        told = "json: cannot unmarshal number 1e400 into Go {} of type float64"
+        handled = 'Widget in version "v1" cannot be handled as a Widget'
+        assert (status, json.loads(body)["message"]) == (400, f"{handled}: {told.format('value')}")
+        await widgets.create("w", "{}")
+        status, body = await widgets.patch("w", '[{"op":"add","path":"/spec/any","value":1e400}]', JSON)
+        field = told.format("struct field jsonPatchOp.value")
+        assert (status, json.loads(body)["message"]) == (400, f"error decoding patch: {field}")
+
+
+@pytest.mark.parametrize(
+    ("stored", "tested", "status"),
+    [
+        ("1", "1", 200),
+        ("1", "1.0", 422),
+        ("1.0", "1", 200),
+        ("1e20", "100000000000000000000", 200),
+        ("1e20", "1e20", 422),
+    ],
+)
+async def test_a_test_compares_what_is_written(api, stored, tested, status):
+    async with Widgets(api) as widgets:
+        await widgets.create("w", f'{{"any":{stored}}}')
+        assert (await widgets.patch("w", f'[{{"op":"test","path":"/spec/any","value":{tested}}}]', JSON))[0] == status
