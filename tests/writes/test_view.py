@@ -386,6 +386,15 @@ def test_a_map_that_lost_its_last_key_is_empty():
     assert ("remove", "/metadata/labels/a~1b") in change(empty)
 
 
+def test_a_list_that_lost_its_last_item_is_empty():
+    draft = Draft(Ledger(OBJ))
+    for items in (draft.spec["none"], draft.spec["tags"]):
+        items.append("x")
+        assert items
+        items.clear()
+        assert not items
+
+
 def test_nothing_set_where_nothing_is_sends_nothing():
     assert patch(lambda d: d.spec.update(gone=None)) == []
 

@@ -352,7 +352,7 @@ class ListView(MutableSequence[Any]):
         if self._items is None and self._base:
             self.ledger.note(self.path, Noted.FILLED)
             return True
-        return bool(self._added) or len(self) > 0
+        return (self._items is None and bool(self._added)) or len(self) > 0
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, list | ListView) and same(self.plain(), plain(other)))
