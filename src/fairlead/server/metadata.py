@@ -232,7 +232,7 @@ def for_update(obj: Object, old: Object) -> Object:
 
 
 def without_duplicate_owners(obj: Object) -> tuple[Object, list[str]]:
-    """The object with each owner reference once, and the uids that stood there twice."""
+    """The object with each owner reference once, and the uids of the others, each as often as it stood there again."""
     references = obj.get("metadata", {}).get("ownerReferences")
     if not references or len(references) < 2:
         return obj, []
@@ -240,9 +240,7 @@ def without_duplicate_owners(obj: Object) -> tuple[Object, list[str]]:
     repeated: list[str] = []
     for reference in references:
         if reference in kept:
-            uid = reference.get("uid", "")
-            if uid not in repeated:
-                repeated.append(uid)
+            repeated.append(reference.get("uid", ""))
         else:
             kept.append(reference)
     if not repeated:
