@@ -270,6 +270,8 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     obj = narrow(resource, write.subresource, obj, old)
     if resource.prepare_update:
         resource.prepare_update(obj, old)
+    if resource.stamp_update:
+        resource.stamp_update(obj, old, write.now)
     server.rules.generation(resource, write.subresource, obj, old, write.request.hollow)
     found = metadata.validate(obj["metadata"], resource, generic=True)
     found += metadata.validate_update(obj["metadata"], old["metadata"])

@@ -57,6 +57,7 @@ class Entry:
     prepare_for: Callable[[Object, User], None] | None = None  # of a new one: what it says of who asked for it
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
+    stamp_update: Callable[[Object, Object, str], None] | None = None  # what it says of when it was changed
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
     validate_status: Callable[[Object, Object | None], list[Cause]] | None = None
     warn: Callable[[Object, Object | None], list[str]] | None = None
@@ -113,6 +114,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         metadata_retold="as new twice",
         delete_answers_object=True,
         prepare_create=preparing.volume,
+        stamp_update=preparing.volume_phase,
         validate=storage.volume,
     ),
     ("", "PodTemplate"): Entry(
@@ -345,6 +347,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         prepare_for=entry.prepare_for,
         prepare_create=_created(entry, schema, status),
         prepare_update=entry.prepare_update,
+        stamp_update=entry.stamp_update,
         validate=entry.validate,
         validate_status=entry.validate_status or entry.validate,
         warn=entry.warn,

@@ -110,6 +110,18 @@ def volume(obj: Object) -> None:
     _protected(obj, "kubernetes.io/pv-protection")
 
 
+def volume_phase(obj: Object, old: Object, now: str) -> None:
+    """When a volume's phase changed last is said by who changes it, or by the server."""
+    status, before = obj.get("status") or {}, old.get("status") or {}
+    said, was = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
+    if status.get("phase") == before.get("phase"):
+        said = said or was
+    elif said in (None, was):
+        said = now
+    if said is not None:
+        obj["status"] = {**status, "lastPhaseTransitionTime": said}
+
+
 def _protected(obj: Object, finalizer: str) -> None:
     """Pending, and kept while it is in use."""
     obj["status"] = {**(obj.get("status") or {}), "phase": "Pending"}

@@ -58,6 +58,7 @@ class Resource:
     prepare_for: Callable[[Object, User], None] | None = None  # of a new one: what it says of who asked for it
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
+    stamp_update: Callable[[Object, Object, str], None] | None = None  # what it says of when it was changed
     validate: Callable[[Object, Object | None], list[Cause]] | None = None  # beyond the metadata; old or None
     validate_status: Callable[[Object, Object | None], list[Cause]] | None = None  # on /status, in place of `validate`
     warn: Callable[[Object, Object | None], list[str]] | None = None
