@@ -118,6 +118,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate=storage.volume,
     ),
     ("", "PodTemplate"): Entry(
+        metadata_retold="once",
         generation=("template",),
         delete_answers_object=True,
         validate=others.pod_template,

@@ -181,6 +181,8 @@ def _terminate(server: "Server", resource: Resource, stored: Stored, options: De
     finalizers = _finalizers(server, resource, present, options)
     if finalizers != present:
         metadata["finalizers"] = finalizers
+        if not finalizers:
+            del metadata["finalizers"]
     changed = {**obj, "metadata": metadata, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
     if options.dry_run:
         return Stored(changed, stored.version)
