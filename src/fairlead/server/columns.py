@@ -8,29 +8,36 @@ from fairlead.server.ages import age
 from fairlead.server.cells import at
 from fairlead.server.registry.resource import Object
 
+_QUOTED = re.compile(r"\['([^',]*)'\]")
 _STEP = re.compile(
-    r"\.((?:[^.\[\\]|\\.)+)|\[(-?\d+)\]|\['([^']*)'\]|\[\?\(@\.([\w.-]+)\s*==\s*(['\"])(.*?)\5\)\]|\[\*\]"
+    r"\.((?:[^.\[\\]|\\.)+)|\[(-?\d+)\]|\[(-?\d*):(-?\d*)\]"
+    r"|\[\?\(@\.([\w.-]+)\s*==\s*(['\"])(.*?)\6\)\]|\[\*\]"
 )
 
 
 def json_path(obj: Any, text: str) -> Any:
     """The first value at a JSONPath of the kind that printer columns use; None where there is none."""
+    text = _QUOTED.sub(r".\1", text)  # ['a.b'] are two steps, ['a\.b'] is one
     found, position = [obj], 0
     while position < len(text):
         match = _STEP.match(text, position)
         if match is None:
             return None
         position = match.end()
-        name, index, quoted, key, _, wanted = match.groups()
+        name, index, start, end, key, _, wanted = match.groups()
         following: list[Any] = []
         for value in found:
-            if name is not None or quoted is not None:
-                field = quoted if quoted is not None else re.sub(r"\\(.)", r"\1", name)
+            if name == "*":
+                following += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+            elif name is not None:
+                field = re.sub(r"\\(.)", r"\1", name)
                 if isinstance(value, dict) and field in value:
                     following.append(value[field])
             elif isinstance(value, list):
                 if index is not None:
                     following += value[int(index) :][:1]
+                elif start is not None:
+                    following += value[int(start) if start else None : int(end) if end else None]
                 elif key is not None:
                     following += [item for item in value if str(at(item, *key.split("."))) == wanted]
                 else:

@@ -52,7 +52,7 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
 def selectable(resource: Resource) -> tuple[str, ...]:
     """The fields that a selector of this kind may name."""
     if resource.custom:
-        return (*_BOTH, *resource.selectable)
+        return (*(_BOTH if resource.namespaced else _NAME), *resource.selectable)
     return _FIELDS.get((resource.group, resource.kind), _BOTH)
 
 

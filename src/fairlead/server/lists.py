@@ -207,7 +207,7 @@ def _decode_token(token: str, asked: str) -> tuple[int, str]:
         elif version == 0:
             problem = f"incorrect encoded start resourceVersion (version {_ENCODED})"
         elif not start:
-            problem = f"incorrect encoded start key (version {_ENCODED})"
+            problem = f"encoded start key empty (version {_ENCODED})"
         elif posixpath.normpath(f"/{start}") != f"/{start}":
             problem = start
         elif asked not in ("", "0"):

@@ -1,0 +1,48 @@
+"""Paths of printer columns; the answers are a real server's."""
+
+import json
+
+import pytest
+
+from fairlead.server.app import Server
+from fairlead.server.columns import json_path
+from fairlead.server.exchange import Request
+
+WIDGET = {"spec": {"m": {"a.b": "AB"}, "l": [{"k": "x", "v": 1}, {"k": "y", "v": 2}]}}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (r".spec.m['a\.b']", "AB"),
+        (r".spec.m.a\.b", "AB"),
+        (".spec.m['a.b']", None),
+        (".spec.m.*", "AB"),
+        (".spec['m']", {"a.b": "AB"}),
+        (".spec.l[0:1].k", "x"),
+        (".spec.l[-1:].v", 2),
+        (".spec.l[*].v", 1),
+        (".spec.l[?(@.k=='y')].v", 2),
+        (".spec.l[5].v", None),
+    ],
+)
+def test_a_column_shows_the_first_value_at_its_path(path, value):
+    assert json_path(WIDGET, path) == value
+
+
+def test_objects_without_a_namespace_are_not_selected_by_one():
+    server, path = Server(), "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+    def ask(method, path, query=None, body=None):
+        encoded = json.dumps(body).encode() if body else b""
+        answer = server.respond(Request(method, path, query or {}, {"user-agent": "t"}, encoded))
+        return answer.status, json.loads(answer.body)
+
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    names = {"plural": "ws", "singular": "w", "kind": "W", "listKind": "WList"}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions}
+    definition = {"kind": "CustomResourceDefinition", "metadata": {"name": "ws.example.com"}, "spec": spec}
+    assert ask("POST", path, body={"apiVersion": "apiextensions.k8s.io/v1", **definition})[0] == 201
+    status, told = ask("GET", "/apis/example.com/v1/ws", {"fieldSelector": ["metadata.namespace=a"]})
+    assert (status, told["message"]) == (400, "field label not supported: metadata.namespace")
