@@ -3,6 +3,7 @@
 from workbench import WIDGET
 
 from fairlead.api.objects import Object
+from fairlead.client.client import PatchType
 from fairlead.writes import decide
 
 
@@ -60,6 +61,22 @@ async def test_there_and_back_is_not_noticed_unless_the_generation_is_read(bench
     after = await decide(bench.writer, WIDGET, stale, lambda draft: decision(draft, True))
     assert bench.wire.writes == ["PATCH", "PATCH"], "it was made to look again"
     assert after.object.status["phase"] == f"1 {stale.generation + 2}"
+
+
+async def test_an_absence_that_became_a_null_is_not_noticed_unless_the_map_is_read(bench):
+    widget = await bench.widget(spec={"free": {"b": 1}})
+    null = [{"op": "add", "path": "/spec/free/a", "value": None}]
+    live = await bench.other.patch(WIDGET, "w", bench.namespace, null, type=PatchType.JSON)
+    assert live.spec["free"] == {"a": None, "b": 1}
+
+    def by_key(draft):
+        draft.status["phase"] = "there" if "a" in draft.spec["free"] else "not there"
+
+    def by_map(draft):
+        draft.status["phase"] = "there" if "a" in list(draft.spec["free"]) else "not there"
+
+    assert (await decide(bench.writer, WIDGET, widget, by_key)).object.status["phase"] == "not there"
+    assert (await decide(bench.writer, WIDGET, widget, by_map)).object.status["phase"] == "there"
 
 
 async def test_effects_inside_the_function_happen_once_a_run_and_are_not_noticed(bench, tmp_path):
