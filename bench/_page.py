@@ -46,7 +46,9 @@ def head(names):
 def compared(what, values, bar=None):
     """The values of the servers and by how much the embedded one is better; said plainly where it is worse."""
     cells = [number(value) for value in values]
-    if len(values) == 2:
+    if len(values) == 2 and not all(values):
+        cells.append("")  # less than can be told
+    elif len(values) == 2:
         ratio = values[0] / values[1] if what.endswith("a second") else values[1] / values[0]
         met = f" (goal {bar}×: {'met' if ratio >= bar else '**missed**'})" if bar else ""
         cells.append(f"{ratio:.1f}×" + (", **behind**" if ratio < 1 else "") + met)

@@ -104,7 +104,12 @@ def main():
                 continue
             made = section(found)
             text = f"{before}{first}\n\n{made}\n\n{last}{rest[rest.index(last) + len(last) :]}"
-        except (LookupError, TypeError, ValueError) as error:  # half measured: the page keeps what it has
+        except (
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ) as error:  # half measured: the page keeps what it has
             print(f"bench/results/{name}.json is not whole, its section stays as it was: {error!r}")
             unmade.append(name)
             continue

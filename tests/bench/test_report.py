@@ -61,6 +61,14 @@ def test_without_a_real_server_the_embedded_one_stands_alone(page, results, sect
     assert "better by" not in body
 
 
+def test_what_is_too_little_to_be_told_has_no_ratio(page, results):
+    import report
+
+    change(results, "many", lambda found: found["rows"]["embedded"].update({"list in pages of 500, processor s": 0.0}))
+    assert report.main() == []
+    assert re.search(r"\| list in pages of 500, processor s \| 0.00 \| [\d.]+ \|  \|", page.read_text())
+
+
 def test_a_run_replaces_what_an_earlier_one_left(page, results):
     import _record
 
