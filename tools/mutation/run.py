@@ -248,9 +248,9 @@ def write(table: Path, ran: dict[str, str], score: list[str] | None) -> None:
     lines.append(f"{held} of {len(MUTANTS)} guards are held.")
     if asked:
         lines.append(
-            f"Of the {len(asked)} that the random histories were asked about they find {found}; the tests that aim"
+            f"The random histories were asked about {len(asked)} and find {found}; the tests that aim at the others"
         )
-        lines.append("at the others alone hold those.")
+        lines.append("alone hold those.")
     table.write_text("\n".join([*lines, *(said if score is None else score)]) + "\n")
 
 
