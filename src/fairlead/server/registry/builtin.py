@@ -239,6 +239,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("scheduling.k8s.io", "PriorityClass"): Entry(generation=("value",), validate=classes.priority_class),
     ("storage.k8s.io", "StorageClass"): Entry(delete_answers_object=True, validate=storage.storage_class),
     ("storage.k8s.io", "CSIDriver"): Entry(
+        metadata_retold="once",
         unconditional_update=False,
         delete_answers_object=True,
         prepare_update=preparing.driver_update,
