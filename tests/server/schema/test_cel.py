@@ -25,6 +25,8 @@ def told(x, rule, value, old=None):
 STRING, INT = {"type": "string"}, {"type": "integer"}
 INTS = {"type": "array", "items": INT}
 MAP = {"type": "object", "additionalProperties": STRING}
+DATES = {"type": "array", "items": {"type": "string", "format": "date"}}
+NEW = "timestamp('2021-01-01T00:00:00Z')"
 POINT = {"type": "object", "properties": {"a": INT, "b": INT, "at": {"type": "string", "format": "date-time"}}}
 
 
@@ -32,6 +34,14 @@ POINT = {"type": "object", "properties": {"a": INT, "b": INT, "at": {"type": "st
     ("x", "rule", "good", "bad"),
     [
         (STRING, "self.size() > 0", "a", ""),
+        (DATES, f"self.all(day, day < {NEW})", ["2020-01-01"], ["2022-01-01"]),
+        ({"type": "array", "items": DATES}, f"self[0][0] < {NEW}", [["2020-01-01"]], [["2022-01-01"]]),
+        (
+            {"type": "object", "additionalProperties": DATES},
+            f"self.a[0] < {NEW}",
+            {"a": ["2020-01-01"]},
+            {"a": ["2022-01-01"]},
+        ),
         ({"type": "object", "properties": {"a": {**INT, "nullable": True}}}, "!has(self.a)", {"a": None}, {"a": 1}),
         (INTS, "self.all(i, i > 0) && self.sum() < 10 && self.isSorted()", [1, 2], [2, 1]),
         (INTS, "self.indexOf(3) == 1", [0, 3], [3]),

@@ -82,7 +82,8 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
         message = _program(env, expression, "messageExpression")
         if message.return_type().name() not in (_WANTED["messageExpression"], "DYN"):
             raise Refused("messageExpression", _OTHERWISE["messageExpression"])
-    if (loose := _LOOSE.get(signature.partition("(")[0], signature)) != signature:
+    loose = _LOOSE.get(signature.partition("(")[0], signature)
+    if loose != signature and not any(time in signature for time in TIMES.values()):  # which go only where declared
         env = _environment(loose, typed)  # values may not fit the types that rules are checked by
         program = _engine(env, rewritten)
         message = _engine(env, fact["messageExpression"].strip()) if message is not None else None

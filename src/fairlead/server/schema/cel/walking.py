@@ -200,7 +200,8 @@ def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[
     except RuntimeError as error:
         if "Iteration budget exceeded" in str(error):
             raise _too_much(node, rule, path) from None
-        return _faulty(node, path, f"{_error(str(error))} evaluating rule: {message or rule.text}"), True
+        told = misfits.told[0] if misfits.told else _error(str(error))
+        return _faulty(node, path, f"{told} evaluating rule: {message or rule.text}"), True
     if result.type().name() == "BOOL" and result.value() is True:
         return None, False
     if not exact:
