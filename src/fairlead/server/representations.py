@@ -1,6 +1,6 @@
 """How an object is shown: whole, its metadata only, or as a table; each encoded once and kept beside the object."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fairlead.server import encoding, versions
 from fairlead.server.exchange import Request, Response
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 FORMATS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+_COUNTED: Final = ("Deployment", "ReplicaSet", "StatefulSet")  # of no replicas where nothing is said
 
 
 class Representation:
@@ -68,9 +70,13 @@ class Representation:
     def bookmark(self, version: int, annotations: dict[str, str]) -> Object:
         """An object that says only how far a watch has come."""
         metadata: Object = {"resourceVersion": str(version)}
+        if self.resource.kind == "DaemonSet" and not self.resource.custom:
+            annotations = {TEMPLATE_GENERATION: "0", **annotations}
         if annotations:
             metadata["annotations"] = annotations
         obj = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": metadata}
+        if self.resource.kind in _COUNTED and not self.resource.custom:
+            obj["spec"] = {"replicas": 0}
         return self.shown(obj if self.resource.custom else codec.decode(self.resource.schema, obj).object)
 
     def _response(self, status: int, body: bytes, warnings: list[str]) -> Response:
