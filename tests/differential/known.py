@@ -8,7 +8,7 @@ from .playing import Answer, Difference, Scenario, compared, is_text, texts
 
 Step = dict[str, Any]
 Recognise = Callable[[Step, Answer, Answer, list[tuple[str, Any, Any]]], bool]
-_SHOWN = re.compile(r'Invalid value: (null|\{.*\}|"\{.*\}"|\[.*\]): ', re.DOTALL)
+_SHOWN = re.compile(r'(?:Invalid|Unsupported) value: (null|\{.*\}|"\{.*\}"|\[.*\]): ', re.DOTALL)
 _UNDECLARED = re.compile(  # any one of several, and what else is wrong in what it looked at before
     r"(errors:\n(  .*\n)*  )?\.\S+: field not declared in schema(\n  .*)*"
 )

@@ -214,6 +214,10 @@ def foreign(value: Object, resource: Resource, *, patched: bool = False) -> str:
         if f"{api_version}/{kind}" not in builtin.table()["roots"]:
             where = "pkg/api/legacyscheme/scheme.go:30"
             return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
+        try:
+            codec.decode(builtin.node(resource.group, resource.version, kind), value)
+        except codec.DecodeError as error:
+            return error.message
         return f"converting ({resource.version}.{kind}) to ({_internal(resource)}.{resource.kind}): unknown conversion"
     return ""
 

@@ -1,5 +1,6 @@
 """How a refused patch shows the document that it made."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from fairlead.api import gojson
@@ -10,21 +11,35 @@ from fairlead.server.schema.nodes import Node
 def text(resource: Resource, made: Any, live: Object | None) -> str:
     """The document as a real server's patch library leaves it.
 
-    A built-in object is encoded field by field in the order of its Go type; what a patch changed was taken apart and
-    is put together by name. A custom object is by name throughout.
+    A built-in object is encoded field by field in the order of its Go type, and each part of it stays so wherever a
+    patch moves it; what a patch changed was taken apart and is put together by name. A custom object is by name
+    throughout.
     """
     if resource.custom:
         return gojson.dumps(made).decode()
-    return _changed(resource.schema, made, live)
+    return _changed(made, dict(_parts(resource.schema, live)))
 
 
-def _changed(node: Node | None, made: Any, live: Any) -> str:
-    if made is live:
-        return _kept(node, made)
+def _parts(node: Node | None, live: Any) -> Iterator[tuple[int, Node | None]]:
+    """Every map and list of an object by its identity, with its schema."""
+    if isinstance(live, dict):
+        yield id(live), node
+        for key, inner in live.items():
+            yield from _parts(_child(node, key), inner)
+    elif isinstance(live, list):
+        yield id(live), node
+        for item in live:
+            yield from _parts(node.items if node is not None else None, item)
+
+
+def _changed(made: Any, parts: dict[int, Node | None]) -> str:
+    if id(made) in parts:
+        return _kept(parts[id(made)], made)
+    if isinstance(made, list):
+        return f"[{','.join(_changed(item, parts) for item in made)}]"
     if not isinstance(made, dict):
         return gojson.dumps(made).decode()
-    before = live if isinstance(live, dict) else {}
-    return _object([(key, _changed(_child(node, key), made[key], before.get(key))) for key in sorted(made)])
+    return _object([(key, _changed(made[key], parts)) for key in sorted(made)])
 
 
 def _kept(node: Node | None, value: Any) -> str:

@@ -236,7 +236,9 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate=workloads.disruption_budget,
         validate_status=statuses.disruption_budget,
     ),
-    ("scheduling.k8s.io", "PriorityClass"): Entry(generation=("value",), validate=classes.priority_class),
+    ("scheduling.k8s.io", "PriorityClass"): Entry(
+        metadata_retold="once", generation=("value",), validate=classes.priority_class
+    ),
     ("storage.k8s.io", "StorageClass"): Entry(delete_answers_object=True, validate=storage.storage_class),
     ("storage.k8s.io", "CSIDriver"): Entry(
         metadata_retold="once",

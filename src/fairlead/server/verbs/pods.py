@@ -25,10 +25,8 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
     if not target.get("name"):
         raise invalid_named("", "Binding", route.name, [causes.required("target.name")])
     live = _pod(server, route)
-    node = live.object["spec"].get("nodeName")
-    if node:
-        taken = f'pod {route.name} is already assigned to node "{node}"'
-        message = f'Operation cannot be fulfilled on pods/binding "{route.name}": {taken}'
+    if told := _unassignable(route.name, live.object):
+        message = f'Operation cannot be fulfilled on pods/binding "{route.name}": {told}'
         raise failure(409, "Conflict", message, {"name": route.name, "kind": "pods/binding"})
     if options.dry_run:
         return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
@@ -43,6 +41,15 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
     stored = server.store.put(server.store.table("", "pods"), obj)
     server.changed(route.resource, live, stored)
     return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
+
+
+def _unassignable(name: str, pod: Object) -> str:
+    """Why a Pod cannot be assigned to a node."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if node := pod["spec"].get("nodeName"):
+        return f'pod {name} is already assigned to node "{node}"'
+    return f"pod {name} has non-empty .spec.schedulingGates" if pod["spec"].get("schedulingGates") else ""
 
 
 def evict(server: "Server", request: Request, route: Route) -> Response:

@@ -32,7 +32,7 @@ def _taints(new: Object, old: Object | None, path: str) -> list[Cause]:
             told_of = f"Duplicate value: {shown}: taints must be unique by key and effect pair"
             found.append(Cause("FieldValueDuplicate", here, told_of))
         seen.add((key, effect))
-    return found
+    return found * 2 if old is not None else found  # a real server looks twice then
 
 
 def _amounts(new: Object, old: Object | None, path: str) -> list[Cause]:
