@@ -139,8 +139,7 @@ def delete(kind: Kind, name: str, last: int) -> Step:
         options["preconditions"] = chance.choice(
             [{"uid": uid}, {"resourceVersion": f"${{{last}.metadata.resourceVersion}}"}]
         )
-    # a real server conflicts with itself where a policy changes finalizers under a version that was asked for
-    if "resourceVersion" not in options.get("preconditions", {}) and chance.random() < 0.3:
+    if chance.random() < 0.3:
         options["propagationPolicy"] = chance.choice(["Orphan", "Foreground", "Background", "Sideways"])
     if chance.random() < 0.15:
         options["gracePeriodSeconds"] = chance.choice([0, 5])

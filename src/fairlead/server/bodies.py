@@ -209,6 +209,9 @@ def foreign(value: Object, resource: Resource, *, patched: bool = False) -> str:
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
     if kind != resource.kind:
         if patched and not value.get("apiVersion"):
+            if f"{api_version}/{kind}" in builtin.table()["roots"]:
+                internal = _internal(resource)
+                return f"converting ({internal}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
             of = f'the internal version of group "{resource.group}"'
             return f'no kind "{kind}" is registered for {of} in scheme "pkg/api/legacyscheme/scheme.go:30"'
         if f"{api_version}/{kind}" not in builtin.table()["roots"]:

@@ -39,6 +39,11 @@ class _Spelled:
         self.raw = raw
 
 
+_NULL = _Spelled(
+    b"null"
+)  # that an operation gave: it equals a null only where it is tested by itself, and no copy does
+
+
 def _spelled(raw: bytes, ours: set[int]) -> Any:
     """A value of the patch, its containers ours to change."""
     made: Any
@@ -75,9 +80,9 @@ def _copied(value: Any, ours: set[int]) -> Any:
     if id(value) not in ours:
         return value
     if isinstance(value, dict):
-        made = {key: _copied(item, ours) for key, item in value.items()}
+        made = {key: None if item is _NULL else _copied(item, ours) for key, item in value.items()}
     else:
-        made = [_copied(item, ours) for item in value]
+        made = [None if item is _NULL else _copied(item, ours) for item in value]
     ours.add(id(made))
     return made
 
@@ -119,7 +124,11 @@ def _carry(root: list[Any], kind: str, path: str, operation: Operation, ours: se
     if value is _ABSENT:
         value = None
     target, name = _parent(root, path, kind, ours, "destination path")
-    _add(target, name, _copied(value, ours) if kind == "copy" else value, path)
+    if kind == "copy" and isinstance(value, dict | list):
+        value = _copied(_get(parent, key, source), ours)  # as it is now: the way to the destination may lead into it
+    elif kind == "copy":
+        value = _copied(value, ours)
+    _add(target, name, value, path)
 
 
 def _text(operation: Operation, key: str) -> str | None:
@@ -134,7 +143,10 @@ def _text(operation: Operation, key: str) -> str | None:
 
 def _value(operation: Operation, ours: set[int]) -> Any:
     raw = operation.get("value")
-    return None if raw is None else _spelled(_text_of(raw), ours)
+    if raw is None:
+        return None
+    made = _spelled(_text_of(raw), ours)
+    return _NULL if made is None else made
 
 
 def _parent(root: list[Any], path: str, kind: str, ours: set[int], called: str = "path") -> tuple[Any, str]:
@@ -228,6 +240,9 @@ def _test(root: list[Any], path: str, operation: Operation) -> None:
     if value is None or value is _ABSENT:
         if raw is not None and bytes(raw).strip() != b"null":
             raise failed
+    elif value is _NULL:
+        if raw is None or _text_of(raw) != b"null":
+            raise failed
     elif raw is None or not _same(value, raw):
         raise failed
 
@@ -245,4 +260,6 @@ def _same(value: Any, raw: msgspec.Raw) -> bool:
             return False
         items = _lists.decode(text)
         return len(items) == len(value) and all(_same(v, r) for v, r in zip(value, items, strict=True))
-    return (value.raw if type(value) is _Spelled else gojson.dumps(value)) == text
+    if type(value) is _Spelled:
+        return value.raw == text != b"null"
+    return gojson.dumps(value) == text

@@ -142,8 +142,8 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
     finalizers = _finalizers(server, resource, metadata.get("finalizers") or [], options)
     if finalizers:
         metadata["finalizers"] = finalizers
-    else:
-        metadata.pop("finalizers", None)
+    elif metadata.pop("finalizers", None) and options.version and not (graceful or options.dry_run):
+        raise _forgotten(resource, stored)
     if finalizers and not graceful:
         _mark(server, metadata)
     if finalizers or graceful:
@@ -169,6 +169,19 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         server.changed(resource, stored, gone, deleted=True)
         return gone, True
     return stored, True
+
+
+def _forgotten(resource: Resource, stored: Stored) -> Failure:
+    """A real server that takes the last finalizers away forgets the version that it was to hold the object to."""
+    metadata = stored.object["metadata"]
+    place = [resource.group] if resource.custom else []
+    place += [resource.plural, *([metadata["namespace"]] if resource.namespaced else []), metadata["name"]]
+    said = "ResourceVersion in precondition: , ResourceVersion in object meta"
+    told = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(place)}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: {said}: {stored.version}"
+    )
+    return conflict(resource, metadata["name"], told)
 
 
 def _terminate(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> Stored | None:

@@ -2,6 +2,7 @@
 
 import base64
 import datetime
+import math
 from typing import Any, Final
 
 from fairlead.server.schema import formats
@@ -37,14 +38,18 @@ _NULL: Final = "invalid data, got null for schema with nullable=false"
 
 
 class Misfits:
-    """Notes what does not fit its schema: 1.0 for an integer, what stood there before the schema changed."""
+    """Notes what does not fit its schema: 1.0 for an integer, what stood there before the schema changed.
 
-    def __init__(self) -> None:
+    With `spoil`, each is what equals nothing, for a rule that cannot be guarded.
+    """
+
+    def __init__(self, *, spoil: bool = False) -> None:
         self.told: list[str] = []
+        self._spoil = spoil
 
     def noted(self, told: str, *, in_set: bool = False) -> Any:
         self.told.append(told)
-        return misfit(told, in_set=in_set)
+        return math.nan if self._spoil else misfit(told, in_set=in_set)
 
 
 def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool = False, *, in_set: bool = False) -> Any:

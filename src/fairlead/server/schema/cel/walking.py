@@ -196,6 +196,8 @@ def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[
     work.METER.start()
     try:
         program, exact = rule.guarded() if misfits.told else (rule.program, True)
+        if not exact:
+            data = _data(node, rule, value, old, Misfits(spoil=True))
         result = program.eval(data=data)
     except RuntimeError as error:
         if "Iteration budget exceeded" in str(error):
