@@ -92,7 +92,11 @@ def restored(
 
 
 def _note_empty(request: Request, resource: Resource, value: Object) -> None:
-    """Note what a kind counts as a change although it is not stored."""
+    """Note what a kind counts as a change although it is not stored, and what is stored otherwise than it is read."""
+    for key in ("data", "binaryData") if resource.kind in ("Secret", "ConfigMap") and not resource.custom else ():
+        field = resource.schema.fields.get(key)
+        if field is not None and field.values is not None and field.values.go.kind == "bytes":
+            request.unwritten = request.unwritten or None in (value.get(key) or {}).values()
     if resource.counts_empty:
         keys = resource.generation_of
         request.hollow = any(hollow.anywhere(resource.schema.fields[key], value.get(key)) for key in keys)

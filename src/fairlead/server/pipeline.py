@@ -145,7 +145,7 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         if resource.kind == "Pod":
             obj = _limited(write, obj)
             given = obj["metadata"]
-    if resource.respelled is not None and resource.respelled(obj):
+    if write.request.unwritten or (resource.respelled is not None and resource.respelled(obj)):
         write.respelled = True
     if resource.prepare_for:
         resource.prepare_for(obj, write.request.user)
@@ -290,6 +290,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     obj = server.tracking.times_kept(write, _settled(write, obj), live)
     if resource.custom and write.subresource == "scale" and (read := decoding.filled(resource, obj)) != obj:
         obj, write.respelled = read, True  # defaults of what had no spec are not stored, but read
+    write.respelled = write.respelled or write.request.unwritten
     if write.respelled == kept.respelled and not (write.respelled and resource.custom):
         plain = kept is live and versions.is_current(resource, kept)
         same = exactly_equal(obj, old) if plain else _unchanged(resource, obj, kept)

@@ -81,6 +81,7 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
             named = config.get("metadata") or {}
             version = named.get("resourceVersion") or ""
             differs = zero or version not in ("", str(live.version)) or wanted.get("spec") != scale.object.get("spec")
+            differs = differs or bool(named.get("namespace") and not route.resource.namespaced)
             if route.resource.custom and differs:
                 place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
                 raise _inconvertible("failed to convert new", place)

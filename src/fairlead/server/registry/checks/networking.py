@@ -69,13 +69,7 @@ _SLICE: Final = (
 def endpoint_slice(new: Object, old: Object | None) -> list[Cause]:
     """A slice whose kind of addresses changed is told of that alone."""
     moved = fixed("addressType", empty="")(new, old, "")
-    if moved and new.get("addressType"):
-        return moved
-    return (
-        [cause for rule in _SLICE for cause in rule(new, None, "")] + moved
-        if not moved
-        else [*needed("addressType")(new, None, ""), *moved]
-    )
+    return [cause for rule in (_SLICE[:2] if moved else _SLICE) for cause in rule(new, None, "")] + moved
 
 
 def _family(field: str, index: int, given: str, kind: str) -> list[Cause]:
