@@ -4,7 +4,8 @@ import pytest
 from workbench import WIDGET
 
 from fairlead.api.builtin import ConfigMap
-from fairlead.writes import Changed, Writer, apply, create_only, defaults, delete, prune
+from fairlead.api.errors import Unknown
+from fairlead.writes import Changed, Gone, Writer, apply, create_only, defaults, delete, prune
 
 
 @pytest.fixture
@@ -44,6 +45,28 @@ async def test_a_delete_of_what_is_gone_is_done_and_the_view_is_told(bench):
     await bench.other.delete(ConfigMap, old.name, old.namespace)
     await delete(bench.cached, ConfigMap, old)
     assert bench.view.objects == {}
+
+
+async def test_what_was_deleted_is_gone_from_the_view_before_a_watch_tells(bench):
+    seen = bench.view.put(WIDGET, await bench.widget())
+    await delete(bench.cached, WIDGET, seen)
+    assert bench.view.peek(WIDGET, seen.name, seen.namespace) is None
+
+
+async def test_a_shared_object_that_goes_again_at_once_is_told_as_what_it_is(bench):
+    """Someone had made it: it is gone. Our own answer was lost: nobody knows."""
+    payload = ConfigMap("shared", bench.namespace, data={"x": "ours"})
+
+    async def take_away():
+        await bench.other.delete(ConfigMap, "shared", bench.namespace)
+
+    await bench.other.create(payload)
+    bench.wire.then = [take_away]
+    with pytest.raises(Gone):
+        await create_only(bench.writer, payload)
+    bench.wire.then, bench.wire.lost = [take_away], 1
+    with pytest.raises(Unknown):
+        await create_only(bench.writer, payload)
 
 
 async def test_a_lost_answer_of_a_delete_is_looked_up(bench):

@@ -498,3 +498,10 @@ def test_a_null_in_a_map_is_not_sent_again_where_a_server_left_it_out():
     obj = {**OBJ, "status": {"plan": {"id": 1, "steps": [{"n": 1}]}}}
     assert patch(lambda d: d.status.update(plan={"id": 1, "none": None, "steps": [{"n": 1, "m": None}]}), obj) == []
     assert patch(lambda d: d.status.update(plan={"id": 2, "none": None}), obj) != []
+
+
+def test_a_change_inside_of_what_is_no_list_any_more_is_passed_over():
+    """Whether tests would hold is asked of what is there now: a text, or a map with a key that looks like a place."""
+    change = {"op": "replace", "path": "/spec/x/0", "value": 1}
+    assert holds({"spec": {"x": "text"}}, [change])
+    assert holds({"spec": {"x": {}}}, [change, {"op": "test", "path": "/spec/x/0", "value": 1}])
