@@ -288,8 +288,9 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
             server.changed(resource, live, gone, deleted=True)
         return Stored(_as_merged(write, hollow.written(obj, held)), live.version, resource)
     obj = server.tracking.times_kept(write, _settled(write, obj), live)
-    if resource.custom and write.subresource == "scale" and (read := decoding.filled(resource, obj)) != obj:
-        obj, write.respelled = read, True  # defaults of what had no spec are not stored, but read
+    if resource.custom and write.subresource == "scale" and resource.storage is None:
+        read = decoding.filled(resource, obj)  # what had no spec has no defaults, and is read with them
+        obj, write.respelled = read, write.respelled or read != obj
     write.respelled = write.respelled or write.request.unwritten
     if write.respelled == kept.respelled and not (write.respelled and resource.custom):
         plain = kept is live and versions.is_current(resource, kept)
