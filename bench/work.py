@@ -96,15 +96,18 @@ class Audit:
     """The server's audit log, read on: what the controller asked for, and what the foreign writer was refused."""
 
     def __init__(self, path):
-        self.file = path.open()
+        self.file, self.begun = path.open(), ""
         self.requests, self.watched, self.refused = collections.Counter(), 0, 0
 
     def close(self):
         self.file.close()
 
     def read(self):
-        for line in self.file:
-            event = json.loads(line)
+        for part in self.file:
+            self.begun += part
+            if not part.endswith("\n"):
+                break  # the server is at it
+            event, self.begun = json.loads(self.begun), ""
             agent, what = event.get("userAgent", ""), event.get("objectRef")
             code = event.get("responseStatus", {}).get("code", 0)
             if agent == "bench-foreign":

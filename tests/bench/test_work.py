@@ -58,3 +58,17 @@ def test_the_table_says_why_a_peer_has_no_figures(bench):
     lines = report.work(found).splitlines()
     assert "| kube-rs, apply | failed: TimeoutError |  |  |  |  |  |  |  |  |" in lines
     assert "| cloudcoil | not run: no such Python |  |  |  |  |  |  |  |  |" in lines
+
+
+def test_a_line_of_the_audit_log_that_is_still_being_written_is_read_once_it_is_whole(bench, tmp_path):
+    work, _ = bench
+    about = {"userAgent": "x", "objectRef": {"resource": "pages"}, "responseStatus": {"code": 200}}
+    line = json.dumps({**about, "verb": "get", "stage": "ResponseComplete"}) + "\n"
+    log = tmp_path / "audit.log"
+    log.write_text(line + line[:30])
+    audit = work.Audit(log)
+    assert audit.read() == {("get", 200): 1}
+    with log.open("a") as file:
+        file.write(line[30:])
+    assert audit.read() == {("get", 200): 2}
+    audit.close()
