@@ -262,4 +262,7 @@ def _written(element: str) -> str:
 
 def exact(a: Trie) -> bool:
     """Whether it is written otherwise than it will be read."""
-    return any(type(element) is not str or (bool(node) and exact(node)) for element, node in a.items())
+    for element, node in a.items():  # noqa: SIM110 - asked of every write
+        if type(element) is not str or (node and exact(node)):
+            return True
+    return False
