@@ -63,6 +63,7 @@ COSTS = [
     (7, 'self.s.size() < 5 && self.n > 3'),
     (6, 'size(self.l) > 2 || self.b'),
     (45, 'self.l.all(x, x.size() > 2)'),
+    (45, "self.l.all(ip, ip.size() > 2)"),
     (38, "self.l.all(x, x == 'abc')"),
     (45, "self.l.exists(x, x.startsWith('a'))"),
     (95, 'self.l.exists_one(x, x.endsWith(self.s))'),

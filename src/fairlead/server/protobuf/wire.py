@@ -1,6 +1,7 @@
 """The wire format: varints, spans, and how an unknown field is stepped over."""
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 OVERFLOW: Final = "proto: integer overflow"
 NEGATIVE: Final = "proto: negative length found during unmarshaling"
@@ -90,3 +91,16 @@ def skip(data: bytes, at: int, end: int) -> int:
                 raise ProtoError(CUT)
             return at
     raise ProtoError(CUT)
+
+
+def fields(data: bytes, message: str) -> Iterator[tuple[int, int, Any]]:
+    """Each field's number, wire type and value, a number or bytes; of messages without groups and 32-bit numbers."""
+    at = 0
+    while at < len(data):
+        number, kind, at = tag(data, at, message)
+        if kind == VARINT:
+            value, at = varint(data, at)
+            yield number, kind, value
+        else:
+            start, at = span(data, at) if kind == SPAN else (at, at + 8)
+            yield number, kind, data[start:at]

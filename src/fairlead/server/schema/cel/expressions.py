@@ -7,8 +7,14 @@ from typing import Any, Final
 
 from fairlead.server.protobuf import wire
 from fairlead.server.schema.cel import rewriting
+from fairlead.server.schema.cel.named import FORMATS
 
-_NAMESPACES: Final = ("format", "ip", "lists", "optional", "sets", "strings")  # of functions, not variables
+_DOTTED: Final = frozenset(  # functions whose names look like calls on a variable
+    (
+        "ip.isCanonical", "lists.range", "optional.none", "optional.of", "optional.ofNonZeroValue", "sets.contains",
+        "sets.equivalent", "sets.intersects", "strings.quote", "format.named", *(f"format.{name}" for name in FORMATS),
+    )
+)  # fmt: skip
 _SORTED: Final = "@sorted"
 
 
@@ -82,18 +88,7 @@ def parse(environment: Any, text: str) -> Expression:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    at = 0
-    while at < len(data):
-        number, kind, at = wire.tag(data, at, "Expr")
-        if kind == wire.VARINT:
-            value, at = wire.varint(data, at)
-            yield number, value
-        elif kind == wire.FIXED64:
-            yield number, data[at : at + 8]
-            at += 8
-        else:
-            start, at = wire.span(data, at)
-            yield number, data[start:at]
+    return ((number, value) for number, _, value in wire.fields(data, "Expr"))
 
 
 def _expression(data: bytes) -> Expression:
@@ -117,7 +112,7 @@ def _call(data: bytes) -> Expression:
     function = fields[2].decode()
     target = _expression(fields[1]) if 1 in fields else None
     arguments = [_expression(value) for number, value in _fields(data) if number == 3]
-    if isinstance(target, Name) and target.name in _NAMESPACES:
+    if isinstance(target, Name) and f"{target.name}.{function}" in _DOTTED:
         return Call(f"{target.name}.{function}", None, arguments)
     if function == "sortBy" and target is not None and len(arguments) == 2 and isinstance(arguments[0], Name):
         return _sort_by(target, arguments[0].name, arguments[1])

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fairlead.server.protobuf.wire import SPAN, VARINT, span, tag, varint
+from fairlead.server.protobuf.wire import SPAN, VARINT, fields
 
 _MARK: Final = "__misfit__"
 _IN_SET: Final = "__misfit_in_set__"
@@ -187,23 +187,12 @@ def _is(data: bytes, number: int) -> bool:
 
 
 def _read(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    at = 0
-    while at < len(data):
-        number, wire, at = tag(data, at, "Expr")
-        if wire == VARINT:
-            value, at = varint(data, at)
-            yield number, wire, value
-        elif wire == SPAN:
-            start, at = span(data, at)
-            yield number, wire, data[start:at]
-        else:
-            at += 8  # the only other kind here: a double
-            yield number, wire, data[at - 8 : at]
+    return fields(data, "Expr")
 
 
-def _joined(fields: Fields) -> bytes:
+def _joined(parts: Fields) -> bytes:
     out = bytearray()
-    for number, wire, value in fields:
+    for number, wire, value in parts:
         out += _varint(number << 3 | wire)
         if wire == VARINT:
             out += _varint(value)
