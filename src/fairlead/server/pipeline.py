@@ -129,7 +129,7 @@ def _initialised(obj: Object, write: Write) -> Object:
     return obj
 
 
-def _commit_create(write: Write, obj: Object) -> Stored:
+def _commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stored:
     resource, server = write.resource, write.server
     given = obj["metadata"]
     if resource.has_generation:
@@ -159,18 +159,24 @@ def _commit_create(write: Write, obj: Object) -> Stored:
         raise invalid(resource, obj, found)
     for text in server.rules.warnings(resource, obj, None):
         write.request.warn(text)
-    if given.get("resourceVersion") not in (None, "", "0"):
-        raise bare("resourceVersion should not be set on objects to be created")
+    if not write.options.dry_run:
+        _expect_new(given, by_update=by_update)
     live = write.table.get(given.get("namespace", ""), name)
     if live is not None:
         if given.get("generateName"):
             raise already_exists(resource, name)
         raise (being_deleted if live.object["metadata"].get("deletionTimestamp") else already_exists)(resource, name)
-    given.pop("resourceVersion", None)
     obj = _settled(write, obj)
     if write.options.dry_run:
         return Stored(versions.read_back(resource, obj), 0, resource)
     return _put(write, obj, None)
+
+
+def _expect_new(given: Object, *, by_update: bool) -> None:
+    """What is stored gets a version of its own; one that was posted is refused, if it is a version at all."""
+    text = given.pop("resourceVersion", "")
+    if text and not by_update and not _misread(text) and int(text):
+        raise bare("resourceVersion should not be set on objects to be created")
 
 
 def _settled(write: Write, obj: Object) -> Object:
@@ -238,8 +244,7 @@ def update(
         if not owned:
             obj = server.tracking.created(write, obj)
         obj = _initialised(dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED), write)
-        obj["metadata"].pop("resourceVersion", None)
-        return _commit_create(write, obj), True
+        return _commit_create(write, obj, by_update=True), True
     may_grant(write, obj, live.object)
     nameless = resource.custom and not obj.get("apiVersion")
     if not owned and not nameless:
@@ -353,9 +358,16 @@ def _requested_version(obj: Object) -> int:
     given = (obj.get("metadata") or {}).get("resourceVersion")
     if not given:
         return 0
-    if not str(given).isdigit() or not str(given).isascii():
-        raise bare(f"strconv.ParseUint: parsing {quoted(str(given))}: invalid syntax")
+    if problem := _misread(given):
+        raise bare(f"strconv.ParseUint: parsing {quoted(given)}: {problem}")
     return int(given)
+
+
+def _misread(version: str) -> str:
+    """What is wrong with a version as a number."""
+    if not (version.isdigit() and version.isascii()):
+        return "invalid syntax"
+    return "value out of range" if int(version) >= 1 << 64 else ""
 
 
 def expect_namespace(obj: Object, write: Write) -> Object:
