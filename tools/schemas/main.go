@@ -40,7 +40,7 @@ type field struct {
 	Go       string   `json:"g,omitempty"`  // Go's name of the field where it is not the JSON name capitalised
 	ListType string   `json:"l,omitempty"`  // set or map; otherwise atomic
 	Keys     []string `json:"k,omitempty"`  // of a map list
-	Atomic   bool     `json:"a,omitempty"`  // the map or struct here is owned whole
+	Atomic   *bool    `json:"a,omitempty"`  // whether the map or struct here is owned whole, unlike others of its type
 	Default  any      `json:"d,omitempty"`  // the schema's default
 }
 
@@ -173,7 +173,8 @@ func (t *table) mergeFacts(out *field, m *smd.Map) {
 			out.Default = f.Default
 		}
 		if f.Type.ElementRelationship != nil {
-			out.Atomic = *f.Type.ElementRelationship == smd.Atomic
+			whole := *f.Type.ElementRelationship == smd.Atomic
+			out.Atomic = &whole
 		}
 		if list := f.Type.Inlined.List; list != nil && list.ElementRelationship == smd.Associative {
 			out.ListType, out.Keys = "set", list.Keys
@@ -181,8 +182,9 @@ func (t *table) mergeFacts(out *field, m *smd.Map) {
 				out.ListType = "map"
 			}
 		}
-		if inner := f.Type.Inlined.Map; inner != nil {
-			out.Atomic = inner.ElementRelationship == smd.Atomic
+		if inner := f.Type.Inlined.Map; inner != nil && inner.ElementRelationship == smd.Atomic {
+			whole := true
+			out.Atomic = &whole
 		}
 	}
 }

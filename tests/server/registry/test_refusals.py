@@ -96,6 +96,21 @@ def served(*ports, **address):
     return {"subsets": [{"addresses": [{"ip": "10.0.0.1", **address}], "ports": list(ports)}]}
 
 
+def templated(**fields):
+    return spec(template={"spec": {**POD, **fields}})
+
+
+def claiming(claim, mounted="v"):
+    """Changes that make Pods with a claim of their own, and mount one."""
+    containers = [{**POD["containers"][0], "volumeMounts": [{"name": mounted, "mountPath": "/x"}]}]
+    claims = [{"metadata": {"name": "v"}, "spec": claim}]
+    return spec(volumeClaimTemplates=claims, template={"spec": {"containers": containers}})
+
+
+UNCLAIMED = ("accessModes", "resources[storage]")
+MOUNTS = "spec.template.spec.containers[0].volumeMounts"
+
+
 def addressed(kind, given):
     return {"addressType": kind, "endpoints": [{"addresses": [given]}]}
 
@@ -170,6 +185,8 @@ CREATED = [  # what is merged into a good object, and the causes
     ),
     ("statefulsets", spec(podManagementPolicy="X"), [(INVALID, "spec.podManagementPolicy")]),
     ("statefulsets", spec(ordinals={"start": -1}), [(INVALID, "spec.ordinals.start")]),
+    ("statefulsets", claiming({}), [(REQUIRED, "spec.volumeClaimTemplates[0].spec." + key) for key in UNCLAIMED]),
+    ("statefulsets", claiming(CLAIM, mounted="w"), [("FieldValueNotFound", f"{MOUNTS}[0].name")]),
     ("controllerrevisions", {"revision": -1}, [(INVALID, "revision")]),
     ("jobs", spec(completionMode="Indexed", completions=None, parallelism=1), [(REQUIRED, "spec.completions")]),
     ("jobs", spec(backoffLimitPerIndex=1), [(INVALID, "spec.backoffLimitPerIndex")]),
@@ -388,7 +405,25 @@ async def test_what_may_not_change_is_refused_on_update(api, plural):
 
 
 SINGLE = {"clusterIP": "None", "selector": None, "ipFamilyPolicy": "SingleStack"}
+CONTAINER = ("spec", "template", "spec", "containers", 0)
+TO_HOST = {"containers": [{**POD["containers"][0], "ports": [{"containerPort": 80}]}], "hostNetwork": True}
+PORT = {"containerPort": 80, "protocol": "TCP"}
+OF_IMAGE = {"name": "v", "image": {"reference": "i"}}
+DISK = {"diskName": "d", "diskURI": "https://blob.core.windows.net/d"}
+AT_HOST = {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}
 GIVEN = [  # what is given, where to look, and what stands there
+    ("statefulsets", claiming(CLAIM), (*CONTAINER, "volumeMounts", 0, "name"), "v"),
+    ("statefulsets", templated(hostname="A_b"), ("spec", "template", "spec", "hostname"), "A_b"),
+    ("deployments", templated(**TO_HOST), (*CONTAINER, "ports"), [PORT]),
+    ("pods", spec(**TO_HOST), ("spec", "containers", 0, "ports"), [{**PORT, "hostPort": 80}]),
+    ("pods", spec(volumes=[OF_IMAGE]), ("spec", "volumes", 0, "image", "pullPolicy"), "Always"),
+    ("persistentvolumes", spec(hostPath=None, azureDisk=DISK), ("spec", "azureDisk"), DISK | AT_HOST),
+    (
+        "persistentvolumes",
+        spec(claimRef={"name": "c"}),
+        ("metadata", "managedFields", 0, "fieldsV1", "f:spec", "f:claimRef"),
+        {".": {}, "f:name": {}},
+    ),
     ("services", spec(**SINGLE), ("spec", "ipFamilies"), ["IPv4"]),
     ("nodes", spec(podCIDR="10.0.0.0/24", podCIDRs=["10.1.0.0/24"]), ("spec", "podCIDRs"), ["10.0.0.0/24"]),
     ("nodes", spec(configSource={}), ("spec", "configSource"), None),

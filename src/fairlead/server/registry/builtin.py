@@ -250,7 +250,9 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("storage.k8s.io", "CSINode"): Entry(unconditional_update=False, delete_answers_object=True),
     ("storage.k8s.io", "CSIStorageCapacity"): Entry(unconditional_update=False),
     ("storage.k8s.io", "VolumeAttachment"): Entry(unconditional_update=False, delete_answers_object=True),
-    ("storage.k8s.io", "VolumeAttributesClass"): _ANSWERED,
+    ("storage.k8s.io", "VolumeAttributesClass"): Entry(
+        delete_answers_object=True, prepare_create=preparing.attributes_class
+    ),
     ("node.k8s.io", "RuntimeClass"): Entry(
         unconditional_update=False, create_on_update=True, validate=classes.runtime_class
     ),

@@ -98,6 +98,11 @@ def certificate_request_update(obj: Object, old: Object) -> None:
     obj["spec"] = old["spec"]
 
 
+def attributes_class(obj: Object) -> None:
+    """Kept while it is in use."""
+    _finalized(obj, "kubernetes.io/vac-protection")
+
+
 def driver_update(obj: Object, old: Object) -> None:
     """The generation of a driver begins with its first change."""
     if obj.get("spec") != old.get("spec"):
@@ -125,6 +130,10 @@ def volume_phase(obj: Object, old: Object, now: str) -> None:
 def _protected(obj: Object, finalizer: str) -> None:
     """Pending, and kept while it is in use."""
     obj["status"] = {**(obj.get("status") or {}), "phase": "Pending"}
+    _finalized(obj, finalizer)
+
+
+def _finalized(obj: Object, finalizer: str) -> None:
     finalizers = obj["metadata"].get("finalizers") or []
     if finalizer not in finalizers:
         obj["metadata"]["finalizers"] = [*finalizers, finalizer]

@@ -136,8 +136,8 @@ def _field(fact: dict[str, Any], inlined: str) -> Node:
         go.proto = wire, int(number)
     made.list_type = fact.get("l", "atomic")
     made.keys = tuple(fact.get("k", ()))
-    if fact.get("a"):
-        made.relation = "atomic"
+    if "a" in fact:
+        made.relation = "atomic" if fact["a"] else "granular"
     made.default = fact.get("d", MISSING)
     return made
 

@@ -51,6 +51,10 @@ def on_update(*rules: Rule) -> Rule:
     return lambda new, old, path: [] if old is None else [c for rule in rules for c in rule(new, old, path)]
 
 
+def on_create(*rules: Rule) -> Rule:
+    return lambda new, old, path: [] if old is not None else [c for rule in rules for c in rule(new, None, path)]
+
+
 def value(key: str, check: Callable[[str, Any], list[Cause]]) -> Rule:
     """A check of the value at a key, where there is one."""
     return lambda new, old, path: [] if at(new, key) is None else check(joined(path, key), at(new, key))

@@ -77,19 +77,17 @@ def _unsized(resources: Object) -> Object:
     return {**resources, "requests": {k: v for k, v in (resources.get("requests") or {}).items() if k != "storage"}}
 
 
-claim: Final = checks(
-    inside(
-        "spec",
-        needed("accessModes", told="at least 1 access mode is required"),
-        value("selector", selector),
-        _accessed,
-        _requested,
-        words("storageClassName", names.subdomain),
-        choice("volumeMode", _MODES),
-        always=True,
-    ),
-    on_update(_claim_kept),
+claim_spec: Final = inside(
+    "spec",
+    needed("accessModes", told="at least 1 access mode is required"),
+    value("selector", selector),
+    _accessed,
+    _requested,
+    words("storageClassName", names.subdomain),
+    choice("volumeMode", _MODES),
+    always=True,
 )
+claim: Final = checks(claim_spec, on_update(_claim_kept))
 
 
 def _source(spec: Object) -> Object:

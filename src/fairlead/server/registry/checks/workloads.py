@@ -1,5 +1,6 @@
 """Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers and disruption budgets."""
 
+from collections.abc import Callable
 from typing import Final
 
 from fairlead.server import causes, names
@@ -11,12 +12,15 @@ from fairlead.server.registry.checks.rules import (
     at_least,
     checks,
     choice,
+    each,
     fixed,
     inside,
     needed,
+    on_create,
     on_update,
     words,
 )
+from fairlead.server.registry.checks.storage import claim_spec
 from fairlead.server.registry.checks.vocabulary import (
     Object,
     go_shape,
@@ -39,11 +43,27 @@ _STATEFUL_FREE: Final = frozenset(
 )  # fmt: skip
 
 
-def _selecting(kind: str, unreadable: str, owner: str) -> Rule:
+def _as_told(spec: Object) -> Object:
+    return spec.get("template") or {}
+
+
+def _identified(spec: Object) -> Object:
+    """A StatefulSet's template as its Pods will be: named by it, and with volumes of its claims."""
+    template = _as_told(spec)
+    pod = {key: part for key, part in (template.get("spec") or {}).items() if key not in ("hostname", "subdomain")}
+    claimed = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()]
+    if claimed:
+        own = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claimed]
+        claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claimed)]
+        pod["volumes"] = [*claims, *own]
+    return {**template, "spec": pod}
+
+
+def _selecting(kind: str, unreadable: str, owner: str, templated: Callable[[Object], Object] = _as_told) -> Rule:
     """A selector that matches the template, and the template, which restarts its containers always."""
 
     def rule(spec: Object, old: Object | None, path: str) -> list[Cause]:
-        template, chosen = spec.get("template") or {}, spec.get("selector")
+        template, chosen = templated(spec), spec.get("selector")
         labels = (template.get("metadata") or {}).get("labels")
         wrong = selector(f"{path}.selector", chosen)
         found = list(wrong)
@@ -230,9 +250,10 @@ stateful_set: Final = checks(
             choice("whenDeleted", _RETAINED),
             choice("whenScaled", _RETAINED),
         ),
+        on_create(each("volumeClaimTemplates", claim_spec)),
         at_least(0, "replicas", "minReadySeconds", "ordinals.start"),
         words("serviceName", names.label),
-        _selecting("statefulset", "", "StatefulSet"),
+        _selecting("statefulset", "", "StatefulSet", _identified),
         on_update(_stateful_kept),
         always=True,
     ),

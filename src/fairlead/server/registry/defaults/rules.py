@@ -13,12 +13,17 @@ RBAC: Final = "rbac.authorization.k8s.io"
 _DAY: Final = 3 * 60 * 60
 
 
-def pull_policy(container: Value) -> Any:
-    image: str = container.get("image") or ""
-    if "@" in image:
-        return "IfNotPresent"
-    tag = image.rpartition("/")[2].partition(":")[2]
-    return "IfNotPresent" if tag not in ("", "latest") else "Always"
+def pull_policy(field: str) -> Callable[[Value], str]:
+    """When the image that a field names is pulled."""
+
+    def policy(obj: Value) -> str:
+        image: str = obj.get(field) or ""
+        if "@" in image:
+            return "IfNotPresent"
+        tag = image.rpartition("/")[2].partition(":")[2]
+        return "IfNotPresent" if tag not in ("", "latest") else "Always"
+
+    return policy
 
 
 def when(field: str, value: Any, *given: Any) -> Callable[[Value], Any]:
@@ -50,10 +55,11 @@ def links(pod: Value) -> Value:
     return pod if "enableServiceLinks" in spec else {**pod, "spec": {**spec, "enableServiceLinks": True}}
 
 
-def host_ports(spec: Value) -> Value:
-    """With the host's network, a container's port is the host's."""
+def host_ports(pod: Value) -> Value:
+    """With the host's network, a container's port is the host's: of Pods alone, not of their templates."""
+    spec = pod.get("spec") or {}
     if not spec.get("hostNetwork"):
-        return spec
+        return pod
     made = dict(spec)
     for key in ("containers", "initContainers"):
         if spec.get(key):
@@ -63,7 +69,7 @@ def host_ports(spec: Value) -> Value:
                 else c
                 for c in spec[key]
             ]
-    return made
+    return {**pod, "spec": made}
 
 
 def service_account(spec: Value) -> Value:

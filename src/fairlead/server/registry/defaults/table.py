@@ -9,10 +9,12 @@ from fairlead.server.registry.defaults.rules import Value
 _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _MODE: Final = 0o644
 _CONTAINER: Final = {
-    "imagePullPolicy": rules.pull_policy,
+    "imagePullPolicy": rules.pull_policy("image"),
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
 }
+_BLOCKS: Final = {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}
+_SCALE_IO: Final = {"storageMode": "ThinProvisioned", "fsType": "xfs"}
 _WEBHOOK: Final = {
     "failurePolicy": "Fail",
     "matchPolicy": "Equivalent",
@@ -20,6 +22,7 @@ _WEBHOOK: Final = {
     "objectSelector": {},
     "timeoutSeconds": 10,
 }
+_DEVICES: Final = {"allocationMode": "ExactCount", "count": rules.when("allocationMode", 1, "ExactCount")}
 FIELDS: Final[dict[str, dict[str, Any]]] = {
     "core.v1.Container": _CONTAINER,
     "core.v1.EphemeralContainer": _CONTAINER,
@@ -42,7 +45,19 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "core.v1.ProjectedVolumeSource": {"defaultMode": _MODE},
     "core.v1.ServiceAccountTokenProjection": {"expirationSeconds": 3600},
     "core.v1.ISCSIVolumeSource": {"iscsiInterface": "default"},
-    "core.v1.RBDVolumeSource": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "core.v1.ISCSIPersistentVolumeSource": {"iscsiInterface": "default"},
+    "core.v1.RBDVolumeSource": _BLOCKS,
+    "core.v1.RBDPersistentVolumeSource": _BLOCKS,
+    "core.v1.ScaleIOVolumeSource": _SCALE_IO,
+    "core.v1.ScaleIOPersistentVolumeSource": _SCALE_IO,
+    "core.v1.AzureDiskVolumeSource": {
+        "cachingMode": "ReadWrite",
+        "fsType": "ext4",
+        "readOnly": False,
+        "kind": "Shared",
+    },
+    "core.v1.ImageVolumeSource": {"pullPolicy": rules.pull_policy("reference")},
+    "core.v1.FileKeySelector": {"optional": False},
     "core.v1.ServiceSpec": {
         "type": "ClusterIP",
         "internalTrafficPolicy": rules.when("type", "Cluster", "ClusterIP", "NodePort", "LoadBalancer"),
@@ -94,6 +109,10 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
         "seLinuxMount": False,
     },
     "flowcontrol.v1.LimitedPriorityLevelConfiguration": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
+    "flowcontrol.v1.ExemptPriorityLevelConfiguration": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
+    "flowcontrol.v1.QueuingConfiguration": {"handSize": 8, "queues": 64, "queueLengthLimit": 50},
+    "resource.v1.ExactDeviceRequest": _DEVICES,
+    "resource.v1.DeviceSubRequest": _DEVICES,
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "admissionregistration.v1.ValidatingWebhook": _WEBHOOK,
     "admissionregistration.v1.MutatingWebhook": {**_WEBHOOK, "reinvocationPolicy": "Never"},
@@ -101,6 +120,7 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "admissionregistration.v1.NamedRuleWithOperations": {"scope": "*"},
     "admissionregistration.v1.ServiceReference": {"port": 443},
     "admissionregistration.v1.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
+    "admissionregistration.v1.MutatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
     "admissionregistration.v1.MatchResources": {
         "matchPolicy": "Equivalent",
         "namespaceSelector": {},
@@ -110,8 +130,8 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "apiregistration.v1.ServiceReference": {"port": 443},
 }
 WHOLES: Final[dict[str, tuple[Callable[[Value], Value], ...]]] = {
-    "core.v1.Pod": (rules.requests_from_limits, rules.links),
-    "core.v1.PodSpec": (rules.host_ports, rules.service_account),
+    "core.v1.Pod": (rules.requests_from_limits, rules.links, rules.host_ports),
+    "core.v1.PodSpec": (rules.service_account,),
     "core.v1.Volume": (rules.no_source,),
     "core.v1.Service": (rules.modes,),
     "core.v1.ServiceSpec": (rules.service_ports, rules.affinity),
