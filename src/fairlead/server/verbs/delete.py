@@ -191,9 +191,11 @@ def _terminate(server: "Server", resource: Resource, stored: Stored, options: De
         return stored if (obj.get("spec") or {}).get("finalizers") else None
     metadata = {**obj["metadata"], "deletionTimestamp": server.now}
     present = metadata.get("finalizers") or []
+    if options.orphan is False:  # of a Namespace alone, it is to wait for what depends on it
+        options = replace(options, orphan=None, propagation="Foreground")
     finalizers = _finalizers(server, resource, present, options)
     if finalizers != present:
-        metadata["finalizers"] = finalizers
+        metadata["finalizers"] = list(dict.fromkeys(finalizers))
         if not finalizers:
             del metadata["finalizers"]
     changed = {**obj, "metadata": metadata, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
