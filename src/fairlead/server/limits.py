@@ -1,15 +1,15 @@
-"""LimitRanges: the limits and requests that new Pods' containers get, and the bounds that refuse them.
-
-Ranges of type Container are held: default, defaultRequest, min and max. Ratios and the sums of whole Pods are not.
-"""
+"""LimitRanges: the limits and requests that new Pods' containers get, and the bounds that refuse Pods and claims."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 from fairlead.server.schema import quantity
 
 Object = dict[str, Any]
 ANNOTATION = "kubernetes.io/limit-ranger"
+Amounts = dict[str, tuple[Decimal, str]]  # of each resource, and how it is written
+_NONE = (Decimal(0), "")
 
 
 def limited(pod: Object, ranges: Iterable[Object]) -> Object:
@@ -21,19 +21,79 @@ def limited(pod: Object, ranges: Iterable[Object]) -> Object:
 
 
 def refusal(pod: Object, ranges: Iterable[Object]) -> str:
-    """Why the ranges refuse a Pod, or ""."""
-    found = [
-        told
-        for limits in ranges
-        for item in _containers(limits)
-        for container in [*(pod["spec"].get("containers") or ()), *(pod["spec"].get("initContainers") or ())]
-        for told in _out_of_bounds(container.get("resources") or {}, item)
+    """Why the first range that refuses a Pod does so, or ""."""
+    spec = pod["spec"]
+    held = [
+        one.get("resources") or {} for one in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     ]
-    return found[0] if len(found) == 1 else f"[{', '.join(found)}]" if found else ""
+    for limits in ranges:
+        found: list[str] = []
+        for item in _items(limits):
+            measured = {"Container": held, "Pod": [_whole(spec)]}.get(item.get("type") or "", [])
+            found += [told for resources in measured for told in _out_of_bounds(resources, item)]
+        if found:
+            return _told(found)
+    return ""
+
+
+def claim_refusal(claim: Object, ranges: Iterable[Object]) -> str:
+    """Why the first range that refuses a claim does so, or "": what it requests counts, limits do not."""
+    requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    for limits in ranges:
+        items = [item for item in _items(limits) if item.get("type") == "PersistentVolumeClaim"]
+        found = [told for item in items for told in _least({"requests": requests}, item)]
+        found += [told for item in items for told in _bounded(item, "max", 1, [("request", requests)])]
+        if found:
+            return _told(found)
+    return ""
+
+
+def _told(found: list[str]) -> str:
+    once = list(dict.fromkeys(found))
+    return once[0] if len(once) == 1 else f"[{', '.join(once)}]"
+
+
+def _items(limits: Object) -> list[Object]:
+    return (limits.get("spec") or {}).get("limits") or []
 
 
 def _containers(limits: Object) -> list[Object]:
-    return [item for item in (limits.get("spec") or {}).get("limits") or () if item.get("type") == "Container"]
+    return [item for item in _items(limits) if item.get("type") == "Container"]
+
+
+def _whole(spec: Object) -> Object:
+    """What a Pod asks for and may use at most: what runs together, or what has to start if that is more."""
+    made: Object = {}
+    for part in ("requests", "limits"):
+        total: Amounts = {}
+        staying: Amounts = {}
+        starting: Amounts = {}
+        for one in spec.get("containers") or ():
+            total = _sum(total, _given(one, part))
+        for one in spec.get("initContainers") or ():
+            now = _sum(staying, _given(one, part))
+            if one.get("restartPolicy") == "Always":
+                total, staying = _sum(total, _given(one, part)), now
+            starting = _most(starting, now)
+        summed = {name: quantity.write(*amount) for name, amount in _most(total, starting).items()}
+        made[part] = summed | _given(spec, part)
+    return made
+
+
+def _given(one: Object, part: str) -> Object:
+    return (one.get("resources") or {}).get(part) or {}
+
+
+def _most(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max(one.get(name, _NONE), other.get(name, _NONE)) for name in one | other}
+
+
+def _sum(total: Amounts, amounts: Object) -> Amounts:
+    made = dict(total)
+    for name, text in amounts.items():
+        value, form = quantity.parse(text)
+        made[name] = (made[name][0] + value, made[name][1]) if name in made else (value, form)
+    return made
 
 
 def _with_defaults(pod: Object, item: Object) -> Object:
@@ -62,18 +122,38 @@ def _with_defaults(pod: Object, item: Object) -> Object:
 
 def _out_of_bounds(resources: Object, item: Object) -> list[str]:
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    most = _bounded(item, "max", 1, [("limit", limits), ("request", requests)])
+    return _least(resources, item) + most + _ratios(requests, limits, item)
+
+
+def _least(resources: Object, item: Object) -> list[str]:
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    return _bounded(item, "min", -1, [("request", requests), ("limit", limits)])
+
+
+def _bounded(item: Object, word: str, way: int, held: list[tuple[str, Object]]) -> list[str]:
+    """What of these goes beyond a bound; the first must be given."""
     found: list[str] = []
-    for word, needed, both in (("min", requests, -1), ("max", limits, 1)):
-        for name, bound in (item.get(word) or {}).items():
-            told = f"{word}imum {name} usage per Container is {bound}"
-            kind = "request" if needed is requests else "limit"
-            if name not in needed:
-                found.append(f"{told}.  No {kind} is specified")
-                continue
-            for called, given in ((kind, needed), ("limit", limits) if kind == "request" else ("request", requests)):
-                if name in given and _beyond(given[name], bound, both):
-                    found.append(f"{told}, but {called} is {given[name]}")
-                    break
+    for name, bound in (item.get(word) or {}).items():
+        told = f"{word}imum {name} usage per {item['type']} is {bound}"
+        if name not in held[0][1]:
+            found.append(f"{told}.  No {held[0][0]} is specified")
+            continue
+        beyond = [(called, given[name]) for called, given in held if name in given and _beyond(given[name], bound, way)]
+        found += [f"{told}, but {called} is {amount}" for called, amount in beyond[:1]]
+    return found
+
+
+def _ratios(requests: Object, limits: Object, item: Object) -> list[str]:
+    found: list[str] = []
+    for name, bound in (item.get("maxLimitRequestRatio") or {}).items():
+        told = f"{name} max limit to request ratio per {item['type']} is {bound}"
+        asked, most = (quantity.parse(given.get(name, "0"))[0] for given in (requests, limits))
+        missing = [word for word, amount in (("request", asked), ("limit", most)) if not amount]
+        if missing:
+            found.append(f"{told}, but no {missing[0]} is specified or {missing[0]} is 0")
+        elif most / asked > quantity.parse(bound)[0]:
+            found.append(f"{told}, but provided ratio is {most / asked:.6f}")
     return found
 
 

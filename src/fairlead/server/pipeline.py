@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server import decoding, encoding, expansion, limits, metadata, namespaces, versions
+from fairlead.server import admission, decoding, encoding, metadata, namespaces, versions
 from fairlead.server.authorization.granting import may_create_by_update, may_grant
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.encoding import exactly_equal
@@ -21,7 +21,6 @@ from fairlead.server.failures import (
     bare,
     being_deleted,
     conflict,
-    forbidden,
     internal_text,
     invalid,
     invalid_named,
@@ -142,9 +141,8 @@ def _commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Sto
     held = obj
     if not resource.custom:
         obj = hollow.stored(resource.schema, obj)
-        if resource.kind == "Pod":
-            obj = _limited(write, obj)
-            given = obj["metadata"]
+        obj = admission.completed(server, resource, write.namespace, obj)
+        given = obj["metadata"]
     if write.request.unwritten or (resource.respelled is not None and resource.respelled(obj)):
         write.respelled = True
     if resource.prepare_for:
@@ -159,6 +157,7 @@ def _commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Sto
         raise invalid(resource, obj, found)
     for text in server.rules.warnings(resource, obj, None):
         write.request.warn(text)
+    admission.expect_allowed(server, resource, write.namespace, obj, None)
     if not write.options.dry_run:
         _expect_new(given, by_update=by_update)
     live = write.table.get(given.get("namespace", ""), name)
@@ -207,16 +206,6 @@ def _as_merged(write: Write, obj: Object) -> Object:
 
 def _with_numbers(write: Write, obj: Object) -> Object:
     return encoding.settled(obj) if encoding.has_fractions(write.request.body) else obj
-
-
-def _limited(write: Write, pod: Object) -> Object:
-    """A new Pod as the LimitRanges of its namespace let it be."""
-    name = pod["metadata"].get("name") or ""
-    ranges = [stored.object for _, stored in write.server.store.table("", "limitranges").scan(write.namespace)]
-    pod = limits.limited(pod, ranges)
-    if told := limits.refusal(pod, ranges):
-        raise forbidden(write.resource, name, told)
-    return pod
 
 
 def update(
@@ -284,9 +273,10 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     found += server.rules.on_update(resource, write.subresource, as_held, old, write.request.warn)
     if found:
         raise invalid(resource, obj, found)
-    _admit_update(write, obj, old)
     for text in server.rules.warnings(resource, obj, old):
         write.request.warn(text)
+    if not write.subresource:
+        admission.expect_allowed(server, resource, write.namespace, obj, old)
     if _finished(obj["metadata"], old["metadata"]) and server.rules.may_finish(resource, obj):
         if not write.options.dry_run:
             gone = server.store.delete(write.table, kept)
@@ -307,15 +297,6 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     if write.options.dry_run:
         return Stored(versions.read_back(resource, obj), live.version, resource)
     return _put(write, obj, live)
-
-
-def _admit_update(write: Write, obj: Object, old: Object) -> None:
-    if (write.resource.group, write.resource.kind, write.subresource) != ("", "PersistentVolumeClaim", ""):
-        return
-    classes = write.server.store.table("storage.k8s.io", "storageclasses")
-    found = lambda name: stored.object if (stored := classes.get("", name)) else None  # noqa: E731
-    if told := expansion.refusal(obj, old, found):
-        raise forbidden(write.resource, write.name, told)
 
 
 def _unchanged(resource: Resource, obj: Object, kept: Stored) -> bool:

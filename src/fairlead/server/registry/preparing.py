@@ -140,8 +140,8 @@ def _finalized(obj: Object, finalizer: str) -> None:
 
 
 def pod(obj: Object) -> None:
-    """Priority and the tolerations that every Pod gets; phase and quality of service."""
-    spec = _tolerating({"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **obj["spec"]})
+    """Phase and quality of service."""
+    spec = dict(obj["spec"])
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
     obj["spec"] = spec
@@ -152,13 +152,14 @@ def pod(obj: Object) -> None:
 
 def pod_update(obj: Object, old: Object) -> None:
     kept = {key: old["spec"][key] for key in ("priority", "preemptionPolicy") if key in old["spec"]}
-    obj["spec"] = _tolerating({**kept, **obj["spec"]})
+    obj["spec"] = tolerating({**kept, **obj["spec"]})
     status, before = obj.get("status") or {}, old.get("status") or {}
     if not status.get("qosClass") and before.get("qosClass"):
         obj["status"] = {**status, "qosClass": before["qosClass"]}
 
 
-def _tolerating(spec: Object) -> Object:
+def tolerating(spec: Object) -> Object:
+    """A Pod's spec with the tolerations that every Pod gets."""
     given = spec.get("tolerations") or []
     missing = [one for one in _NOT_READY if not any(_tolerates(toleration, one) for toleration in given)]
     return {**spec, "tolerations": [*given, *missing]} if missing else spec
