@@ -130,8 +130,8 @@ def decoded(resource: Resource, value: Object) -> tuple[Object, list[str]]:
     else:
         made = codec.decode(resource.schema, value)
         obj, unknown = made.object, made.unknown
-    if (value.get("metadata") or {}).get("managedFields") == []:  # not the same as none: it asks for a reset
-        obj = {**obj, "metadata": {**obj["metadata"], "managedFields": []}}
+        if (value.get("metadata") or {}).get("managedFields") == []:  # not the same as none: it asks for a reset
+            obj = {**obj, "metadata": {**obj["metadata"], "managedFields": []}}
     return obj, unknown
 
 

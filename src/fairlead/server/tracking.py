@@ -107,12 +107,13 @@ class Tracking:
         self._registry = registry
 
     def created(self, write: "Write", obj: Object) -> Object:
-        """A new object, owned by its writer; managedFields that a client sent are ignored."""
+        """A new object: its writer owns what those do not that it says to own it."""
         resource = write.resource
+        said = ownership.sent(ownership.NOTHING, (obj.get("metadata") or {}).get("managedFields"))
         obj = without_managed(obj)
         managed = ownership.update(
             None,
-            ownership.NOTHING,
+            said,
             obj,
             manager=write.options.manager,
             api_version=resource.api_version,

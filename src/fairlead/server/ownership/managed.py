@@ -142,7 +142,9 @@ def _order(entry: Entry) -> tuple[str, str, str, str, str]:
 
 
 def sent(live: Managed, entries: list[dict[str, Any]] | None) -> Managed:
-    """What a plain write with `entries` starts from: absent or unreadable keeps `live`, `[]` or `[{}]` resets."""
+    """What a plain write with `entries` starts from: absent or unreadable keeps `live`, `[]` or `[{}]` resets.
+
+    A custom resource never comes with `[]`: it is read without."""
     if entries is None:
         return live
     if not entries or entries == [{}]:
