@@ -69,7 +69,7 @@ class Both:
         self._defined: dict[str, asyncio.Task[Any]] = {}
         self._runs = 0
         self._thread = ThreadPoolExecutor(max_workers=1)
-        self._salt = secrets.token_hex(2)  # another run on the same server must not meet our namespaces
+        self._salt = secrets.token_hex(6)  # another run on the same server must not meet our namespaces, nor by chance
 
     async def play(self, scenario: Scenario) -> Played:
         """Each step's number and both servers' answers; of a definition (step -1) alone where they differ in it.
