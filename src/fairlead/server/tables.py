@@ -128,7 +128,9 @@ class Table(Representation):
         elif self._include == "Metadata":
             metadata = partial_metadata(self.resource, obj)
             shown = {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": metadata}
-        return {"cells": self._cells(obj), "object": shown}
+        pod = (self.resource.group, self.resource.kind) == ("", "Pod")
+        ended = {"conditions": told} if pod and (told := cells.conditions(obj)) else {}
+        return {"cells": self._cells(obj), **ended, "object": shown}
 
     def _cells(self, obj: Object) -> list[Any]:
         resource, now = self.resource, self._now
@@ -137,28 +139,21 @@ class Table(Representation):
             if not resource.columns:
                 return [name, age(created, now) if created else None]
             return [name, *(custom_cell(column, obj, now) for column in resource.columns)]
-        own = cells.CELLS.get(f"{resource.group}/{resource.plural}", {})
+        key = f"{resource.group}/{resource.plural}"
+        own, timed = cells.CELLS.get(key, {}), cells.TIMED.get(key, {})
         row: list[Any] = []
         for column in definitions(resource):
             title = column["name"]
             if title in own:
                 row.append(own[title](obj))
+            elif title in timed:
+                row.append(timed[title](obj, now))
             elif title == "Name":
                 row.append(name)
             elif title == "Age":
                 row.append(age(created, now))
             elif title == "Created At":
                 row.append(created)
-            elif title in ("Last Seen", "First Seen", "Last Schedule"):
-                row.append(self._seen(title, obj))
             else:
                 row.append(UNKNOWN)
         return row
-
-    def _seen(self, title: str, obj: Object) -> str:
-        if title == "Last Schedule":
-            stamp = cells.at(obj, "status", "lastScheduleTime")
-            return age(stamp, self._now) if stamp else cells.NONE
-        first = obj.get("firstTimestamp") or obj.get("eventTime")
-        last = cells.at(obj, "series", "lastObservedTime") or obj.get("lastTimestamp") or first
-        return age(first if title == "First Seen" else last, self._now)
