@@ -47,10 +47,8 @@ class KindSchemas:
         return versions.convert(found, obj)
 
     def empty(self, api_version: str) -> Object:
-        named = {"apiVersion": api_version, "kind": self._resource.kind}
-        if self._resource.custom:
-            return named
-        return codec.decode(self._resource.schema, named).object
+        nothing: Object = {} if self._resource.custom else codec.zero(self._resource.schema)
+        return nothing | {"apiVersion": api_version, "kind": self._resource.kind}
 
 
 def managed_of(stored: Stored) -> ownership.Managed:

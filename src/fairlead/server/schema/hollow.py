@@ -3,12 +3,14 @@
 Two objects that are written alike may differ in them: a list that is owned whole is compared as it is held.
 """
 
+from functools import cache
 from typing import Any, Final
 
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
 
 _UNIONS: Final = ("SchemaOrBool", "SchemaOrArray", "SchemaOrStrings")
+_HOLLOW: Final = ("list", "map", *_UNIONS)
 
 
 def held(node: Node, given: Any, made: Any, *, inside: bool = False) -> Any:
@@ -72,7 +74,7 @@ def stored(node: Node, value: dict[str, Any]) -> dict[str, Any]:
     """
     made: dict[str, Any] | None = None
     for key, inner in value.items():
-        if type(inner) is str or inner is None:
+        if type(inner) is not dict and type(inner) is not list:
             continue
         field = node.fields.get(key)
         if field is None:
@@ -101,10 +103,17 @@ def _stored_value(field: Node, value: Any) -> Any:
 
 def _stored_parts(node: Node, value: Any) -> Any:
     below = node.items if node.go.kind == "list" else node.values
-    if below is None or below.go.kind != "struct":
+    if below is None or below.go.kind != "struct" or _is_solid(below.go.name):
         return value
     if node.go.kind == "list":
         items = [stored(below, item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     parts = {key: stored(below, inner) for key, inner in value.items()}
     return parts if any(parts[key] is not inner for key, inner in value.items()) else value
+
+
+@cache
+def _is_solid(name: str) -> bool:
+    """Whether nothing in a struct of this Go type can be empty so."""
+    kinds = [(field.go.kind, field.go.name) for field in builtin.named(name).fields.values()]
+    return not any(kind in _HOLLOW or (kind == "struct" and not _is_solid(below)) for kind, below in kinds)
