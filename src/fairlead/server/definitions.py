@@ -26,6 +26,7 @@ class Definitions:
 
     def __init__(self, server: "Server") -> None:
         self._server = server
+        self._lost: dict[tuple[str, str], str] = {}
 
     @property
     def _table(self) -> Table:
@@ -40,8 +41,11 @@ class Definitions:
         spec = stored.object["spec"]
         group, plural = spec["group"], spec["names"]["plural"]
         if deleted:
+            self._lost.pop((group, plural), None)
             self._server.registry.remove(group, plural)
         elif stored.object["metadata"].get("deletionTimestamp"):
+            if (group, plural) in self._lost:
+                self._serve(stored.object, group, plural)  # the version that was taken away may be back
             self._clean_up(stored, group, plural)
         else:
             stored = self._settle(stored)
@@ -49,6 +53,10 @@ class Definitions:
             return
         for other in self._others(group, plural):  # a name that went may be what another definition waits for
             self.changed(other, False)
+
+    def lost(self, resource: Resource) -> str:
+        """The version, no more in the definition, that an instance of the kind is still stored at; empty for none."""
+        return self._lost.get((resource.group, resource.plural), "")
 
     def restored(self) -> None:
         """Serve what the stored definitions say, and nothing else: they are settled already."""
@@ -95,9 +103,11 @@ class Definitions:
             self.changed(other, False)
 
     def _clean_up(self, stored: Stored, group: str, plural: str) -> None:
-        """Delete every instance; when none is left, let the definition go."""
+        """Delete every instance; when none is left, let the definition go. One that cannot be read keeps it."""
         from fairlead.server.verbs.delete import DeleteOptions, delete_object
 
+        if (group, plural) in self._lost:
+            return
         resource = self._server.registry.storage(group, plural)
         if resource is not None:
             for _, instance in list(self._server.store.table(group, plural).scan(None)):
@@ -118,7 +128,24 @@ class Definitions:
             for version in versions
             if version.get("served")
         ]
+        self._look_for_lost(obj, group, plural)
         self._server.registry.install(group, plural, served, storage)
+
+    def _look_for_lost(self, obj: Object, group: str, plural: str) -> None:
+        """Note whether instances are stored at a version that the definition has no more: nobody can read them."""
+        known = {f"{group}/{version['name']}" for version in obj["spec"]["versions"]}
+        before = self._server.registry.storage(group, plural)
+        if before is None:
+            sure = obj["metadata"].get("generation") == 1
+        else:
+            sure = all(f"{group}/{version['name']}" in known for version in before.definition["spec"]["versions"])
+        if sure and (group, plural) not in self._lost:
+            return
+        self._lost.pop((group, plural), None)
+        for _, instance in self._server.store.table(group, plural).scan(None):
+            if instance.object["apiVersion"] not in known:
+                self._lost[group, plural] = instance.object["apiVersion"]
+                return
 
     def _others(self, group: str, plural: str) -> Iterator[Stored]:
         for _, stored in list(self._table.scan(None)):

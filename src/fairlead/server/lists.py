@@ -98,6 +98,7 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
     integer(request, "timeoutSeconds")
     _check_match(match, asked, token, "sendInitialEvents" in request.query)
     chosen = selection(server, request, route)
+    pages = limit > 0 or in_pages
     if asked == "0":
         limit = 0  # what a real server has in memory it tells whole
     table = server.table(resource)
@@ -120,6 +121,10 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
     else:
         version = max(at_least(server, request, asked, reading="list"), table.floor)
     entries = table.snapshot(namespace, version, start)
+    if lost := server.definitions.lost(resource):
+        if not pages:
+            raise versions.not_listed(resource, lost)
+        entries = ((key, versions.expect_readable(resource, stored)) for key, stored in entries)
     matching = (entry for entry in entries if chosen.matches(entry[1])) if chosen else entries
     if limit <= 0:
         return Page([stored for _, stored in matching], version)

@@ -13,6 +13,17 @@ Metadata = dict[str, Any]
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 STANDARD_FINALIZERS = frozenset(("kubernetes", ORPHAN, FOREGROUND))
+# Groups whose kinds take any qualified name for a finalizer, as custom resources do.
+_ANY_FINALIZER = frozenset(
+    (
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+        "policy",
+    )
+)
 ANNOTATIONS_LIMIT = 256 * 1024
 IMMUTABLE = "field is immutable"
 
@@ -30,8 +41,8 @@ def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -
     """What is wrong with an object's metadata. `generic` is the check that every kind gets: names fit in a path."""
     rule = names.path_segment if generic else name_rule(resource)
     found = general(metadata, rule, namespaced=resource.namespaced)
-    if not generic and not resource.custom:
-        found += standard_finalizers(metadata)
+    if not generic:
+        found += standard_finalizers(metadata, resource)
     return found
 
 
@@ -173,9 +184,11 @@ def _managed_fields(metadata: Metadata, path: str) -> list[Cause]:
     return found
 
 
-def standard_finalizers(metadata: Metadata) -> list[Cause]:
-    """Finalizers of built-in kinds are qualified names, or one of the few that Kubernetes itself knows."""
+def standard_finalizers(metadata: Metadata, resource: Resource) -> list[Cause]:
+    """Finalizers of most built-in kinds name their domain, or are among the few that Kubernetes itself knows."""
     found: list[Cause] = []
+    if resource.custom or resource.group in _ANY_FINALIZER:
+        return found
     for index, finalizer in enumerate(metadata.get("finalizers") or []):
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             found.append(

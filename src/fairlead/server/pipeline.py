@@ -88,7 +88,7 @@ class Write:
     def live(self) -> Stored | None:
         """The object as it is now, at the version of the request."""
         kept = self.kept
-        return versions.view(self.resource, kept) if kept is not None else None
+        return versions.view(self.resource, versions.expect_readable(self.resource, kept)) if kept is not None else None
 
     @property
     def now(self) -> str:

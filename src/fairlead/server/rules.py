@@ -93,7 +93,7 @@ def _retold(how: Retold, new: Object, old: Object, resource: Resource) -> list[C
     if how in ("twice", "once", "loosely"):
         found += metadata.validate_update(new, old)
     if how in ("twice", "once"):
-        found += metadata.standard_finalizers(new)
+        found += metadata.standard_finalizers(new, resource)
     if how in ("twice", "as new", "as new twice"):
         found += metadata.validate(new, resource) * (2 if how == "as new twice" else 1)
     return found

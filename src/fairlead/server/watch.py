@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairlead.server import causes, encoding, lists, representations
+from fairlead.server import causes, encoding, lists, representations, versions
 from fairlead.server.exchange import Request, Streaming
 from fairlead.server.failures import Failure, expired
 from fairlead.server.options import integer, option_failure, truth
@@ -177,6 +177,8 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
     send_initial = initial_given and truth(request.first("sendInitialEvents"))
     _check(match, initial_given, request.first("continue"))
     selection = lists.selection(server, request, route)
+    if lost := server.definitions.lost(resource):
+        raise versions.not_listed(resource, lost)
     from_start = asked in ("", "0")
     version = server.store.version if from_start else lists.parse_version(asked, "watch")
     initial = send_initial or (from_start and not initial_given)

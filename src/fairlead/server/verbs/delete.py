@@ -93,7 +93,7 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
     stored = server.table(resource).get(space, route.name)
     if stored is None:
         raise not_found(resource, route.name)
-    result, gone = delete_object(server, resource, stored, options)
+    result, gone = delete_object(server, resource, versions.expect_readable(resource, stored), options)
     status = 202 if not gone and options.orphan is False else 200
     if gone and not resource.delete_answers_object:
         return Response(status, encoding.encode(success(resource, stored.object)), warnings=request.warnings)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead.server import representations
+from fairlead.server import representations, versions
 from fairlead.server.exchange import Request, Response
 from fairlead.server.failures import not_found
 from fairlead.server.lists import at_least
@@ -19,4 +19,4 @@ def get(server: "Server", request: Request, route: Route) -> Response:
     stored = server.table(resource).get_at(route.namespace if resource.namespaced else "", route.name, version)
     if stored is None:
         raise not_found(resource, route.name)
-    return representation.answer(200, stored, request.warnings)
+    return representation.answer(200, versions.expect_readable(resource, stored), request.warnings)

@@ -109,7 +109,7 @@ def _update(write: pipeline.Write, changed: pipeline.Updated, request: Request, 
 def _live(server: "Server", route: Route) -> Stored | None:
     space = route.namespace if route.resource.namespaced else ""
     stored = server.table(route.resource).get(space, route.name)
-    return versions.view(route.resource, stored) if stored is not None else None
+    return versions.view(route.resource, versions.expect_readable(route.resource, stored)) if stored else None
 
 
 def _kind(request: Request) -> str:
