@@ -86,10 +86,11 @@ async def remote(url, token):
 
 
 async def play_remote(scenarios, arguments):
+    run = "x" + secrets.token_hex(3)  # drawn once: of a thousand drawn singly, two are soon the same
     async with remote(arguments.server, arguments.token) as transport:
-        for scenario in scenarios:
+        for number, scenario in enumerate(scenarios):
             try:
-                yield scenario, await traces.run(transport, scenario, "x" + secrets.token_hex(3))
+                yield scenario, await traces.run(transport, scenario, f"{run}{number:03x}")
             except Exception as error:
                 yield scenario, error
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import itertools
 import json
 import re
 import secrets
@@ -19,6 +20,8 @@ from fairlead.testing import virtual
 from .histories import Scenario, definition_of
 
 TRIES = 30  # the rarest choice that an embedded server makes falls three times in eight
+_SALT = secrets.token_hex(4)  # another process on the same server must not meet our namespaces,
+_numbers = itertools.count(1)  # nor a test the one before, by chance
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Answer = dict[str, Any]
 Played = list[tuple[int, Answer, Answer]]  # the step (-1: the definition), the real server's answer, the embedded one's
@@ -67,9 +70,7 @@ class Both:
     def __init__(self, transport: Any) -> None:
         self._real = Patient(transport)
         self._defined: dict[str, asyncio.Task[Any]] = {}
-        self._runs = 0
         self._thread = ThreadPoolExecutor(max_workers=1)
-        self._salt = secrets.token_hex(6)  # another run on the same server must not meet our namespaces, nor by chance
 
     async def play(self, scenario: Scenario) -> Played:
         """Each step's number and both servers' answers; of a definition (step -1) alone where they differ in it.
@@ -92,8 +93,7 @@ class Both:
         return played
 
     async def _once(self, scenario: Scenario, definition: dict[str, Any] | None) -> Played:
-        self._runs += 1
-        ident = f"d{self._salt}{self._runs:05x}"
+        ident = f"d{_SALT}{next(_numbers):05x}"
         wanted, given = await asyncio.gather(
             traces.run(self._real, scenario, ident), self._beside(scenario, definition, ident)
         )

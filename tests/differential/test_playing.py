@@ -76,6 +76,13 @@ async def test_other_finalizers_are_a_difference_at_once():
     assert real.deletions == 1
 
 
+async def test_histories_on_one_server_never_meet(monkeypatch):
+    monkeypatch.setattr("secrets.token_hex", lambda size: "0" * 2 * size)
+    real = Falling()
+    for _ in range(2):
+        assert not known.sorted_out(DELETION, await Both(real).play(DELETION))[0]
+
+
 class Lagging:
     """A server whose memory is as new as the newest version that it was asked for."""
 
