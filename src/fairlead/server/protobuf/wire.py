@@ -33,6 +33,14 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
+def varints(data: bytes) -> Iterator[int]:
+    """The numbers of a packed field."""
+    at = 0
+    while at < len(data):
+        value, at = varint(data, at)
+        yield value
+
+
 def signed(value: int, bits: int = 64) -> int:
     """A number as Go keeps it in so many bits: cut off, with a sign."""
     value &= (1 << bits) - 1

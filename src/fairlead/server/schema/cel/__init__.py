@@ -1,9 +1,11 @@
-"""CEL rules of custom resources (x-kubernetes-validations), evaluated by cel-expr-python: the extra `cel`.
+"""CEL rules of custom resources (x-kubernetes-validations), checked and evaluated by cel-expr-python: the extra `cel`.
 
-What it does less than a real server: a field's type is not checked where it is used inside an object (a wrong use is an
-evaluation error instead), and times inside lists and maps of objects are plain strings.
+`checking` refuses, by the types that a schema gives, what a real server refuses; `compiling` makes programs that run on
+plain values; `walking` runs them. What it does less than a real server: times inside lists and maps of objects are
+plain strings.
 """
 
+from importlib.util import find_spec
 from typing import Final
 
 from fairlead.server.schema.cel.walking import Failed, failures, has_rules, problems
@@ -16,7 +18,6 @@ MISSING_EXTRA: Final = "validation rules need the extra `cel`: pip install 'fair
 def available() -> bool:
     """Whether the extra is installed."""
     try:
-        import cel_expr_python  # noqa: F401
-    except ImportError:
+        return find_spec("cel_expr_python") is not None and find_spec("google.protobuf") is not None
+    except ModuleNotFoundError:  # no package google at all
         return False
-    return True

@@ -21,6 +21,8 @@ _SORTED: Final = "@sorted"
 class Expression:
     """One part of a rule. Two parts are never equal: each stands at its own place."""
 
+    id = 0  # by which the engine says more about it
+
 
 @dataclass(eq=False)
 class Literal(Expression):
@@ -52,6 +54,7 @@ class Items(Expression):
     """A list that is written out."""
 
     items: list[Expression]
+    optional: frozenset[int] = frozenset()  # which of them are there only if they have a value
 
 
 @dataclass(eq=False)
@@ -59,6 +62,7 @@ class Entries(Expression):
     """A map that is written out."""
 
     entries: list[tuple[Expression, Expression]]
+    optional: frozenset[int] = frozenset()
 
 
 @dataclass(eq=False)
@@ -75,6 +79,10 @@ class Loop(Expression):
     result: Expression
 
     @property
+    def parts(self) -> list[Expression]:
+        return [self.over, self.start, self.condition, self.step, self.result]
+
+    @property
     def names_only(self) -> bool:
         empty = isinstance(self.over, Items) and not self.over.items
         return empty and isinstance(self.condition, Literal) and self.condition.value is False
@@ -83,35 +91,40 @@ class Loop(Expression):
 def parse(environment: Any, text: str) -> Expression:
     """The tree of a rule that compiles."""
     made = environment.compile(rewriting.two_variables(text), disable_check=True).serialize()
-    parsed = dict(_fields(dict(_fields(made))[2]))
-    return _expression(parsed[2])
+    parsed = dict(fields(dict(fields(made))[2]))
+    return expression(parsed[2])
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+def fields(data: bytes) -> Iterator[tuple[int, Any]]:
     return ((number, value) for number, _, value in wire.fields(data, "Expr"))
 
 
-def _expression(data: bytes) -> Expression:
-    number, value = next(one for one in _fields(data) if one[0] != 2)
-    return _READERS[number](value)
+def expression(data: bytes) -> Expression:
+    """The tree of an Expr."""
+    parts = dict(fields(data))
+    label = parts.pop(2, 0)
+    [(number, value)] = parts.items()
+    made = _READERS[number](value)
+    made.id = label
+    return made
 
 
 def _literal(data: bytes) -> Expression:
-    number, value = next(_fields(data), (1, 0))
+    number, value = next(fields(data), (1, 0))
     kind, read = _LITERALS[number]
     return Literal(kind, read(value))
 
 
 def _select(data: bytes) -> Expression:
-    fields = dict(_fields(data))
-    return Select(_expression(fields[1]), fields.get(2, b"").decode(), bool(fields.get(3)))
+    of = dict(fields(data))
+    return Select(expression(of[1]), of.get(2, b"").decode(), bool(of.get(3)))
 
 
 def _call(data: bytes) -> Expression:
-    fields = dict(_fields(data))
-    function = fields[2].decode()
-    target = _expression(fields[1]) if 1 in fields else None
-    arguments = [_expression(value) for number, value in _fields(data) if number == 3]
+    of = dict(fields(data))
+    function = of[2].decode()
+    target = expression(of[1]) if 1 in of else None
+    arguments = [expression(value) for number, value in fields(data) if number == 3]
     if isinstance(target, Name) and f"{target.name}.{function}" in _DOTTED:
         return Call(f"{target.name}.{function}", None, arguments)
     if function == "sortBy" and target is not None and len(arguments) == 2 and isinstance(arguments[0], Name):
@@ -130,22 +143,24 @@ def _sort_by(target: Expression, variable: str, key: Expression) -> Expression:
 
 
 def _items(data: bytes) -> Expression:
-    return Items([_expression(value) for number, value in _fields(data) if number == 1])
+    optional = [at for number, packed in fields(data) if number == 2 for at in wire.varints(packed)]
+    return Items([expression(value) for number, value in fields(data) if number == 1], frozenset(optional))
 
 
 def _entries(data: bytes) -> Expression:
-    entries = [dict(_fields(value)) for number, value in _fields(data) if number == 2]
-    return Entries([(_expression(entry[3]), _expression(entry[4])) for entry in entries])
+    entries = [dict(fields(value)) for number, value in fields(data) if number == 2]
+    optional = frozenset(n for n, entry in enumerate(entries) if entry.get(5))
+    return Entries([(expression(entry[3]), expression(entry[4])) for entry in entries], optional)
 
 
 def _loop(data: bytes) -> Expression:
-    of = dict(_fields(data))
+    of = dict(fields(data))
     return Loop(
         of[1].decode(),
         of.get(8, b"").decode(),
-        _expression(of[2]),
+        expression(of[2]),
         of[3].decode(),
-        *(_expression(of[n]) for n in (4, 5, 6, 7)),
+        *(expression(of[n]) for n in (4, 5, 6, 7)),
     )
 
 
@@ -160,7 +175,7 @@ _LITERALS: Final[dict[int, tuple[str, Callable[[Any], Any]]]] = {
 }
 _READERS: Final = {
     3: _literal,
-    4: lambda data: Name(dict(_fields(data))[1].decode()),
+    4: lambda data: Name(dict(fields(data))[1].decode()),
     5: _select,
     6: _call,
     7: _items,

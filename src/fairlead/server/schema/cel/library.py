@@ -16,6 +16,7 @@ from fairlead.server import queries
 from fairlead.server.schema import quantity, semver
 from fairlead.server.schema.cel import guarding, texts, urls
 from fairlead.server.schema.cel.named import FORMATS, problems
+from fairlead.server.schema.cel.values import handed_over
 from fairlead.server.schema.cel.work import HANDED_OVER, METER, copied
 from fairlead.server.schema.patterns import compiled
 
@@ -55,7 +56,7 @@ def _metered(impl: Any) -> Any:
             METER.spend(copied(len(made)))  # it may be gone through
         if isinstance(made, int) and not -_LARGEST <= made < _LARGEST:
             raise ValueError("integer overflow")
-        return made
+        return handed_over(made)
 
     return call
 
@@ -246,9 +247,17 @@ def _intersects(one: list[Any], other: list[Any]) -> bool:
     return any(item in other for item in one)
 
 
+def _outside(start: int, end: int, length: int) -> str:
+    if start < 0 or end < 0:
+        return "negative indexes not supported"
+    if start > end:
+        return "start index must be less than or equal to end index"
+    return f"list is length {length}" if end > length else ""
+
+
 def _slice(items: list[Any], start: int, end: int) -> list[Any]:
-    if start < 0 or end < 0 or start > end or end > len(items):
-        raise ValueError(f"cannot slice({start}, {end}), outside of a list of {len(items)} items")
+    if wrong := _outside(start, end, len(items)):
+        raise ValueError(f"cannot slice({start}, {end}), {wrong}")
     return items[start:end]
 
 
@@ -302,7 +311,7 @@ _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     "flatten": [(True, _LIST, [_LIST], _flat), (True, _LIST, [_LIST, _T.INT], _flat)],
     "lists.range": [(False, _T.List(_T.INT), [_T.INT], _range)],
     "isSorted": [(True, _T.BOOL, [_LIST], lambda items: all(a <= b for a, b in pairwise(items)))],
-    "sum": [(True, _T.DYN, [_LIST], sum)],
+    "sum": [(True, _T.DYN, [_LIST], lambda items: sum(items[1:], items[0]) if items else 0)],
     "min": [(True, _T.DYN, [_LIST], _least(min, "min"))],
     "max": [(True, _T.DYN, [_LIST], _least(max, "max"))],
     "indexOf": [

@@ -6,6 +6,7 @@ from typing import Final
 LITERAL: Final = r"""r?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 _LITERAL: Final = re.compile(LITERAL)
 _CALL: Final = re.compile(r"(?<![\w.])format\s*\.\s*named\s*\(|\.\s*(validate|sortBy)\s*\(")
+_SORT_BY: Final = re.compile(r"\.\s*(sortBy)\s*\(")
 LONGEST: Final = 100_000  # characters of a rule: sorting what was sorted says it twice each time
 _OPENED: Final = {")": "(", "]": "[", "}": "{"}
 
@@ -25,14 +26,28 @@ def replaced(text: str, pattern: str, by: str) -> str:
 
 
 def rewritten(text: str) -> str:
-    """The rule with each such call made of others.
+    """The rule, for running, with each such call made of others.
 
     A function cannot answer an optional, so `validate` and `format.named` answer something empty, made one of here.
     """
+    return _rewritten(text, _CALL)
+
+
+def checkable(text: str) -> str:
+    """The rule, for checking: functions that are only declared answer what they like."""
+    return _rewritten(text, _SORT_BY)
+
+
+def with_optional_old(text: str) -> str:
+    """The rule with an oldSelf that may be none."""
+    return replaced(text, r"(?<![\w.])oldSelf\b", "(hasOld ? optional.of(oldSelf) : optional.none())")
+
+
+def _rewritten(text: str, calls: re.Pattern[str]) -> str:
     text = two_variables(text)
     while len(text) < LONGEST:
         masked = _LITERAL.sub(lambda literal: "_" * len(literal[0]), text)
-        call = _CALL.search(masked)
+        call = calls.search(masked)
         if call is None:
             return text
         end = closing(masked, call.end())

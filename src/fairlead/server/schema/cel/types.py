@@ -1,8 +1,9 @@
 """The types that a schema gives to CEL's values, with how large a value may be at most and is at least."""
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from fairlead.server.schema.cel.values import escaped
+from fairlead.server.schema.cel.values import spelled
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
@@ -26,6 +27,12 @@ INT: Final = Type("int", least=1)
 DOUBLE: Final = Type("double", least=1)
 STRING: Final = Type("string", REQUEST - 2, 2)
 _METADATA: Final = Type("object", least=2, fields={"name": STRING, "generateName": STRING})
+
+
+@lru_cache(maxsize=64)
+def ruled(node: Node) -> Type | None:
+    """The type of what a schema describes, where a rule stands. Each of its rules asks."""
+    return declared(node)
 
 
 def declared(node: Node) -> Type | None:
@@ -61,14 +68,15 @@ def _map(node: Node) -> Type | None:
 
 
 def _object(node: Node) -> Type:
-    fields, least = {}, 2
+    fields: dict[str, Type] = {}
+    least = 2
     typed = {key: declared(child) for key, child in node.rules.properties.items()}
     if node.embedded and not _said(typed):
         typed |= {"kind": STRING, "apiVersion": STRING, "metadata": _METADATA}
     for key, inner in typed.items():
         if inner is None:
             continue
-        fields[escaped(key)] = inner
+        fields |= dict.fromkeys(spelled(key), inner)
         child = node.rules.properties.get(key)
         if key in node.rules.required and (child is None or child.default is MISSING):
             least += len(key.encode()) + inner.least + 4

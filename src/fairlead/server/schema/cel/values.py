@@ -10,11 +10,12 @@ from fairlead.server.schema.cel.guarding import misfit
 from fairlead.server.schema.nodes import Node
 from fairlead.server.schema.structural import ANYTHING
 
-TIMES: Final = {"date-time": "TIMESTAMP", "datetime": "TIMESTAMP", "date": "TIMESTAMP", "duration": "DURATION"}
-_RESERVED: Final = frozenset(
+TIMES: Final = {"date-time": "TIMESTAMP", "date": "TIMESTAMP", "duration": "DURATION"}
+_KEYWORDS: Final = frozenset(("true", "false", "null", "in"))
+_RESERVED: Final = frozenset(  # which a field may be called all the same
     (
-        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-        "let", "loop", "package", "namespace", "return", "var", "void", "while",
+        "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",
+        "namespace", "return", "var", "void", "while",
     )
 )  # fmt: skip
 _FITTING: Final[dict[str, tuple[str, tuple[type, ...]]]] = {  # the word, the types
@@ -52,8 +53,8 @@ class Misfits:
         return math.nan if self._spoil else misfit(told, in_set=in_set)
 
 
-def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool = False, *, in_set: bool = False) -> Any:
-    """A value as the engine takes it: names escaped, numbers of the declared type, times where they can stand."""
+def engine_value(node: Node | None, value: Any, misfits: Misfits, *, in_set: bool = False) -> Any:
+    """A value as the engine takes it: names escaped, numbers, times and bytes of the declared type."""
     if node is None or node.rules is None:
         return value
     if value is None:
@@ -65,13 +66,13 @@ def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool =
         got = "" if node.type in ("array", "object") else f", got {_GO[type(value)]}"
         return misfits.noted(f"invalid data, expected {wanted}{got}", in_set=in_set)
     if type(value) is dict:
-        return _map(node, value, misfits, inside)
+        return _map(node, value, misfits)
     if type(value) is list:
         is_set = node.list_type == "set"
-        return [engine_value(node.items, item, misfits, inside, in_set=is_set) for item in value]
+        return [engine_value(node.items, item, misfits, in_set=is_set) for item in value]
     if node.type == "number":
         return float(value)
-    if type(value) is str and not inside:
+    if type(value) is str:
         return _text(node.rules.format, value, misfits)
     return value
 
@@ -79,18 +80,22 @@ def engine_value(node: Node | None, value: Any, misfits: Misfits, inside: bool =
 def _text(form: str, value: str, misfits: Misfits) -> Any:
     try:
         if form in TIMES:
-            return as_time(value, TIMES[form])
+            return handed_over(as_time(value, TIMES[form]))
         return base64.b64decode(value) if form == "byte" else value
     except ValueError as error:
         called = form if form == "duration" else f"{form} formatted string"
         return misfits.noted(f"Invalid {called} {value}: {error}")
 
 
-def _map(node: Node, value: dict[str, Any], misfits: Misfits, inside: bool) -> Any:
+def _map(node: Node, value: dict[str, Any], misfits: Misfits) -> Any:
     if node.values is not None and node.values is not ANYTHING:
-        return {key: engine_value(node.values, inner, misfits, inside) for key, inner in value.items()}
+        return {key: engine_value(node.values, inner, misfits) for key, inner in value.items()}
     fields, held = declared(node), [one for one in value.items() if one[1] is not None]  # null is as absent
-    return {escaped(key): engine_value(fields[key], inner, misfits, True) for key, inner in held if key in fields}
+    made: dict[str, Any] = {}
+    for key, inner in held:
+        if key in fields:
+            made |= dict.fromkeys(spelled(key), engine_value(fields[key], inner, misfits))
+    return made
 
 
 def declared(node: Node) -> dict[str, Node | None]:
@@ -101,26 +106,16 @@ def declared(node: Node) -> dict[str, Node | None]:
     return made
 
 
-def escaped(key: str) -> str:
-    """A property's name as an identifier of CEL."""
+def spelled(key: str) -> tuple[str, ...]:
+    """A property's name as identifiers of CEL: each that a rule may say."""
     if key in _RESERVED:
-        return f"__{key}__"
+        return key, f"__{key}__"
+    if key in _KEYWORDS:
+        return (f"__{key}__",)
     made = key.replace("__", "__underscores__")
     for mark, word in ((".", "dot"), ("-", "dash"), ("/", "slash")):
         made = made.replace(mark, f"__{word}__")
-    return made
-
-
-def time_at(value: Any, keys: tuple[str, ...]) -> Any:
-    """A time inside an object, as a time."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(value, str):
-        return None
-    try:
-        return as_time(value, "TIMESTAMP")
-    except ValueError:
-        return as_time(value, "DURATION")
+    return (made,)
 
 
 def as_time(text: str, kind: str) -> Any:
@@ -129,3 +124,20 @@ def as_time(text: str, kind: str) -> Any:
         return datetime.timedelta(microseconds=formats.duration(text) / 1000)
     made = datetime.datetime.fromisoformat(text.upper())
     return made if made.tzinfo is not None else made.replace(tzinfo=datetime.UTC)
+
+
+def handed_over(value: Any) -> Any:
+    """What the engine takes anywhere: times are messages there."""
+    from google.protobuf import duration_pb2, timestamp_pb2
+
+    if isinstance(value, list):
+        return [handed_over(item) for item in value]
+    if isinstance(value, datetime.datetime):
+        at = timestamp_pb2.Timestamp()
+        at.FromDatetime(value)
+        return at
+    if isinstance(value, datetime.timedelta):
+        time = duration_pb2.Duration()
+        time.FromTimedelta(value)
+        return time
+    return value

@@ -7,28 +7,17 @@ from typing import Any, Final, NamedTuple
 from fairlead.api import gojson
 from fairlead.server import causes
 from fairlead.server.causes import Cause
-from fairlead.server.schema.cel import work
+from fairlead.server.schema.cel import engine, types, work
 from fairlead.server.schema.cel.budgets import Budget, Often
-from fairlead.server.schema.cel.compiling import Refused, Rule, compile_rule, estimates
-from fairlead.server.schema.cel.values import Misfits, engine_value, time_at
+from fairlead.server.schema.cel.checking import UNTYPED, Refused
+from fairlead.server.schema.cel.compiling import Rule, compile_rule, estimates
+from fairlead.server.schema.cel.values import Misfits, engine_value
 from fairlead.server.schema.correlation import aligned, correlated, unchanged
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
 _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _FIELD: Final = re.compile(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
-_ERRORS: Final = (
-    (re.compile(r'Key not found in map : "?(.*?)"?$'), r"no such key: \1"),
-    (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
-    (re.compile(r"divide by zero"), "division by zero"),
-    (re.compile(r"^Type conversion"), "type conversion"),
-    (re.compile(r"cannot convert string to (\w+)"), r"type conversion error from 'string' to '\1'"),
-    (
-        re.compile(r"String to (Duration|Timestamp) conversion failed"),
-        r"type conversion error from 'string' to 'google.protobuf.\1'",
-    ),
-    (re.compile(r"No matching overloads found : .*"), "no such overload"),
-)
 
 
 class Failed(NamedTuple):
@@ -88,27 +77,7 @@ def problems(node: Node, path: str, wrong: Sequence[str] = (), *, costs: bool = 
 def _wrong(
     node: Node, path: str, uncorrelated: str, wrong: Sequence[str], often: Often, budget: Budget
 ) -> Iterator[Cause]:
-    rules = node.rules
-    sound = not any(field.startswith((f"{path}.", f"{path}[")) for field in wrong)
-    for index, fact in enumerate(rules.validations if sound else ()):
-        where = f"{path}.x-kubernetes-validations[{index}]"
-        if not (fact.get("rule") or "").strip():
-            continue  # told with the keywords
-        try:
-            made: Rule | None = compile_rule(node, fact)
-        except Refused as error:
-            yield Cause("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
-            made = None
-        if made is not None:
-            for key, cost in estimates(node, fact, often):
-                yield from budget.spend(f"{where}.{key}", key, cost)
-        if made is not None and made.old and uncorrelated:
-            told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
-            yield causes.invalid(f"{where}.rule", fact["rule"], told)
-        elif (made is None or not made.old) and fact.get("optionalOldSelf") is not None:
-            told = "may not be set if oldSelf is not used in rule"
-            yield causes.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
-    inside = often.inside(node)
+    rules, inside = node.rules, often.inside(node)
     for key, child in rules.properties.items():
         yield from _wrong(child, f"{path}.properties[{key}]", uncorrelated, wrong, inside, budget)
     if node.values is not None and node.values is not ANYTHING:
@@ -116,6 +85,34 @@ def _wrong(
     if node.items is not None:
         below = uncorrelated or ("" if node.list_type == "map" else path)
         yield from _wrong(node.items, f"{path}.items", below, wrong, inside, budget)
+    if not rules.validations or any(field.startswith((f"{path}.", f"{path}[")) for field in wrong):
+        return
+    if types.ruled(node) is None:
+        yield Cause("InternalError", f"{path}.x-kubernetes-validations", f"Internal error: {UNTYPED}")
+        return
+    for index, fact in enumerate(rules.validations):
+        if (fact.get("rule") or "").strip():  # the others are told with the keywords
+            where = f"{path}.x-kubernetes-validations[{index}]"
+            yield from _wrong_rule(node, fact, where, uncorrelated, often, budget)
+
+
+def _wrong_rule(
+    node: Node, fact: dict[str, Any], where: str, uncorrelated: str, often: Often, budget: Budget
+) -> Iterator[Cause]:
+    try:
+        made: Rule | None = compile_rule(node, fact)
+    except Refused as error:
+        yield Cause("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
+        made = None
+    if made is not None:
+        for key, cost in estimates(node, fact, often):
+            yield from budget.spend(f"{where}.{key}", key, cost)
+    if made is not None and made.old and uncorrelated:
+        told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
+        yield causes.invalid(f"{where}.rule", fact["rule"], told)
+    elif (made is None or not made.old) and fact.get("optionalOldSelf") is not None:
+        told = "may not be set if oldSelf is not used in rule"
+        yield causes.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
 
 
 class _Place(NamedTuple):
@@ -202,17 +199,14 @@ def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[
     except RuntimeError as error:
         if "Iteration budget exceeded" in str(error):
             raise _too_much(node, rule, path) from None
-        told = misfits.told[0] if misfits.told else _error(str(error))
+        told = misfits.told[0] if misfits.told else engine.worded(str(error))
         return _faulty(node, path, f"{told} evaluating rule: {message or rule.text}"), True
     if result.type().name() == "BOOL" and result.value() is True:
         return None, False
     if not exact:
         return _faulty(node, path, f"{misfits.told[0]} evaluating rule: {message or rule.text}"), True
     if result.type().name() == "ERROR":
-        told = _error(str(result.value()))
-        for name, _, keys in rule.times:
-            if told == f'No value with name "{name}" found in Activation':
-                told = f"no such key: {keys[-1]}"
+        told = engine.worded(str(result.value()))
         if told.startswith(work.EXCEEDED):
             raise _too_much(node, rule, path)
         if told.startswith("no such overload"):
@@ -233,10 +227,6 @@ def _data(node: Node, rule: Rule, value: Any, old: Any, misfits: Misfits) -> dic
     if rule.old:
         data["oldSelf"] = engine_value(node, aligned(node, old, value) if present else value, misfits)
         data["hasOld"] = present
-    for name, root, keys in rule.times:
-        given = time_at(value if root == "self" else old if present else None, keys)
-        if given is not None:
-            data[name] = given
     return data
 
 
@@ -286,15 +276,6 @@ def _cause(reason: str, field: str, value: Any, told: str) -> Cause:
     if reason == "FieldValueDuplicate":
         return causes.duplicate(field, value) if plain else Cause(reason, field, "Duplicate value")
     return causes.invalid(field, value, told) if plain else Cause(reason, field, f"Invalid value: {told}")
-
-
-def _error(text: str) -> str:
-    """An evaluation error as the Go engine words it."""
-    text = re.sub(r"^[A-Z_]+: ", "", text)
-    for pattern, wording in _ERRORS:
-        if pattern.search(text):
-            return pattern.sub(wording, text)
-    return text
 
 
 def _shown_rule(fact: dict[str, Any]) -> str:
