@@ -3,6 +3,7 @@
 import json
 
 from fairlead.server.app import Server
+from fairlead.server.exchange import Request
 from fairlead.server.registry import builtin
 from fairlead.server.tables import Table
 from fairlead.testing import virtual
@@ -124,3 +125,10 @@ def test_a_bookmark_can_be_a_row_of_every_kind():
         if "watch" in resource.verbs:
             table = Table(resource, False, "v1", "", 0.0)
             assert table.bookmark(5, {})["rows"][0]["cells"], resource.plural
+
+
+def test_a_watch_warns_of_what_a_list_warns_of():
+    server = Server()
+    path = "/api/v1/namespaces/default/endpoints"
+    told = [server.respond(Request("GET", path, query, {})).warnings for query in ({}, {"watch": ["true"]})]
+    assert told == [["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]] * 2

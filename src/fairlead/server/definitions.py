@@ -175,11 +175,7 @@ class Definitions:
                 )
             )
             conditions = _with_condition(conditions, condition)
-        versions = list(status.get("storedVersions") or ())
-        storing = next(v["name"] for v in obj["spec"]["versions"] if v.get("storage"))
-        if storing not in versions:
-            versions.append(storing)
-        settled = {**status, "acceptedNames": accepted, "conditions": conditions, "storedVersions": versions}
+        settled = {**status, "acceptedNames": accepted, "conditions": conditions}
         if settled == status:
             return stored
         return self._written(stored, {**obj, "status": settled})

@@ -202,7 +202,9 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
         return Streaming(_only(begun.error(lists.too_large(version, server.store.version))))
     if not initial and version < table.floor:
         return Streaming(_only(begun.error(too_old(version, table.floor))))
-    return Streaming(begun.chunks())
+    answer = Streaming(begun.chunks())
+    answer.warnings = request.warnings
+    return answer
 
 
 def _check(match: str, initial_given: bool, continued: str) -> None:

@@ -275,6 +275,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_create=preparing.definition,
         prepare_update=preparing.stored_versions,
         validate=definitions.definition,
+        validate_status=definitions.status,
         warn=definitions.warnings,
     ),
 }

@@ -385,10 +385,10 @@ def definition(obj: Object) -> None:
 
 
 def stored_versions(obj: Object, old: Object) -> None:
-    """A new storage version is one that objects may be stored in from now on; the list is never emptied."""
+    """A new storage version is one that objects may be stored in from now on. /status may say any, but not none."""
     status = dict(obj.get("status") or {})
-    stored = list(status.get("storedVersions") or (old.get("status") or {}).get("storedVersions") or [])
-    for version in obj["spec"].get("versions") or ():
-        if version.get("storage") and version["name"] not in stored:
-            stored.append(version["name"])
+    stored = list(status.get("storedVersions") or ())
+    if not stored or obj.get("status") is old.get("status"):
+        storing = (version["name"] for version in obj["spec"].get("versions") or () if version.get("storage"))
+        stored += [name for name in storing if name not in stored]
     obj["status"] = {**status, "storedVersions": stored}
