@@ -141,6 +141,8 @@ def delete(kind: Kind, name: str, last: int) -> Step:
         )
     if chance.random() < 0.3:
         options["propagationPolicy"] = chance.choice(["Orphan", "Foreground", "Background", "Sideways"])
+    if chance.random() < 0.1:
+        options["orphanDependents"] = chance.choice([True, False])
     if chance.random() < 0.15:
         options["gracePeriodSeconds"] = chance.choice([0, 5])
     return {"do": "DELETE", "body": options} if len(options) > 2 else {"do": "DELETE"}
