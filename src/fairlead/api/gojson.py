@@ -18,8 +18,8 @@ ESCAPED = (
     ("\u2028".encode(), rb"\u2028"),
     ("\u2029".encode(), rb"\u2029"),
 )
-# The UTF-8 of U+007F to U+009F, U+FEFF, U+FFFE, U+FFFF.
-_NOT_YAML = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
+# What a YAML reader refuses or changes where it stands raw: the UTF-8 of U+007F to U+009F, U+FEFF, U+FFFE, U+FFFF.
+NOT_YAML = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
 _PLAIN = frozenset({str, int, bool, type(None), msgspec.Raw})
 
 
@@ -48,7 +48,7 @@ def yaml_dumps(value: Any) -> bytes:
 
     Raw, U+0085 would arrive as a space, and DEL, the other C1 controls and U+FFFE would be refused.
     """
-    return _NOT_YAML.sub(lambda found: rf"\u{ord(found[0].decode()):04x}".encode(), dumps(value))
+    return NOT_YAML.sub(lambda found: rf"\u{ord(found[0].decode()):04x}".encode(), dumps(value))
 
 
 def number(value: float, *, padded: bool = False) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from fairlead.api import gojson
-from fairlead.server.causes import quoted
+from fairlead.server import gosyntax
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
@@ -48,10 +48,7 @@ def decode(body: bytes) -> tuple[Any, list[str]]:
             return plain, []
     except (ValueError, RecursionError):
         pass  # what is wrong is told below
-    try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError:
-        text = body.decode("utf-8", "replace")
+    text = whole(body)
     seen: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,9 +63,20 @@ def decode(body: bytes) -> tuple[Any, list[str]]:
         )
     except RecursionError:
         raise BadJSON("exceeded max depth") from None
-    except json.JSONDecodeError as error:
-        raise BadJSON(_worded(text, body, error)) from None
+    except json.JSONDecodeError:
+        raise BadJSON(gosyntax.complaint(body)) from None
     return value, _duplicates(text) if seen else []
+
+
+_HALVES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
+
+
+def whole(body: bytes) -> str:
+    """A JSON text with U+FFFD for what is no character: bytes that are not UTF-8, and halves of surrogate pairs."""
+    text = body.decode("utf-8", "replace")
+    if "\\ud" in text or "\\uD" in text:
+        text = _HALVES.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
+    return text
 
 
 def _integer(digits: str) -> int | float:
@@ -147,53 +155,6 @@ class _Pairs:
 
     def __init__(self, items: list[tuple[str, Any]]) -> None:
         self.items = items
-
-
-def _worded(text: str, body: bytes, error: json.JSONDecodeError) -> str:
-    """A syntax error in Go's words, for the common cases. Go reads bytes, each of which it shows as a character."""
-    at = error.pos
-    rest = text[at:].lstrip(" \t\r\n")
-    if not rest:
-        return "unexpected end of JSON input"
-    if error.msg.startswith("Unterminated string"):
-        return "unexpected end of JSON input"
-    ch = _shown(rest[0] if rest[0] != "\ufffd" else chr(body[len(text[: len(text) - len(rest)].encode())]))
-    if error.msg.startswith("Extra data"):
-        return f"invalid character {ch} after top-level value"
-    if error.msg.startswith("Expecting property name"):
-        return f"invalid character {ch} looking for beginning of object key string"
-    if error.msg.startswith("Expecting ':'"):
-        return f"invalid character {ch} after object key"
-    if error.msg.startswith("Expecting ','"):
-        where = "object key:value pair" if _inside(text[:at]) == "{" else "array element"
-        return f"invalid character {ch} after {where}"
-    if error.msg.startswith("Invalid control character"):
-        return f"invalid character {ch} in string literal"
-    return f"invalid character {ch} looking for beginning of value"
-
-
-def _shown(ch: str) -> str:
-    if ch == "'":
-        return "'\\''"
-    return "'" + quoted(ch)[1:-1].replace('\\"', '"') + "'"
-
-
-def _inside(text: str) -> str:
-    """The innermost bracket that is open at the end of a JSON text."""
-    stack, string, escape = [""], False, False
-    for ch in text:
-        if string:
-            escape = ch == "\\" and not escape
-            string = ch != '"' or escape
-            if ch == '"' and not escape:
-                string = False
-        elif ch == '"':
-            string = True
-        elif ch in "{[":
-            stack.append(ch)
-        elif ch in "}]" and len(stack) > 1:
-            stack.pop()
-    return stack[-1]
 
 
 _sorted = msgspec.json.Encoder(order="deterministic")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import yaml
 
+from fairlead.api import gojson
 from fairlead.server import encoding
 
 _WORDS: Final[dict[str, Any]] = {
@@ -39,7 +40,7 @@ def read(body: bytes) -> tuple[Any, list[str]]:
         except encoding.BadJSON:
             pass  # YAML allows more
         else:
-            if not twice:
+            if not twice and not _beyond_yaml(body):
                 return encoding.settled(value), []
     twice = []
     loader = Loader(body)
@@ -56,13 +57,35 @@ def read(body: bytes) -> tuple[Any, list[str]]:
         loader.dispose()
 
 
+_ESCAPED: Final = re.compile(rb"\\(?:(u[dD][89a-fA-F])|(/)|.)", re.DOTALL)
+
+
+def _beyond_yaml(json: bytes) -> bool:
+    """Whether a JSON text holds what YAML reads otherwise or not at all. Refuses an escaped slash, which it has not."""
+    for found in _ESCAPED.finditer(json) if b"\\" in json else ():
+        if found[2]:
+            line = json.count(b"\n", 0, found.start())
+            raise _bad(f"{f'line {line + 1}: ' if line else ''}found unknown escape character")
+        if found[1]:
+            return True
+    return gojson.NOT_YAML.search(json) is not None or not _is_utf8(json)
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _bad(problem: str) -> encoding.BadJSON:
     return encoding.BadJSON(f"error converting YAML to JSON: yaml: {problem}")
 
 
 def _told(error: yaml.YAMLError) -> str:
     """A parser's complaint with the line that a real server names."""
-    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
     mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
     line = 0
     if mark is not None and mark.line:
