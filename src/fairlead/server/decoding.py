@@ -1,5 +1,6 @@
 """From JSON values to an object of a kind: types checked, unknown fields reported and dropped, defaults filled in."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,7 @@ from fairlead.server import bodies, encoding, versions
 from fairlead.server.causes import Cause, quoted
 from fairlead.server.exchange import Request
 from fairlead.server.failures import bad_request, invalid_named
+from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec, defaulting, hollow, pruning
 
@@ -132,7 +134,16 @@ def decoded(resource: Resource, value: Object) -> tuple[Object, list[str]]:
         obj, unknown = made.object, made.unknown
         if (value.get("metadata") or {}).get("managedFields") == []:  # not the same as none: it asks for a reset
             obj = {**obj, "metadata": {**obj["metadata"], "managedFields": []}}
+        if (resource.group, resource.kind) == ("apps", "DaemonSet"):
+            _expect_number((obj.get("metadata") or {}).get("annotations") or {})
     return obj, unknown
+
+
+def _expect_number(annotations: Object) -> None:
+    """A DaemonSet's annotation that was a field once is still read as its number."""
+    text = annotations.get(TEMPLATE_GENERATION, "0")
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise codec.DecodeError(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax")
 
 
 def filled(resource: Resource, obj: Object) -> Object:

@@ -124,10 +124,10 @@ def _owner_references(metadata: Metadata, path: str) -> list[Cause]:
     references = metadata.get("ownerReferences") or []
     controller = ""
     for reference in references:
-        group, _, version = (reference.get("apiVersion") or "").rpartition("/")
+        given = reference.get("apiVersion") or ""
+        group, _, version = given.rpartition("/") if given.count("/") < 2 else ("", "", "")
         kind, name = reference.get("kind") or "", reference.get("name") or ""
         if not version:
-            given = reference.get("apiVersion") or ""
             found.append(causes.invalid(f"{field}.apiVersion", given, "version must not be empty"))
         if not kind:
             found.append(causes.invalid(f"{field}.kind", "", "must not be empty"))

@@ -12,6 +12,10 @@ _SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character"
 )
+_UNDERSCORED = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
+    "start and end with an alphanumeric character"
+)
 _LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
     "an alphanumeric character"
@@ -45,6 +49,16 @@ def subdomain(name: str, prefix: bool = False, unit: str = "characters") -> list
     if not DNS_1123_SUBDOMAIN.match(name):
         pattern = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
         problems.append(_regex(_SUBDOMAIN, pattern, "example.com"))
+    return problems
+
+
+def subdomain_or_underscore(name: str) -> list[str]:
+    """What is wrong with a DNS subdomain that may hold underscores: where names are searched."""
+    problems = [_longer(253, "characters")] if len(name) > 253 else []
+    part = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+    pattern = rf"{part}(\.{part})*"
+    if not re.fullmatch(pattern, name):
+        problems.append(_regex(_UNDERSCORED, pattern, "example.com"))
     return problems
 
 

@@ -67,6 +67,7 @@ GLOBAL = (
 REQUIRED, INVALID, UNKNOWN, FORBIDDEN = (
     f"FieldValue{word}" for word in ("Required", "Invalid", "NotSupported", "Forbidden")
 )
+MISSING = "FieldValueNotFound"
 
 
 def spec(**fields):
@@ -81,11 +82,39 @@ def running(**fields):
     return spec(containers=[{**POD["containers"][0], **fields}])
 
 
+def mounting(**mount):
+    return {
+        **running(volumeMounts=[mount]),
+        "spec": {**running(volumeMounts=[mount])["spec"], "volumes": [{"name": "v"}]},
+    }
+
+
+def valued(**source):
+    return running(env=[{"name": "A", "valueFrom": source}])
+
+
+def volume(**source):
+    return spec(volumes=[{"name": "v", **source}])
+
+
+def affine(**affinity):
+    return spec(affinity=affinity)
+
+
+def indexed(**fields):
+    return spec(completionMode="Indexed", completions=3, **fields)
+
+
 def hooked(**fields):
     return {"webhooks": [{**HOOK, **fields}]}
 
 
 C = "spec.containers[0]"
+V = "spec.volumes[0]"
+MOUNT, FROM, ENOUGH = f"{C}.volumeMounts", f"{C}.env[0].valueFrom", "spec.successPolicy.rules[0]"
+LATER, SPREADS = "requiredDuringSchedulingIgnoredDuringExecution", "spec.topologySpreadConstraints"
+PAIR = ("topologyKey", "whenUnsatisfiable")
+SPREAD = {"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule"}
 GENERATION = "deprecated.daemonset.template.generation"
 STRATEGY = ("spec", "updateStrategy", "rollingUpdate")
 SOURCE = {"kind": "PersistentVolumeClaim", "name": "x"}
@@ -229,6 +258,99 @@ CREATED = [  # what is merged into a good object, and the causes
         [(REQUIRED, "spec.volumes[0].configMap.items[0].key"), (INVALID, "spec.volumes[0].configMap.items[0].path")],
     ),
     ("pods", spec(dnsPolicy="None"), [(REQUIRED, "spec.dnsConfig")]),
+    *(
+        ("pods", change, wanted)
+        for change, wanted in [
+            (mounting(mountPath="/x"), [(REQUIRED, f"{MOUNT}[0].name"), (MISSING, f"{MOUNT}[0].name")]),
+            (mounting(name="v", mountPath="/x", subPath="../y"), [(INVALID, f"{MOUNT}.subPath")]),
+            (mounting(name="v", mountPath="/x", mountPropagation="X"), [(UNKNOWN, f"{MOUNT}.mountPropagation")]),
+            (running(volumeDevices=[{"name": "v", "devicePath": "/x"}]), [(MISSING, f"{C}.volumeDevices[0].name")]),
+            (running(envFrom=[{}]), [(INVALID, f"{C}.envFrom")]),
+            (running(envFrom=[{"secretRef": {}}]), [(REQUIRED, f"{C}.envFrom[0].secretRef.name")]),
+            (valued(fieldRef={}), [(REQUIRED, f"{FROM}.fieldRef.fieldPath")]),
+            (valued(fieldRef={"fieldPath": "spec.x"}), [(INVALID, f"{FROM}.fieldRef.fieldPath")]),
+            (valued(fieldRef={"fieldPath": "metadata.labels"}), [(UNKNOWN, f"{FROM}.fieldRef.fieldPath")]),
+            (valued(resourceFieldRef={"resource": "limits.x"}), [(UNKNOWN, f"{FROM}.resourceFieldRef.resource")]),
+            (
+                valued(resourceFieldRef={"resource": "limits.cpu", "divisor": "2"}),
+                [(INVALID, f"{FROM}.resourceFieldRef.divisor")],
+            ),
+            (
+                valued(secretKeyRef={"key": "a b"}),
+                [(INVALID, f"{FROM}.secretKeyRef.{key}") for key in ("name", "key")],
+            ),
+            (running(livenessProbe={"grpc": {"port": 0}}), [(INVALID, f"{C}.livenessProbe.grpc.port")]),
+            (running(lifecycle={"preStop": {"sleep": {"seconds": 31}}}), [(INVALID, f"{C}.lifecycle.preStop.sleep")]),
+            (
+                running(readinessProbe={"tcpSocket": {"port": 1}, "terminationGracePeriodSeconds": 1}),
+                [(INVALID, f"{C}.readinessProbe.terminationGracePeriodSeconds")],
+            ),
+            (running(securityContext={"seccompProfile": {}}), [(REQUIRED, f"{C}.securityContext.seccompProfile.type")]),
+            (
+                running(securityContext={"privileged": True, "allowPrivilegeEscalation": False}),
+                [(INVALID, f"{C}.securityContext")],
+            ),
+            (running(resizePolicy=[{}]), [(REQUIRED, f"{C}.resizePolicy")] * 2),
+            (running(restartPolicy="X"), [(UNKNOWN, f"{C}.restartPolicy")]),
+            (
+                running(ports=[{"containerPort": 1, "hostPort": 2}, {"containerPort": 3, "hostPort": 2}]),
+                [("FieldValueDuplicate", f"{C}.ports[1].hostPort")],
+            ),
+            (
+                spec(securityContext={"fsGroupChangePolicy": "X"}),
+                [(UNKNOWN, "spec.securityContext.fsGroupChangePolicy")],
+            ),
+            (spec(securityContext={"sysctls": [{"name": "A"}]}), [(INVALID, "spec.securityContext.sysctls[0].name")]),
+            (spec(dnsPolicy="None", dnsConfig={}), [(REQUIRED, "spec.dnsConfig.nameservers")]),
+            (spec(schedulingGates=[{"name": "a.b/c"}] * 2), [("FieldValueDuplicate", "spec.schedulingGates[1]")]),
+            (
+                spec(topologySpreadConstraints=[SPREAD] * 2),
+                [("FieldValueDuplicate", f"{SPREADS}[0].{{{', '.join(PAIR)}}}")],
+            ),
+            (spec(topologySpreadConstraints=[{**SPREAD, "minDomains": 0}]), [(INVALID, f"{SPREADS}[0].minDomains")]),
+            (
+                spec(topologySpreadConstraints=[{**SPREAD, "matchLabelKeys": ["a"]}]),
+                [(FORBIDDEN, f"{SPREADS}[0].matchLabelKeys")],
+            ),
+            (spec(tolerations=[{"key": "a", "value": "b c"}]), [(INVALID, "spec.tolerations[0].operator")]),
+            (
+                affine(
+                    nodeAffinity={LATER: {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "X"}]}]}}
+                ),
+                [(INVALID, f"spec.affinity.nodeAffinity.{LATER}.nodeSelectorTerms[0].matchExpressions[0].operator")],
+            ),
+            (
+                affine(podAntiAffinity={LATER: [{"labelSelector": {}}]}),
+                [
+                    (reason, f"spec.affinity.podAntiAffinity.{LATER}[0].topologyKey")
+                    for reason in (REQUIRED, INVALID, INVALID)
+                ],
+            ),
+            (volume(hostPath={"path": "/../x"}), [(INVALID, f"{V}.hostPath.path")]),
+            (
+                volume(projected={"sources": [{"serviceAccountToken": {}}]}),
+                [(REQUIRED, f"{V}.projected.path"), (FORBIDDEN, f"{V}.projected.sources[0].serviceAccountToken")],
+            ),
+            (volume(projected={"sources": [{"secret": {}}]}), [(REQUIRED, f"{V}.projected.sources[0].secret.name")]),
+            (volume(downwardAPI={"items": [{"path": "x"}]}), [(REQUIRED, f"{V}.downwardAPI")]),
+            (volume(csi={"driver": "A b"}), [(INVALID, f"{V}.csi.driver")]),
+            (volume(ephemeral={}), [(REQUIRED, f"{V}.ephemeral.volumeClaimTemplate")]),
+            (volume(emptyDir={"sizeLimit": "-1"}), [(FORBIDDEN, f"{V}.emptyDir.sizeLimit")]),
+            (volume(image={}), [(REQUIRED, f"{V}.image.reference")]),
+            (volume(emptyDir={}, hostPath={"path": "/x"}), [(FORBIDDEN, f"{V}.hostPath")]),
+        ]
+    ),
+    (
+        "jobs",
+        indexed(successPolicy={"rules": [{"succeededIndexes": "0-9"}]}),
+        [(INVALID, f"{ENOUGH}.succeededIndexes")],
+    ),
+    ("jobs", indexed(successPolicy={"rules": [{"succeededCount": 4}]}), [(INVALID, f"{ENOUGH}.succeededCount")]),
+    (
+        "jobs",
+        spec(podFailurePolicy={"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2, 0]}}]}),
+        [(INVALID, f"spec.podFailurePolicy.rules[0].onExitCodes.values{which}") for which in ("[1]", "")],
+    ),
     ("services", spec(type="X"), [(UNKNOWN, "spec.type")]),
     ("services", spec(externalTrafficPolicy="Local"), [(INVALID, "spec.externalTrafficPolicy")]),
     ("services", spec(ports=[{"port": 80, "nodePort": 30000}]), [(FORBIDDEN, "spec.ports[0].nodePort")]),
@@ -433,6 +555,8 @@ GIVEN = [  # what is given, where to look, and what stands there
     ("statefulsets", spec(updateStrategy={"rollingUpdate": {"maxUnavailable": 1}}), STRATEGY, {"partition": 0}),
     ("services", spec(externalIPs=["1.2.3.4"]), ("spec", "externalTrafficPolicy"), "Cluster"),
     ("pods", spec(resources={"limits": {"cpu": "1"}}), ("spec", "resources", "requests"), {"cpu": "1"}),
+    ("pods", spec(resources={"limits": {"cpu": "1"}}), ("status", "qosClass"), "Burstable"),
+    ("pods", running(image="Odd"), ("spec", "containers", 0, "imagePullPolicy"), "IfNotPresent"),
     ("pods", spec(schedulingGates=[{"name": "a.b/c"}]), ("status", "conditions", 0, "reason"), "SchedulingGated"),
     ("persistentvolumeclaims", spec(dataSourceRef=SOURCE), ("spec", "dataSource"), {"apiGroup": None, **SOURCE}),
     ("persistentvolumeclaims", spec(dataSource={"kind": "X", "name": "y"}), ("spec", "dataSource"), None),
@@ -447,6 +571,14 @@ async def test_what_is_given_is_completed(api):
         for key in path:
             found = found[key] if isinstance(found, list) else found.get(key)
         assert (plural, change, found) == (plural, change, wanted)
+
+
+async def test_an_annotation_that_was_a_number_is_read_as_one(api):
+    obj = merged(
+        {"metadata": {"name": "x"}, **KINDS["daemonsets"][1]}, {"metadata": {"annotations": {GENERATION: "x"}}}
+    )
+    code, body = await ask(api, "POST", collection(api, "daemonsets"), obj, dryRun="All")
+    assert (code, body["message"].rpartition(": strconv")[2]) == (400, '.ParseInt: parsing "x": invalid syntax')
 
 
 async def test_names_are_checked_by_their_kind(api):

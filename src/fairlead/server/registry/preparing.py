@@ -5,6 +5,7 @@ changed.
 """
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
 from fairlead.server.identity.users import User
@@ -171,19 +172,26 @@ def _tolerates(toleration: Object, wanted: Object) -> bool:
 
 
 def quality(spec: Object) -> str:
-    """The quality of service class: Guaranteed, Burstable or BestEffort."""
+    """The quality of service class: Guaranteed, Burstable or BestEffort, by the Pod's resources or its containers'."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    asked = [(c.get("resources") or {}).get("requests") or {} for c in containers]
-    limits = [(c.get("resources") or {}).get("limits") or {} for c in containers]
-    counted = [
-        {name: value for name in _COMPUTE if name in one and (value := quantity.parse(one[name])[0])}
-        for one in [*asked, *limits]
-    ]
-    if not any(counted):
+    counted = [spec] if spec.get("resources") is not None else containers
+    asked, limits = (_amounts(counted, part) for part in ("requests", "limits"))
+    if not any([*asked, *limits]):
         return "BestEffort"
-    half = len(containers)
-    same = all(len(counted[half + i]) == len(_COMPUTE) and counted[i] == counted[half + i] for i in range(half))
-    return "Guaranteed" if same else "Burstable"
+    full = all(len(one) == len(_COMPUTE) for one in limits if one or counted is containers)
+    return "Guaranteed" if full and _summed(asked) == _summed(limits) else "Burstable"
+
+
+def _amounts(counted: list[Object], part: str) -> list[dict[str, Decimal]]:
+    """The processors and memory of each, where they are more than nothing."""
+    given = [(one.get("resources") or {}).get(part) or {} for one in counted]
+    parsed = [{name: quantity.parse(one[name])[0] for name in _COMPUTE if name in one} for one in given]
+    return [{name: amount for name, amount in one.items() if amount > 0} for one in parsed]
+
+
+def _summed(amounts: list[dict[str, Decimal]]) -> dict[str, Decimal]:
+    names = {name for one in amounts for name in one}
+    return {name: sum((one.get(name, Decimal(0)) for one in amounts), Decimal(0)) for name in names}
 
 
 def service(obj: Object) -> None:

@@ -5,16 +5,17 @@ from typing import Any, Final
 from fairlead.server import causes
 from fairlead.server.causes import Cause
 from fairlead.server.registry.checks import schedules
+from fairlead.server.registry.checks.jobpolicies import INDEXED, failing, succeeding
 from fairlead.server.registry.checks.pods import pod_template
 from fairlead.server.registry.checks.rules import at_least, checks, choice, fixed, inside, joined, needed, value
-from fairlead.server.registry.checks.vocabulary import IMMUTABLE, Object, at, domain_path, go_shape, selector, selects
+from fairlead.server.registry.checks.vocabulary import IMMUTABLE, Object, at, domain_path, selector, selects
 
 _MODES: Final = ("NonIndexed", "Indexed")
 _REPLACEMENTS: Final = ("Failed", "TerminatingOrFailed")
-_ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
-_INDEXED: Final = "requires indexed completion mode"
 _SCHEDULING: Final = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
 _MOST_INDEXED: Final = 100_000
+_MOST_OF_MANY: Final = 10_000  # where there are more indexes than that
+_LONGEST_NAME: Final = 63
 _LONGEST_CRON: Final = 52  # a Job's name is the CronJob's and eleven letters
 
 
@@ -57,7 +58,8 @@ def _whole(new: Object, old: Object | None, path: str) -> list[Cause]:
     chosen, labels = spec.get("selector"), at(spec, "template.metadata.labels")
     wrong = selector(f"{path}.selector", chosen)
     found += wrong if chosen is not None else [causes.required(f"{path}.selector")]
-    if not wrong and not selects(chosen, labels or {}):
+    everything = chosen is not None and not any(chosen.values())
+    if not wrong and not everything and not selects(chosen, labels or {}):
         told = "`selector` does not match template `labels`"
         found.append(causes.invalid(f"{path}.template.metadata.labels", labels, told))
     return found
@@ -67,7 +69,7 @@ def _completion(spec: Object, old: Object | None, path: str) -> list[Cause]:
     mode, most = spec.get("completionMode"), spec.get("maxFailedIndexes")
     if mode != "Indexed":
         keys = ("backoffLimitPerIndex", "maxFailedIndexes") if mode in (None, "NonIndexed") else ()
-        return [causes.invalid(joined(path, key), spec[key], _INDEXED) for key in keys if spec.get(key) is not None]
+        return [causes.invalid(joined(path, key), spec[key], INDEXED) for key in keys if spec.get(key) is not None]
     found = []
     if spec.get("completions") is None:
         found.append(causes.required(f"{path}.completions", "when completion mode is Indexed"))
@@ -76,46 +78,28 @@ def _completion(spec: Object, old: Object | None, path: str) -> list[Cause]:
         found.append(causes.invalid(f"{path}.parallelism", spec["parallelism"], told))
     if most is not None and spec.get("completions") is not None and most > spec["completions"]:
         found.append(causes.invalid(f"{path}.maxFailedIndexes", most, "must be less than or equal to completions"))
-    return found
+    if most is not None and most > _MOST_INDEXED:
+        told = f"must be less than or equal to {_MOST_INDEXED}"
+        found.append(causes.invalid(f"{path}.maxFailedIndexes", most, told))
+    return found + _many(spec, path)
 
 
-def _failure_policy(policy: Object, old: Object | None, path: str) -> list[Cause]:
+def _many(spec: Object, path: str) -> list[Cause]:
+    """Of very many indexes that may each fail, fewer run and fail at once."""
+    if (spec.get("completions") or 0) <= _MOST_INDEXED or spec.get("backoffLimitPerIndex") is None:
+        return []
     found: list[Cause] = []
-    for index, one in enumerate(policy.get("rules") or ()):
-        here, action = f"{path}.rules[{index}]", one.get("action")
-        if not action:
-            found.append(causes.required(f"{here}.action", f"valid values: {causes.shown(list(_ACTIONS))}"))
-        elif action not in _ACTIONS:
-            found.append(causes.not_supported(f"{here}.action", action, _ACTIONS))
-        codes, conditions = one.get("onExitCodes"), one.get("onPodConditions")
-        if (codes is None) == (not conditions):
-            which = "specifying one of OnExitCodes and OnPodConditions is required"
-            both = "specifying both OnExitCodes and OnPodConditions is not supported"
-            told = which if codes is None else both
-            found.append(Cause("FieldValueInvalid", here, f"Invalid value: {told}"))
-    return found
+    if spec.get("maxFailedIndexes") is None:
+        told = f"must be specified when completions is above {_MOST_INDEXED}"
+        found.append(causes.required(f"{path}.maxFailedIndexes", told))
+    told = f"must be less than or equal to {_MOST_OF_MANY} when completions are above {_MOST_INDEXED} and used with "
+    over = [key for key in ("parallelism", "maxFailedIndexes") if (spec.get(key) or 0) > _MOST_OF_MANY]
+    return found + [causes.invalid(f"{path}.{key}", spec[key], f"{told}backoff limit per index") for key in over]
 
 
 def _replacement(spec: Object, old: Object | None, path: str) -> list[Cause]:
     allowed = _REPLACEMENTS[:1] if spec.get("podFailurePolicy") is not None else _REPLACEMENTS
     return choice("podReplacementPolicy", allowed)(spec, old, path)
-
-
-def _succeeding(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    policy = spec.get("successPolicy")
-    if policy is None:
-        return []
-    if spec.get("completionMode") != "Indexed":
-        shown = ",".join(
-            go_shape({"SucceededIndexes": one.get("succeededIndexes"), "SucceededCount": one.get("succeededCount")})
-            for one in policy.get("rules") or ()
-        )
-        told = f'Invalid value: {{"Rules":[{shown}]}}: {_INDEXED}'
-        return [Cause("FieldValueInvalid", f"{path}.successPolicy", told)]
-    if not policy.get("rules"):
-        told = "at least one rules must be specified when the successPolicy is specified"
-        return [causes.required(f"{path}.successPolicy.rules", told)]
-    return []
 
 
 def _template(spec: Object, old: Object | None, path: str) -> list[Cause]:
@@ -138,6 +122,10 @@ def _limit_without_backoff(spec: Object, old: Object | None, path: str) -> list[
     return [causes.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")]
 
 
+def _managed(field: str, text: str) -> list[Cause]:
+    return domain_path(field, text) + ([causes.too_long(field, _LONGEST_NAME)] if len(text) > _LONGEST_NAME else [])
+
+
 _NUMBERS: Final = (
     "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
     "backoffLimitPerIndex", "maxFailedIndexes",
@@ -145,11 +133,11 @@ _NUMBERS: Final = (
 _RULES: Final = (
     at_least(0, *_NUMBERS),
     _limit_without_backoff,
-    value("managedBy", domain_path),
+    value("managedBy", _managed),
     choice("completionMode", _MODES),
     _completion,
-    inside("podFailurePolicy", _failure_policy),
-    _succeeding,
+    failing,
+    succeeding,
     _replacement,
     _template,
 )

@@ -4,7 +4,7 @@ from typing import Final
 
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.pods import toleration
+from fairlead.server.registry.checks.placing import toleration
 from fairlead.server.registry.checks.rules import checks, choice, each, fixed, inside, needed, on_update, value, words
 from fairlead.server.registry.checks.vocabulary import Object, domain_path
 from fairlead.server.schema import quantity

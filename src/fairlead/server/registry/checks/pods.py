@@ -5,8 +5,10 @@ from typing import Any, Final
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
 from fairlead.server.metadata import labels_and_annotations
-from fairlead.server.registry.checks.containers import container, identity
-from fairlead.server.registry.checks.rules import choice, each, inside, needed, value, words
+from fairlead.server.registry.checks import security
+from fairlead.server.registry.checks.containers import Around, container, file_volumes, host_ports, padded, resources
+from fairlead.server.registry.checks.placing import affinity, spreads, toleration
+from fairlead.server.registry.checks.rules import Rule, choice, each, inside, value, words
 from fairlead.server.registry.checks.vocabulary import (
     Object,
     address,
@@ -16,6 +18,7 @@ from fairlead.server.registry.checks.vocabulary import (
     qualified,
     subdomain,
 )
+from fairlead.server.registry.checks.volumes import volumes
 
 _FIXED: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -23,21 +26,17 @@ _FIXED: Final = (
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
-_HOST_PATHS: Final = (
-    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
-)  # fmt: skip
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _DNS: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 
 
 def pod(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
-        found = pod_spec(new["spec"], "spec")
+        found = pod_spec(new["spec"], "spec", of_pod=True)
         told = "cannot be set on create"
         return [*found, causes.forbidden("spec.ephemeralContainers", told)] if _ephemeral(new) else found
     if new["spec"] == old["spec"]:
         return []
-    found = pod_spec(new["spec"], "spec")
+    found = pod_spec(new["spec"], "spec", of_pod=True)
     images = [cause for cause in found if cause.field.endswith(".image")]  # told of twice, and of nothing else then
     return found + (images or _update(new["spec"], old["spec"]))
 
@@ -121,94 +120,166 @@ def _comparable(spec: Object, old: Object) -> Object:
 def pod_template(given: Object, path: str) -> list[Cause]:
     """The template of Pods: what it calls them, and their spec."""
     named = labels_and_annotations(given.get("metadata") or {}, path)
-    return named + pod_spec(given.get("spec") or {}, f"{path}.spec")
+    found = named + pod_spec(given.get("spec") or {}, f"{path}.spec")
+    told = "ephemeral containers not allowed in pod template"
+    given_later = (given.get("spec") or {}).get("ephemeralContainers")
+    return [*found, causes.forbidden(f"{path}.spec.ephemeralContainers", told)] if given_later else found
 
 
-def pod_spec(spec: Object, path: str) -> list[Cause]:
-    """What is wrong with a pod's spec."""
-    found: list[Cause] = []
-    volumes: set[str] = set()
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        here, name = f"{path}.volumes[{index}]", volume.get("name") or ""
-        before = len(found)
-        sources = [key for key in volume if key != "name"]
-        found += [causes.forbidden(f"{here}.{key}", "may not specify more than 1 volume type") for key in sources[1:]]
-        for rule in _VOLUME:
-            found += rule(volume, None, here)
-        found += label(f"{here}.name", name) if name else [causes.required(f"{here}.name")]
-        if name in volumes:
-            found.append(causes.duplicate(f"{here}.name", name))
-        if len(found) == before:  # nothing mounts what is not sound
-            volumes.add(name)
+def pod_spec(spec: Object, path: str, *, of_pod: bool = False) -> list[Cause]:
+    """What is wrong with a pod's spec; `of_pod`: not of a template, which may leave things open."""
+    found, sound = volumes(spec, path, of_pod=of_pod)
+    found += _claims(spec, path)
+    around = Around(
+        volumes=sound,
+        claims={claim.get("name") or "" for claim in spec.get("resourceClaims") or ()},
+        restart=spec.get("restartPolicy") or "",
+        grace=spec.get("terminationGracePeriodSeconds"),
+        host_users=spec.get("hostUsers") is not False,
+        of_pod=of_pod,
+    )
     seen: set[str] = set()
     if not spec.get("containers"):
         found.append(causes.required(f"{path}.containers"))
-    for key in ("containers", "initContainers"):
-        for index, one in enumerate(spec.get(key) or ()):
-            here, name = f"{path}.{key}[{index}]", one.get("name") or ""
-            found += container(one, here, volumes, repeated=name in seen, starting=key == "initContainers")
-            seen.add(name)
-    return found + [cause for rule in _RULES for cause in rule(spec, None, path)]
+    placed = [(one, f"{path}.containers[{index}]") for index, one in enumerate(spec.get("containers") or ())]
+    for one, here in placed:
+        found += container(one, here, around, repeated=(one.get("name") or "") in seen, starting=False)
+        seen.add(one.get("name") or "")
+    found += host_ports(placed)
+    starting = [(one, f"{path}.initContainers[{index}]") for index, one in enumerate(spec.get("initContainers") or ())]
+    for one, here in starting:
+        found += container(one, here, around, repeated=(one.get("name") or "") in seen, starting=True)
+        found += host_ports([(one, f"{path}.initContainers[0]")])
+        seen.add(one.get("name") or "")
+    rules = (_on_host(of_pod=of_pod), *_RULES)
+    found += [cause for rule in rules for cause in rule(spec, None, path)]
+    every = [*starting, *placed]
+    of_files = {volume.get("name") or "": volume for volume in spec.get("volumes") or ()}
+    found += [cause for one, here in every for cause in file_volumes(one, here, of_files)]
+    if not of_pod:
+        return found
+    found += _tokens(spec, path)
+    return found + [cause for one, here in [*placed, *starting] for cause in padded(one, here)]
+
+
+def _tokens(spec: Object, path: str) -> list[Cause]:
+    """Tokens are those of an account, which a template's Pods may get later."""
+    if spec.get("serviceAccountName"):
+        return []
+    told = "must not be specified when serviceAccountName is not set"
+    return [
+        causes.forbidden(f"{path}.volumes[{at}].projected.sources[{index}].serviceAccountToken", told)
+        for at, volume in enumerate(spec.get("volumes") or ())
+        for index, source in enumerate((volume.get("projected") or {}).get("sources") or ())
+        if source.get("serviceAccountToken") is not None
+    ]
+
+
+def _claims(spec: Object, path: str) -> list[Cause]:
+    """Claims of devices, each made for the Pod or named by it."""
+    found: list[Cause] = []
+    seen: set[str] = set()
+    for index, one in enumerate(spec.get("resourceClaims") or ()):
+        here, name = f"{path}.resourceClaims[{index}]", one.get("name") or ""
+        if not name:
+            found.append(causes.required(f"{here}.name"))
+        elif name in seen:
+            found.append(causes.duplicate(f"{here}.name", name))
+        else:
+            found += label(f"{here}.name", name)
+        seen.add(name)
+        given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if one.get(key) is not None]
+        if len(given) == 2:
+            told = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            found.append(causes.invalid(here, one, told))
+        if not given:
+            told = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            found.append(causes.invalid(here, one, told))
+        for key in given:
+            found += [causes.invalid(f"{here}.{key}", one[key], told) for told in names.subdomain(one[key])]
+    return found
+
+
+def _on_host(*, of_pod: bool) -> Rule:
+    """On the host's network, ports are the host's."""
+
+    def rule(spec: Object, old: Object | None, path: str) -> list[Cause]:
+        if not spec.get("hostNetwork"):
+            return []
+        told = "must match `containerPort` when `hostNetwork` is true"
+        ports = [
+            (
+                f"{path}.containers[{at}].ports[{index}].hostPort",
+                port.get("hostPort") or 0,
+                port.get("containerPort") or 0,
+            )
+            for at, one in enumerate(spec.get("containers") or ())
+            for index, port in enumerate(one.get("ports") or ())
+        ]
+        wrong = [(field, host) for field, host, own in ports if (of_pod or host) and host != own]
+        return [causes.invalid(field, host, told) for field, host in wrong]
+
+    return rule
 
 
 def _config(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    given = spec.get("dnsConfig") or {}
-    if spec.get("dnsPolicy") == "None" and not spec.get("dnsConfig"):
-        return [causes.required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")]
-    servers = enumerate(given.get("nameservers") or ())
-    return [cause for index, one in servers for cause in address(f"{path}.dnsConfig.nameservers[{index}]", one)]
+    """How a Pod finds names."""
+    given, here, alone = spec.get("dnsConfig"), f"{path}.dnsConfig", spec.get("dnsPolicy") == "None"
+    if alone and given is None:
+        return [causes.required(here, "must provide `dnsConfig` when `dnsPolicy` is None")]
+    servers, searches = ((given or {}).get(key) or [] for key in ("nameservers", "searches"))
+    if alone and not servers:
+        told = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        return [causes.required(f"{here}.nameservers", told)]
+    found: list[Cause] = []
+    if len(servers) > _SERVERS:
+        found.append(causes.invalid(f"{here}.nameservers", servers, f"must not have more than {_SERVERS} nameservers"))
+    found += [cause for index, one in enumerate(servers) for cause in address(f"{here}.nameservers[{index}]", one)]
+    if len(searches) > _SEARCHES:
+        told = f"must not have more than {_SEARCHES} search paths"
+        found.append(causes.invalid(f"{here}.searches", searches, told))
+    if len(" ".join(searches)) > _SEARCHED:
+        told = f"must not have more than {_SEARCHED} characters (including spaces) in the search list"
+        found.append(causes.invalid(f"{here}.searches", searches, told))
+    for index, text in enumerate(searches):
+        if text != ".":
+            name = text.removesuffix(".")
+            wrong = names.subdomain_or_underscore(name)
+            found += [causes.invalid(f"{here}.searches[{index}]", name, told) for told in wrong]
+    nameless = [index for index, one in enumerate((given or {}).get("options") or ()) if not one.get("name")]
+    return found + [causes.required(f"{here}.options[{index}]", "must not be empty") for index in nameless]
 
 
-def toleration(given: Object, old: Object | None, path: str) -> list[Cause]:
-    found = qualified(f"{path}.key", given["key"]) if given.get("key") else []
-    operator, effect = given.get("operator") or "Equal", given.get("effect")
-    if not given.get("key") and operator != "Exists":
-        told = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        found.append(causes.invalid(f"{path}.operator", given.get("operator") or "", told))
-    if given.get("tolerationSeconds") is not None and effect != "NoExecute":
-        told = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        found.append(causes.invalid(f"{path}.effect", effect or "", told))
-    if operator == "Exists" and given.get("value"):
-        told = "value must be empty when `operator` is 'Exists'"
-        found.append(causes.invalid(f"{path}.operator", given["value"], told))
-    found += one_of(f"{path}.operator", operator, ("Equal", "Exists"))
-    return found + (one_of(f"{path}.effect", effect, _EFFECTS) if effect else [])
+def _gates(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    """What holds a Pod back, each by its name and once."""
+    found: list[Cause] = []
+    seen: set[str] = set()
+    for index, one in enumerate(spec.get("schedulingGates") or ()):
+        field, name = f"{path}.schedulingGates[{index}]", one.get("name") or ""
+        found += qualified(field, name)
+        if name in seen:
+            found.append(causes.duplicate(field, name))
+        seen.add(name)
+    return found
 
 
-def _spread(given: Object, old: Object | None, path: str) -> list[Cause]:
-    skew = given.get("maxSkew") or 0
-    found = [] if skew > 0 else [causes.invalid(f"{path}.maxSkew", skew, "must be greater than zero")]
-    if not given.get("topologyKey"):
-        found.append(causes.required(f"{path}.topologyKey", "can not be empty"))
-    ways = ("DoNotSchedule", "ScheduleAnyway")
-    return found + one_of(f"{path}.whenUnsatisfiable", given.get("whenUnsatisfiable"), ways)
+def _alone(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    """Users of its own go with nothing of the host's."""
+    if spec.get("hostUsers") is not False:
+        return []
+    shared = [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
+    told = "when `hostUsers` is false"
+    return [causes.forbidden(f"{path}.{field}", told) for key, field in shared if spec.get(key)]
 
 
-def _terms(selector: Object, old: Object | None, path: str) -> list[Cause]:
-    told = "must have at least one node selector term"
-    return [] if selector.get("nodeSelectorTerms") else [causes.required(f"{path}.nodeSelectorTerms", told)]
-
-
-def _weight(given: Object, old: Object | None, path: str) -> list[Cause]:
-    weight = given.get("weight") or 0
-    told = "must be in the range 1-100"
-    return [] if 1 <= weight <= 100 else [causes.invalid(f"{path}.weight", weight, told)]
-
-
-def _mode(field: str, mode: int) -> list[Cause]:
-    told = "must be a number between 0 and 0777 (octal), both inclusive"
-    return [] if 0 <= mode <= 0o777 else [causes.invalid(field, mode, told)]
-
-
-def _below(field: str, path: str) -> list[Cause]:
-    """A path that stays below where it starts."""
-    if path.startswith("/"):
-        return [causes.invalid(field, path, "must be a relative path")]
-    return [causes.invalid(field, path, "must not contain '..'")] if ".." in path.split("/") else []
-
-
-def _absolute(field: str, path: str) -> list[Cause]:
-    return [] if path.startswith("/") else [causes.invalid(field, path, "must be an absolute path")]
+def _called(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    name, field = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
+    if name is None:
+        return []
+    against = [key for key in ("setHostnameAsFQDN", "hostNetwork") if spec.get(key)]
+    found = [causes.forbidden(field, f"may not be specified when {key} is true") for key in against]
+    found += [causes.too_long(field, 64)] if len(name) > 64 else []
+    return found + subdomain(field, name)
 
 
 def _alias(given: Object, old: Object | None, path: str) -> list[Cause]:
@@ -223,35 +294,27 @@ def _deadline(field: str, seconds: int) -> list[Cause]:
 
 
 def _system(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    given = (spec.get("os") or {}).get("name")
-    return one_of(f"{path}.os", given, ("linux", "windows")) if spec.get("os") is not None else []
+    if spec.get("os") is None:
+        return []
+    given = spec["os"].get("name")
+    return one_of(f"{path}.os", given, ("linux", "windows")) if given else [causes.required(f"{path}.os.name")]
 
 
-_MODE: Final = value("defaultMode", _mode)
-_ITEMS: Final = each("items", needed("key"), value("path", _below))
-_VOLUME: Final = (
-    inside("hostPath", needed("path"), choice("type", _HOST_PATHS)),
-    inside("configMap", needed("name"), _MODE, _ITEMS),
-    inside("secret", needed("secretName"), _MODE, _ITEMS),
-    inside("persistentVolumeClaim", needed("claimName")),
-    inside("projected", _MODE),
-    inside("downwardAPI", _MODE),
-    inside("nfs", needed("server"), needed("path"), value("path", _absolute)),
-    inside("csi", needed("driver")),
-)
+_SERVERS: Final = 3
+_SEARCHES: Final = 32
+_SEARCHED: Final = 2048
 _RULES: Final = (
     choice("restartPolicy", _RESTARTS, always=True),
     choice("dnsPolicy", _DNS, always=True),
     value("nodeSelector", labels),
-    inside("securityContext", *(value(key, identity) for key in ("runAsUser", "runAsGroup", "fsGroup"))),
-    inside("affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", _terms),
-    each("affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", _weight),
-    each("affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution", _weight),
-    each("affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution", _weight),
+    security.of_pod,
+    affinity,
     _config,
     each("readinessGates", value("conditionType", qualified)),
-    each("schedulingGates", value("name", qualified)),
-    each("topologySpreadConstraints", _spread),
+    _gates,
+    spreads,
+    _alone,
+    _called,
     words("serviceAccountName", names.subdomain),
     words("nodeName", names.subdomain),
     value("activeDeadlineSeconds", _deadline),
@@ -262,5 +325,6 @@ _RULES: Final = (
     words("priorityClassName", names.subdomain),
     words("runtimeClassName", names.subdomain),
     choice("preemptionPolicy", ("PreemptLowerPriority", "Never")),
+    inside("overhead", lambda given, old, path: resources({"limits": given}, path)),
     _system,
 )

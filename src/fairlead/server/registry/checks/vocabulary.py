@@ -97,6 +97,12 @@ def labels(field: str, value: Object) -> list[Cause]:
     return found
 
 
+def label_values(field: str, values: list[str]) -> list[Cause]:
+    """Values that labels may have."""
+    wrong = [(at, text, told) for at, text in enumerate(values) for told in names.label_value(text)]
+    return [causes.invalid(f"{field}[{at}]", text, told) for at, text, told in wrong]
+
+
 def address(field: str, value: str) -> list[Cause]:
     """An address in a form that is read in one way only."""
     plain = re.sub(r"(?<!\d)0+(?=\d)", "", value) if "." in value and ":" not in value else value
@@ -178,7 +184,8 @@ def selector(field: str, value: Object | None) -> list[Cause]:
                 found.append(causes.forbidden(f"{here}.values", told))
         else:
             found.append(causes.invalid(f"{here}.operator", operator or "", "not a valid selector operator"))
-        found += [causes.invalid(f"{here}.key", expression["key"], told) for told in names.qualified(expression["key"])]
+        found += qualified(f"{here}.key", expression.get("key") or "")
+        found += label_values(f"{here}.values", values or [])
     return found
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
+from fairlead.server.metadata import labels_and_annotations
 from fairlead.server.registry.checks import podwarnings
 from fairlead.server.registry.checks.pods import pod_template
 from fairlead.server.registry.checks.rules import (
@@ -62,6 +63,8 @@ def _identified(spec: Object) -> Object:
 def _selecting(kind: str, unreadable: str, owner: str, templated: Callable[[Object], Object] = _as_told) -> Rule:
     """A selector that matches the template, and the template, which restarts its containers always."""
 
+    twice = kind == "statefulset"
+
     def rule(spec: Object, old: Object | None, path: str) -> list[Cause]:
         template, chosen = templated(spec), spec.get("selector")
         labels = (template.get("metadata") or {}).get("labels")
@@ -80,7 +83,9 @@ def _selecting(kind: str, unreadable: str, owner: str, templated: Callable[[Obje
                 Cause("FieldValueInvalid", f"{path}.selector", f"{shown}: {unreadable}" if unreadable else shown)
             )
             return found
-        return found + _template(owner)(template, None, f"{path}.template")
+        found += _template(owner)(template, None, f"{path}.template")
+        # a real server looks at what a StatefulSet calls its Pods twice
+        return found + (labels_and_annotations(template.get("metadata") or {}, f"{path}.template") if twice else [])
 
     return rule
 

@@ -1,6 +1,7 @@
 """The defaults that follow from more than one field: each is asked with the object at hand and answers a changed copy,
 or the value of one field, MISSING for none."""
 
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,6 +11,14 @@ from fairlead.server.schema.nodes import MISSING
 Value = dict[str, Any]
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 RBAC: Final = "rbac.authorization.k8s.io"
+_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST: Final = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*"
+_IMAGE: Final = re.compile(  # the name of an image: a real server takes any other one for one that does not change
+    rf"(?:(?:{_HOST}|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?(?P<path>{_PART}(?:/{_PART})*)"
+    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+_LONGEST: Final = 255
 _DAY: Final = 3 * 60 * 60
 
 
@@ -17,11 +26,10 @@ def pull_policy(field: str) -> Callable[[Value], str]:
     """When the image that a field names is pulled."""
 
     def policy(obj: Value) -> str:
-        image: str = obj.get(field) or ""
-        if "@" in image:
-            return "IfNotPresent"
-        tag = image.rpartition("/")[2].partition(":")[2]
-        return "IfNotPresent" if tag not in ("", "latest") else "Always"
+        found = _IMAGE.fullmatch(obj.get(field) or "")
+        named = found is not None and len(found["path"]) <= _LONGEST
+        latest = found is not None and named and not found["digest"] and found["tag"] in (None, "latest")
+        return "Always" if latest else "IfNotPresent"
 
     return policy
 

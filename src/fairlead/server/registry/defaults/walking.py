@@ -30,8 +30,8 @@ def _walk(node: Node, value: Any) -> Any:
     for rule in whole:
         changed = rule(made)
         made = made if changed == made else changed
-    for key, wanted in mine:
-        if made.get(key) is None or made[key] == "":
+    for key, wanted, pointer in mine:
+        if made.get(key) is None or (made[key] == "" and not pointer):
             found = wanted(made) if callable(wanted) else wanted
             if found is not MISSING:
                 made = {**made, key: found}
@@ -46,7 +46,7 @@ def _walk(node: Node, value: Any) -> Any:
     return made
 
 
-_Plan = tuple[dict[str, Node], tuple[tuple[str, Any], ...], tuple[Callable[[Value], Value], ...]]
+_Plan = tuple[dict[str, Node], tuple[tuple[str, Any, bool], ...], tuple[Callable[[Value], Value], ...]]
 
 
 @cache
@@ -58,7 +58,14 @@ def _plan(node: Node) -> _Plan:
         below = {"": node.items}
     if node.values is not None and _reaches(node.values):
         below = {"": node.values}
-    return below, tuple(FIELDS.get(name, {}).items()), WHOLES.get(name, ())
+    mine = tuple((key, wanted, _pointer(node, key)) for key, wanted in FIELDS.get(name, {}).items())
+    return below, mine, WHOLES.get(name, ())
+
+
+def _pointer(node: Node, key: str) -> bool:
+    """Whether a field tells what is given empty from what is not given."""
+    child = node.fields.get(key)
+    return child is not None and bool(child.go.pointer)
 
 
 def _reaches(node: Node, seen: frozenset[str] = frozenset()) -> bool:
