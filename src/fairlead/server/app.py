@@ -281,9 +281,7 @@ class Server:
 
     def _routed(self, request: Request) -> Route | None:
         target = routing.parse(request.path)
-        if target is None or not self.registry.serves(target.group, target.version):
-            return None
-        return self._route(request, target)
+        return None if target is None else self._route(request, target)
 
     def carry_out(self, request: Request, route: Route | None) -> Answer:
         """What an admitted request asks for. Raises Failure."""
@@ -296,8 +294,10 @@ class Server:
         review = REVIEWS.get(route.resource.plural) if not route.resource.custom else None
         return (review or verbs[route.verb])(self, request, route)
 
-    def _route(self, request: Request, target: Target) -> Route:
+    def _route(self, request: Request, target: Target) -> Route | None:
         resource = self.registry.find(target.group, target.version, target.plural)
+        if resource is None and not self.registry.serves(target.group, target.version):
+            return None
         if resource is None or (target.namespace and not resource.namespaced):
             raise unknown_path() if self.registry.builtin_group(target.group) else NoSuchPath
         return routing.route(resource, target, request)
