@@ -37,11 +37,12 @@ def read_value(request: Request, api_version: str = "", kind: str = "") -> tuple
     Protobuf cannot be read without knowing what it is: `api_version` and `kind`, where it does not say itself.
     """
     check_size(request.body)
-    if media_type(request) == "yaml":
+    media = media_type(request)
+    if media == "yaml":
         from fairlead.server import goyaml
 
         return goyaml.read(request.body)[0], []
-    if media_type(request) == "protobuf":
+    if media == "protobuf":
         return protobuf.unwrap(request.body, api_version, kind).object(), []
     return encoding.decode(request.body)
 

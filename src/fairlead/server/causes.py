@@ -52,8 +52,8 @@ def too_many(field: str, actual: int, limit: int) -> Cause:
 def of_manager(field: str, manager: str) -> list[Cause]:
     """What is wrong with a field manager's name."""
     found = [too_long(field, 128)] if len(manager.encode()) > 128 else []
-    odd = next((at for at, ch in enumerate(manager) if not ch.isprintable()), None)
-    if odd is not None:
+    if not manager.isprintable():
+        odd = next(at for at, ch in enumerate(manager) if not ch.isprintable())
         found.append(invalid(field, manager, f"invalid character U+{ord(manager[odd]):04X} (at position {odd})"))
     return found
 

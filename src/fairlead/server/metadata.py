@@ -201,13 +201,13 @@ def standard_finalizers(metadata: Metadata, resource: Resource) -> list[Cause]:
     return found
 
 
-_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+_SYSTEM = frozenset(("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"))
 
 
 def wiped(obj: Object) -> Object:
     """An object to be created without the metadata that only the server sets."""
     given = obj.get("metadata") or {}
-    if not any(key in given for key in _SYSTEM):
+    if _SYSTEM.isdisjoint(given):
         return obj
     return {**obj, "metadata": {k: v for k, v in given.items() if k not in _SYSTEM}}
 

@@ -65,7 +65,8 @@ def default_manager(request: Request) -> str:
     """Writers that give no fieldManager are known by their User-Agent up to the first slash."""
     agent = request.headers.get("user-agent", "")
     prefix = agent.split("/")[0]
-    return "".join(ch for ch in prefix if ch.isprintable())[:128]
+    printable = prefix if prefix.isprintable() else "".join(ch for ch in prefix if ch.isprintable())
+    return printable[:128]
 
 
 def integer(request: Request, key: str) -> int | None:

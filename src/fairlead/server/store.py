@@ -325,5 +325,5 @@ class Store:
     def _versioned(self, obj: Object) -> Object:
         self.version += 1
         # What it is comes first, however it was sent: a list leaves it out of its items.
-        named = {"apiVersion": "", "kind": "", **obj}
-        return named | {"metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+        metadata = {**obj["metadata"], "resourceVersion": str(self.version)}
+        return {"apiVersion": "", "kind": "", **obj, "metadata": metadata}

@@ -75,7 +75,8 @@ def without_managed(obj: Object) -> Object:
 
 
 def with_managed(obj: Object, managed: ownership.Managed) -> Object:
-    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
+    metadata = dict(obj.get("metadata") or {})
+    metadata.pop("managedFields", None)
     if managed:
         metadata["managedFields"] = ownership.encode(managed)
     return {**obj, "metadata": metadata}
