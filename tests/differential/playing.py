@@ -19,7 +19,7 @@ from fairlead.testing import virtual
 
 from .histories import Scenario, definition_of
 
-TRIES = 30  # the rarest choice that an embedded server makes falls three times in eight
+TRIES = 100  # of the orders that a history can meet, the rarest that the embedded server keeps falls one time in five
 _SALT = secrets.token_hex(4)  # another process on the same server must not meet our namespaces,
 _numbers = itertools.count(1)  # nor a test the one before, by chance
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
