@@ -147,6 +147,7 @@ async def _serve(
             write_private(kubeconfig, kubeconfig_text(listening.url, token, listening.ca))
             click.echo(f"kubeconfig {kubeconfig}")
         gc.freeze()
+        gc.set_threshold(10_000)  # JSON has no cycles to find: at 700 a tenth of a create was looking for them
         gc.enable()
         click.echo(f"serving on {listening.url}")
         await asyncio.Event().wait()

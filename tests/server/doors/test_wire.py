@@ -1,6 +1,8 @@
 """Requests are read the same in whatever pieces they come; what could be read in two ways is refused."""
 
+import gc
 import itertools
+import weakref
 
 import pytest
 from hypothesis import given
@@ -129,3 +131,17 @@ def test_no_warning_can_end_its_header():
     sent = wire.whole(answer, message, "now")
     assert b'Warning: 299 - "fine"\r\n' in sent
     assert b"Cookie" not in sent
+
+
+def test_what_a_connection_sent_goes_with_it_without_a_collector():
+    requests = wire.Requests()
+    requests.feed(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert requests.next() is not None
+    left = weakref.ref(requests)
+    gc.disable()
+    try:
+        requests.close()
+        del requests
+        assert left() is None
+    finally:
+        gc.enable()

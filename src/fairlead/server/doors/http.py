@@ -157,6 +157,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._over = True
+        self._requests.close()
         self._idling.cancel()
         self._door.connections.discard(self)
         if self._answering is not None:

@@ -67,6 +67,10 @@ class Requests:
         """Whether `next` may have something to say before more bytes come."""
         return bool(self._whole or self._unread or self._refused)
 
+    def close(self) -> None:
+        """Read nothing more. The parser and its callbacks hold each other, and the last request."""
+        del self._parser
+
     def feed(self, data: bytes) -> None:
         self._unread = self._unread + data if self._unread else data
 
