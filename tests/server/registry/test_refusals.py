@@ -59,10 +59,12 @@ KINDS = {
     "certificatesigningrequests": ("certificates.k8s.io/v1", {"spec": CERTIFIED}),
     "rolebindings": ("rbac.authorization.k8s.io/v1", {"roleRef": {"kind": "Role", "name": "r"}}),
     "clusterroles": ("rbac.authorization.k8s.io/v1", {}),
+    "namespaces": ("v1", {}),
 }
 GLOBAL = (
     "persistentvolumes", "storageclasses", "csidrivers", "runtimeclasses", "ingressclasses",
     "validatingwebhookconfigurations", "nodes", "certificatesigningrequests", "clusterroles",
+    "namespaces",
 )  # fmt: skip
 REQUIRED, INVALID, UNKNOWN, FORBIDDEN = (
     f"FieldValue{word}" for word in ("Required", "Invalid", "NotSupported", "Forbidden")
@@ -115,6 +117,8 @@ MOUNT, FROM, ENOUGH = f"{C}.volumeMounts", f"{C}.env[0].valueFrom", "spec.succes
 LATER, SPREADS = "requiredDuringSchedulingIgnoredDuringExecution", "spec.topologySpreadConstraints"
 PAIR = ("topologyKey", "whenUnsatisfiable")
 SPREAD = {"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule"}
+AVERAGE = {"type": "AverageValue", "averageValue": "1"}
+SECURE = "pod-security.kubernetes.io/enforce"
 GENERATION = "deprecated.daemonset.template.generation"
 STRATEGY = ("spec", "updateStrategy", "rollingUpdate")
 SOURCE = {"kind": "PersistentVolumeClaim", "name": "x"}
@@ -352,6 +356,91 @@ CREATED = [  # what is merged into a good object, and the causes
         [(INVALID, f"spec.podFailurePolicy.rules[0].onExitCodes.values{which}") for which in ("[1]", "")],
     ),
     ("services", spec(type="X"), [(UNKNOWN, "spec.type")]),
+    (
+        "services",
+        spec(clusterIP=None, type="LoadBalancer", loadBalancerClass="a b", externalTrafficPolicy="X"),
+        [(INVALID, "spec.loadBalancerClass"), (UNKNOWN, "spec.externalTrafficPolicy")],
+    ),
+    (
+        "ingresses",
+        spec(defaultBackend={"service": None, "resource": {"apiGroup": "A", "kind": "a/b", "name": "c"}}),
+        [(INVALID, f"spec.defaultBackend.resource.{key}") for key in ("apiGroup", "kind")],
+    ),
+    ("ingresses", spec(ingressClassName=""), [(INVALID, "spec.ingressClassName")]),
+    (
+        "ingressclasses",
+        spec(parameters={"apiGroup": "A", "kind": "K", "name": "n"}),
+        [(INVALID, "spec.parameters.apiGroup")],
+    ),
+    (
+        "networkpolicies",
+        spec(ingress=[{"from": [{"ipBlock": {}}]}]),
+        [(REQUIRED, "spec.ingress[0].from[0].ipBlock.cidr")],
+    ),
+    (
+        "networkpolicies",
+        spec(egress=[{"ports": [{"port": 80, "endPort": 70000}]}]),
+        [(INVALID, "spec.egress[0].ports[0].endPort")],
+    ),
+    (
+        "horizontalpodautoscalers",
+        spec(scaleTargetRef={"apiVersion": "a/b/c"}),
+        [(INVALID, "spec.scaleTargetRef.apiVersion")],
+    ),
+    (
+        "horizontalpodautoscalers",
+        spec(metrics=[{"type": "Pods", "pods": {"metric": {"name": "a/b"}, "target": AVERAGE}}]),
+        [(INVALID, "spec.metrics[0].pods.metric.name")],
+    ),
+    (
+        "persistentvolumeclaims",
+        spec(dataSourceRef={"apiGroup": "A", "kind": "K"}),
+        [
+            (reason, f"spec.{source}.{key}")
+            for source in ("dataSource", "dataSourceRef")
+            for reason, key in ((REQUIRED, "name"), (INVALID, "apiGroup"))
+        ],
+    ),
+    (
+        "persistentvolumes",
+        spec(hostPath=None, csi={"driver": "a b"}),
+        [(INVALID, "spec.csi.driver"), (REQUIRED, "spec.csi.volumeHandle")],
+    ),
+    ("persistentvolumes", spec(hostPath={"path": "/../x"}), [(INVALID, "spec.hostPath.path")]),
+    ("persistentvolumes", spec(nodeAffinity={}), [(REQUIRED, "spec.nodeAffinity.required")]),
+    (
+        "persistentvolumes",
+        spec(hostPath=None, local={}, nodeAffinity=None),
+        [(REQUIRED, "spec.local.path"), (REQUIRED, "spec.nodeAffinity")],
+    ),
+    (
+        "endpointslices",
+        {"endpoints": [{"addresses": ["10.0.0.1"], "hints": {"forZones": [{"name": "a"}] * 2}}]},
+        [("FieldValueDuplicate", "endpoints[0].hints.forZones[1].name")],
+    ),
+    ("runtimeclasses", {"scheduling": {"nodeSelector": {"a": "b c"}}}, [(INVALID, "scheduling.nodeSelector")]),
+    (
+        "validatingwebhookconfigurations",
+        hooked(admissionReviewVersions=["v1", "v1"]),
+        [(INVALID, "webhooks[0].admissionReviewVersions[1]")],
+    ),
+    (
+        "validatingwebhookconfigurations",
+        hooked(clientConfig={"service": {"namespace": "n", "path": "/A"}}),
+        [(REQUIRED, "webhooks[0].clientConfig.service.namespace"), (INVALID, "webhooks[0].clientConfig.service.path")],
+    ),
+    (
+        "validatingwebhookconfigurations",
+        hooked(clientConfig={"url": "http:///x?y"}),
+        [(INVALID, "webhooks[0].clientConfig.url")] * 3,
+    ),
+    (
+        "validatingwebhookconfigurations",
+        hooked(matchConditions=[{}], rules=[{**NO_RULE, "resources": ["*", "a"]}]),
+        [(INVALID, "webhooks[0].rules[0].resources")]
+        + [(REQUIRED, f"webhooks[0].matchConditions[0].{key}") for key in ("expression", "name")],
+    ),
+    ("namespaces", {"metadata": {"labels": {SECURE: "x"}}}, [(INVALID, f"metadata.labels[{SECURE}]")]),
     ("services", spec(externalTrafficPolicy="Local"), [(INVALID, "spec.externalTrafficPolicy")]),
     ("services", spec(ports=[{"port": 80, "nodePort": 30000}]), [(FORBIDDEN, "spec.ports[0].nodePort")]),
     ("services", spec(ipFamilies=["IPv6"]), [(INVALID, "spec.ipFamilies[0]")]),
@@ -526,6 +615,7 @@ async def test_what_may_not_change_is_refused_on_update(api, plural):
         await ask(api, "DELETE", f"{path}/{name}", {})
 
 
+FOREIGN = {"apiGroup": "example.com", "kind": "K", "name": "n"}
 SINGLE = {"clusterIP": "None", "selector": None, "ipFamilyPolicy": "SingleStack"}
 CONTAINER = ("spec", "template", "spec", "containers", 0)
 TO_HOST = {"containers": [{**POD["containers"][0], "ports": [{"containerPort": 80}]}], "hostNetwork": True}
@@ -560,6 +650,7 @@ GIVEN = [  # what is given, where to look, and what stands there
     ("pods", spec(schedulingGates=[{"name": "a.b/c"}]), ("status", "conditions", 0, "reason"), "SchedulingGated"),
     ("persistentvolumeclaims", spec(dataSourceRef=SOURCE), ("spec", "dataSource"), {"apiGroup": None, **SOURCE}),
     ("persistentvolumeclaims", spec(dataSource={"kind": "X", "name": "y"}), ("spec", "dataSource"), None),
+    ("persistentvolumeclaims", spec(dataSourceRef=FOREIGN), ("spec", "dataSource"), FOREIGN),
 ]
 
 

@@ -19,6 +19,7 @@ from fairlead.server.registry.checks import (
     networking,
     nodes,
     others,
+    persistentvolumes,
     pods,
     podwarnings,
     rbac,
@@ -115,7 +116,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         delete_answers_object=True,
         prepare_create=preparing.volume,
         stamp_update=preparing.volume_phase,
-        validate=storage.volume,
+        validate=persistentvolumes.volume,
     ),
     ("", "PodTemplate"): Entry(
         metadata_retold="once",

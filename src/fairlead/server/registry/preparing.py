@@ -67,14 +67,13 @@ def claim(obj: Object) -> None:
 
 
 def _sourced(spec: Object) -> Object:
-    """The old and the new name of a claim's source agree; the old one holds claims and snapshots alone."""
+    """The old and the new name of a claim's source agree; by the old one only claims and snapshots are asked for."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None and (source.get("apiGroup"), source.get("kind")) not in _SOURCES:
-        return {key: value for key, value in spec.items() if key != "dataSource"}
+        source, spec = None, {key: value for key, value in spec.items() if key != "dataSource"}
     if source is not None and reference is None:
         return {**spec, "dataSourceRef": source}
-    kind = None if reference is None else (reference.get("apiGroup"), reference.get("kind"))
-    if source is None and kind in _SOURCES and not (reference or {}).get("namespace"):
+    if source is None and reference is not None and not reference.get("namespace"):
         return {**spec, "dataSource": reference}
     return spec
 

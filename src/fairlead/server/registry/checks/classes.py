@@ -6,9 +6,10 @@ from fairlead.server import causes, names
 from fairlead.server.causes import Cause
 from fairlead.server.registry.checks.placing import toleration
 from fairlead.server.registry.checks.rules import checks, choice, each, fixed, inside, needed, on_update, value, words
-from fairlead.server.registry.checks.vocabulary import Object, domain_path
+from fairlead.server.registry.checks.vocabulary import Object, domain_path, labels, subdomain
 from fairlead.server.schema import quantity
 
+_LONGEST: Final = 250
 _HIGHEST: Final = 1_000_000_000
 
 
@@ -41,11 +42,19 @@ def _overhead(field: str, amounts: Object) -> list[Cause]:
     return [causes.invalid(f"overhead.limits[{name}]", amount, told) for name, amount in below]
 
 
+def _tolerations_once(new: Object, old: Object | None, path: str) -> list[Cause]:
+    given = (new.get("scheduling") or {}).get("tolerations") or []
+    again = [(at, one) for at, one in enumerate(given) if one in given[:at]]
+    return [causes.duplicate(f"scheduling.tolerations[{at}]", one) for at, one in again]
+
+
 runtime_class: Final = checks(
     needed("handler"),
     words("handler", names.label),
     value("overhead.podFixed", _overhead),
+    value("scheduling.nodeSelector", labels),
     each("scheduling.tolerations", toleration),
+    _tolerations_once,
     fixed("handler", empty=""),
 )
 
@@ -59,14 +68,21 @@ def _scoped(parameters: Object, old: Object | None, path: str) -> list[Cause]:
     return []
 
 
+def _long(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    given = spec.get("controller") or ""
+    return [causes.too_long(f"{path}.controller", _LONGEST)] if len(given) > _LONGEST else []
+
+
 ingress_class: Final = checks(
     fixed("spec.controller", empty=""),
     inside(
         "spec",
         needed("controller"),
+        _long,
         value("controller", lambda field, text: domain_path(field, text) if text else []),
         inside(
             "parameters",
+            value("apiGroup", subdomain),
             needed("kind"),
             words("kind", names.path_segment),
             needed("name"),

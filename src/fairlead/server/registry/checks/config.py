@@ -53,7 +53,7 @@ def secret(new: Object, old: Object | None) -> list[Cause]:
     if sum(len(text) * 3 // 4 for text in data.values()) > _LIMIT:
         found.append(causes.too_long("data", _LIMIT))
     for key in _REQUIRED.get(kind, ()):
-        if key not in data:
+        if key not in data or (key == "ssh-privatekey" and not data[key]):
             found.append(causes.required(f"data[{key}]"))
         elif key in _JSON and (told := _not_json(data[key])):
             found.append(causes.invalid(f"data[{key}]", "<secret contents redacted>", told))

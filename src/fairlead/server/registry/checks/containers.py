@@ -302,14 +302,24 @@ def resources(given: Object, path: str) -> list[Cause]:
     return found
 
 
-def _amount(name: str, amount: str, field: str) -> list[Cause]:
+def resource_name(field: str, name: str) -> list[Cause]:
+    """The name of what a container may ask for: a standard one, or one of somebody's."""
     found = qualified(field, name)
-    if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
-        for told in (
-            "must be a standard resource type or fully qualified",
-            "must be a standard resource for containers",
-        ):
-            found.append(causes.invalid(field, name, told))
+    standard = name in _STANDARD or name.startswith("hugepages-")
+    if "/" not in name:
+        if not found and not standard:
+            found = [causes.invalid(field, name, "must be a standard resource type or fully qualified")]
+        told = "must be a standard resource for containers"
+        return found if standard else [*found, causes.invalid(field, name, told)]
+    own = "kubernetes.io/" in name
+    extended = not name.startswith("requests.") and not names.qualified(f"requests.{name}")
+    told = "doesn't follow extended resource name standard"
+    return found if own or extended else [*found, causes.invalid(field, name, told)]
+
+
+def _amount(name: str, amount: str, field: str) -> list[Cause]:
+    found = resource_name(field, name)
+    if found and "/" not in name:
         return found
     number = quantity.parse(amount)[0]
     if number < 0:

@@ -21,6 +21,7 @@ from fairlead.server.registry.checks.vocabulary import (
     subdomain,
 )
 
+_HINTED: Final = 8
 _FAMILIES: Final = ("FQDN", "IPv4", "IPv6")
 _PATHS: Final = ("Exact", "ImplementationSpecific", "Prefix")
 
@@ -37,8 +38,24 @@ def _addresses(new: Object, old: Object | None, path: str) -> list[Cause]:
                 found += _domain(f"{here}.addresses[{place}]", given)
             elif kind in ("IPv4", "IPv6"):
                 found += _family(f"{here}.addresses", place, given, kind)
-        for rule in (words("hostname", names.label), words("nodeName", names.subdomain)):
-            found += rule(endpoint, None, here)
+        found += value("hostname", label)(endpoint, None, here) + value("nodeName", subdomain)(endpoint, None, here)
+        found += _hints(endpoint.get("hints") or {}, f"{here}.hints")
+    return found
+
+
+def _hints(given: Object, path: str) -> list[Cause]:
+    """Who should use an endpoint: zones and nodes, few and each once."""
+    found: list[Cause] = []
+    for key, rule in (("forZones", names.label_value), ("forNodes", names.subdomain)):
+        named = [one.get("name") or "" for one in given.get(key) or ()]
+        if len(named) > _HINTED:
+            found.append(causes.too_many(f"{path}.{key}", len(named), _HINTED))
+            continue
+        for index, name in enumerate(named):
+            field = f"{path}.{key}[{index}].name"
+            found += [causes.invalid(field, name, told) for told in rule(name)]
+            if name in named[:index]:
+                found.append(causes.duplicate(field, name))
     return found
 
 
@@ -103,12 +120,21 @@ def _host(field: str, host: str) -> list[Cause]:
     return subdomain(field, host.removeprefix("*."))
 
 
+_OTHER: Final = (  # what is not a Service
+    value("apiGroup", subdomain),
+    needed("kind"),
+    words("kind", names.path_segment),
+    needed("name"),
+    words("name", names.path_segment),
+)
+
+
 def _backend(backend: Object, old: Object | None, path: str) -> list[Cause]:
     service, other = backend.get("service"), backend.get("resource")
     if service is not None and other is not None:
         return [causes.invalid(path, "", "cannot set both resource and service backends")]
     if other is not None:
-        return needed("kind", "name")(other, None, f"{path}.resource")
+        return [cause for rule in _OTHER for cause in rule(other, None, f"{path}.resource")]
     if service is None:
         return [causes.invalid(path, "", "resource or service backend is required")]
     name, given = service.get("name") or "", service.get("port") or {}
@@ -126,7 +152,7 @@ def _backend(backend: Object, old: Object | None, path: str) -> list[Cause]:
 
 def _path(one: Object, old: Object | None, path: str) -> list[Cause]:
     kind, text = one.get("pathType"), one.get("path") or ""
-    if not kind:
+    if kind is None:
         return [causes.required(f"{path}.pathType", "pathType must be specified")]
     found: list[Cause] = []
     if kind in ("Exact", "Prefix"):
@@ -134,6 +160,8 @@ def _path(one: Object, old: Object | None, path: str) -> list[Cause]:
             found.append(causes.invalid(f"{path}.path", text, "must be an absolute path"))
         odd = [part for part in ("//", "/./", "/../", "%2f", "%2F") if part in text]
         found += [causes.invalid(f"{path}.path", text, f"must not contain '{part}'") for part in odd]
+        ends = [end for end in ("/..", "/.") if text.endswith(end)]
+        found += [causes.invalid(f"{path}.path", text, f"cannot end with '{end}'") for end in ends]
     elif kind == "ImplementationSpecific" and text and not text.startswith("/"):
         found.append(causes.invalid(f"{path}.path", text, "must be an absolute path"))
     found += one_of(f"{path}.pathType", kind, _PATHS)
@@ -147,7 +175,7 @@ def _somewhere(spec: Object, old: Object | None, path: str) -> list[Cause]:
 
 
 def _hosts(field: str, hosts: list[str]) -> list[Cause]:
-    return [cause for index, host in enumerate(hosts) for cause in _host(f"{field}[{index}]", host)]
+    return [cause for at, host in enumerate(hosts) for cause in subdomain(f"{field}[{at}]", host.removeprefix("*."))]
 
 
 ingress: Final = checks(
@@ -157,7 +185,7 @@ ingress: Final = checks(
         inside("defaultBackend", _backend),
         each("rules", value("host", _host), inside("http", needed("paths"), each("paths", _path))),
         each("tls", value("hosts", _hosts), words("secretName", names.subdomain)),
-        words("ingressClassName", names.subdomain),
+        value("ingressClassName", subdomain),
         always=True,
     ),
 )
@@ -198,7 +226,8 @@ def _end_port(one: Object, field: str) -> list[Cause]:
         return [causes.invalid(field, last, "may not be specified when `port` is not specified")]
     if isinstance(first, str):
         return [causes.invalid(field, last, "may not be specified when `port` is non-numeric")]
-    return [causes.invalid(field, first, "must be greater than or equal to `port`")] if last < first else []
+    found = [causes.invalid(field, first, "must be greater than or equal to `port`")] if last < first else []
+    return found + port(field, last)
 
 
 def _peer(peer: Object, path: str) -> list[Cause]:
@@ -212,8 +241,9 @@ def _peer(peer: Object, path: str) -> list[Cause]:
         return found
     if len(peer) > 1:
         found.append(causes.forbidden(path, "may not specify both ipBlock and another peer"))
-    wrong = block(f"{path}.ipBlock.cidr", given.get("cidr") or "")
-    if wrong:
+    if not given.get("cidr"):
+        return [*found, causes.required(f"{path}.ipBlock.cidr")]
+    if wrong := block(f"{path}.ipBlock.cidr", given["cidr"]):
         return found + wrong
     whole = ipaddress.ip_network(given["cidr"])
     for index, text in enumerate(given.get("except") or ()):

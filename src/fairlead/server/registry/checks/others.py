@@ -1,6 +1,9 @@
 """Namespaces, Leases, revisions and pod templates."""
 
-from fairlead.server import causes
+import re
+from typing import Final
+
+from fairlead.server import causes, names
 from fairlead.server.causes import Cause
 from fairlead.server.registry.checks import pods
 from fairlead.server.registry.checks.rules import at_least
@@ -10,7 +13,33 @@ from fairlead.server.registry.checks.vocabulary import Object, at, unchanged
 def namespace(new: Object, old: Object | None) -> list[Cause]:
     told = "name is neither a standard finalizer name nor is it fully qualified"
     odd = [one for one in at(new, "spec.finalizers") or () if "/" not in one and one != "kubernetes"]
-    return [causes.invalid("spec.finalizers", one, told) for one in odd] + _phase(new, old)
+    found = [causes.invalid("spec.finalizers", one, told) for one in odd] + _phase(new, old)
+    return found or _secured(new, old)
+
+
+def _secured(new: Object, old: Object | None) -> list[Cause]:
+    """Labels that say how secure Pods have to be, where they are new."""
+    given = new["metadata"].get("labels") or {}
+    before = (old["metadata"].get("labels") or {}) if old is not None else {}
+    found: list[Cause] = []
+    for mode in ("enforce", "audit", "warn"):
+        key = f"pod-security.kubernetes.io/{mode}"
+        told = {key: f"must be one of {', '.join(_LEVELS)}", f"{key}-version": _VERSION}
+        wrong = [
+            one
+            for one in told
+            if one in given
+            and given[one] != before.get(one)
+            and not names.label_value(given[one])
+            and not _LEVEL[one == key].fullmatch(given[one])
+        ]
+        found += [causes.invalid(f"metadata.labels[{one}]", given[one], told[one]) for one in wrong]
+    return found
+
+
+_LEVELS: Final = ("privileged", "baseline", "restricted")
+_VERSION: Final = 'must be "latest" or "v1.x"'
+_LEVEL: Final = (re.compile(r"latest|v1\.([0-9]|[1-9][0-9]{1,3})"), re.compile("|".join(_LEVELS)))
 
 
 def _phase(new: Object, old: Object | None) -> list[Cause]:

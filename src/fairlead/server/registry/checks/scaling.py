@@ -4,6 +4,7 @@ from typing import Final
 
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
+from fairlead.server.registry.checks.containers import resource_name
 from fairlead.server.registry.checks.rules import (
     Rule,
     at_least,
@@ -14,9 +15,10 @@ from fairlead.server.registry.checks.rules import (
     inside,
     needed,
     positive_quantity,
+    value,
     words,
 )
-from fairlead.server.registry.checks.vocabulary import Object
+from fairlead.server.registry.checks.vocabulary import Object, group_version
 
 _SOURCES: Final = {
     "Object": "object",
@@ -47,6 +49,8 @@ def _replicas(spec: Object, old: Object | None, path: str) -> list[Cause]:
 def _group(reference: Object, old: Object | None, path: str) -> list[Cause]:
     """A core kind has no group to tell; of the others the group must be said."""
     version = reference.get("apiVersion") or ""
+    if wrong := group_version(f"{path}.apiVersion", version):
+        return wrong
     if "/" in version or (version == "v1" and reference.get("kind") == "ReplicationController"):
         return []
     return [causes.invalid(f"{path}.apiVersion", version, "apiVersion must specify API group")]
@@ -85,7 +89,9 @@ _TARGET: Final = (
     positive_quantity("averageValue", "must be positive"),
     at_least(1, "averageUtilization", told="must be greater than 0"),
 )
-_METRIC: Final = inside("metric", needed("name", told="must specify a metric name"), always=True)
+_METRIC: Final = inside(
+    "metric", needed("name", told="must specify a metric name"), words("name", names.path_segment), always=True
+)
 _USED: Final = _either(
     "averageValue",
     "averageUtilization",
@@ -94,7 +100,7 @@ _USED: Final = _either(
 )
 _RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "object": (
-        inside("describedObject", *_REFERENCE, always=True),
+        inside("describedObject", *_REFERENCE, value("apiVersion", group_version), always=True),
         _METRIC,
         inside("target", *_TARGET, _either("value", "averageValue", "must set either a target value or averageValue")),
     ),
@@ -121,6 +127,7 @@ _RULES: Final[dict[str, tuple[Rule, ...]]] = {
     ),
     "containerResource": (
         needed("name", told="must specify a resource name"),
+        value("name", lambda field, name: resource_name(field, name) if name else []),
         needed("container", told="must specify a container"),
         words("container", names.label),
         inside("target", *_TARGET, _USED, always=True),
@@ -145,6 +152,15 @@ def _metric(metric: Object, old: Object | None, path: str) -> list[Cause]:
         told = "must populate the given metric source only"
         found += [causes.forbidden(f"{path}.{source}", told) for source in given if source != wanted]
     return found
+
+
+def _percent(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    """The one target of the first version, told of as of the metric that it is."""
+    given = spec.get("targetCPUUtilizationPercentage")
+    if given is None or given > 0:
+        return []
+    field = f"{path}.metrics[0].resource.target.averageUtilization"
+    return [causes.invalid(field, given, "must be greater than 0")]
 
 
 def _to_zero(spec: Object, old: Object | None, path: str) -> list[Cause]:
@@ -174,6 +190,7 @@ autoscaler: Final = checks(
         at_least(1, "minReplicas"),
         _replicas,
         inside("scaleTargetRef", *_REFERENCE, _group, always=True),
+        _percent,
         each("metrics", _metric),
         _to_zero,
         inside("behavior.scaleUp", *_SCALING),

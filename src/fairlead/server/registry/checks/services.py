@@ -120,6 +120,8 @@ _SERVICE: Final = checks(
         _node_ports,
         each("ports", value("appProtocol", qualified)),
         _balanced,
+        value("loadBalancerClass", qualified),
+        choice("externalTrafficPolicy", ("Cluster", "Local")),
         choice("internalTrafficPolicy", ("Cluster", "Local")),
         choice("trafficDistribution", _DISTRIBUTIONS),
     ),

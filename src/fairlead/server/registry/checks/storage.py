@@ -10,7 +10,6 @@ from fairlead.server.registry.checks.rules import (
     each,
     fixed,
     inside,
-    joined,
     needed,
     on_update,
     value,
@@ -23,18 +22,12 @@ _CLAIM: Final = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
 _ACCESS: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_MODES: Final = ("Block", "Filesystem")
-_POSITIVE: Final = "must be greater than zero"
+MODES: Final = ("Block", "Filesystem")
+POSITIVE: Final = "must be greater than zero"
 _TEN_MINUTES: Final = 600
-_ELSEWHERE: Final = frozenset(  # what of a volume's spec is not its source
-    {
-        "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",
-        "volumeMode", "nodeAffinity", "volumeAttributesClassName",
-    }
-)  # fmt: skip
 
 
-def _accessed(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def accessed(spec: Object, old: Object | None, path: str) -> list[Cause]:
     modes, field = spec.get("accessModes") or [], f"{path}.accessModes"
     found = [causes.not_supported(field, mode, _ACCESS) for mode in modes if mode not in _ACCESS]
     if "ReadWriteOncePod" in modes and any(mode in _ACCESS[:3] for mode in modes):
@@ -46,7 +39,7 @@ def _requested(spec: Object, old: Object | None, path: str) -> list[Cause]:
     amount, field = at(spec, "resources.requests.storage"), f"{path}.resources[storage]"
     if amount is None:
         return [causes.required(field)]
-    return [] if quantity.parse(amount)[0] > 0 else [causes.invalid(field, amount, _POSITIVE)]
+    return [] if quantity.parse(amount)[0] > 0 else [causes.invalid(field, amount, POSITIVE)]
 
 
 def _claim_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
@@ -77,71 +70,31 @@ def _unsized(resources: Object) -> Object:
     return {**resources, "requests": {k: v for k, v in (resources.get("requests") or {}).items() if k != "storage"}}
 
 
+def _from(source: Object, old: Object | None, path: str) -> list[Cause]:
+    """What a claim's volume is filled from."""
+    group, kind = source.get("apiGroup") or "", source.get("kind") or ""
+    found = needed("name", "kind")(source, None, path)
+    if not group and kind != "PersistentVolumeClaim":
+        told = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        found.append(causes.invalid(path, kind, told))
+    found += words("apiGroup", names.subdomain)(source, None, path)
+    return found + words("namespace", names.label)(source, None, path)
+
+
 claim_spec: Final = inside(
     "spec",
     needed("accessModes", told="at least 1 access mode is required"),
     value("selector", selector),
-    _accessed,
+    accessed,
     _requested,
     words("storageClassName", names.subdomain),
-    choice("volumeMode", _MODES),
+    choice("volumeMode", MODES),
+    inside("dataSource", _from),
+    inside("dataSourceRef", _from),
+    words("volumeAttributesClassName", names.subdomain),
     always=True,
 )
 claim: Final = checks(claim_spec, on_update(_claim_kept))
-
-
-def _source(spec: Object) -> Object:
-    return {key: given for key, given in spec.items() if key not in _ELSEWHERE and given is not None}
-
-
-def _sources(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    sources = list(_source(spec))
-    if not sources:
-        return [causes.required(path, "must specify a volume type")]
-    told = "may not specify more than 1 volume type"
-    found = [causes.forbidden(joined(path, key), told) for key in sources[1:]]
-    if spec.get("local") is not None and not spec.get("nodeAffinity"):
-        found.append(causes.required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
-    return found
-
-
-def _capacity(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    given, field = spec.get("capacity"), f"{path}.capacity"
-    found = [] if given else [causes.required(field)]
-    if list(given or ()) != ["storage"]:
-        found.append(causes.not_supported(field, given, ("storage",)))
-    return found + [
-        causes.invalid(f"{field}[{name}]", amount, _POSITIVE)
-        for name, amount in (given or {}).items()
-        if quantity.parse(amount)[0] <= 0
-    ]
-
-
-def _upward(field: str, path: str) -> list[Cause]:
-    return [causes.invalid(field, path, "must not contain '..'")] if ".." in path.split("/") else []
-
-
-def _source_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
-    assert old is not None
-    told = "spec.persistentvolumesource is immutable after creation"
-    same = _source(new.get("spec") or {}) == _source(old.get("spec") or {})
-    return [] if same else [causes.forbidden("spec.persistentvolumesource", told)]
-
-
-_VOLUME: Final = inside(
-    "spec",
-    needed("accessModes"),
-    _accessed,
-    _capacity,
-    choice("persistentVolumeReclaimPolicy", ("Delete", "Recycle", "Retain")),
-    inside("hostPath", needed("path"), value("path", _upward)),
-    _sources,
-    words("storageClassName", names.subdomain),
-    choice("volumeMode", _MODES),
-    always=True,
-)
-# an update is told twice what is wrong, as a real server checks it twice
-volume: Final = checks(_VOLUME, on_update(_VOLUME, _source_kept, fixed("spec.volumeMode", named="volumeMode")))
 
 
 def _keys(field: str, parameters: Object) -> list[Cause]:

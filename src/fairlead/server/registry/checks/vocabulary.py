@@ -88,6 +88,12 @@ def qualified(field: str, value: str) -> list[Cause]:
     return [causes.invalid(field, value, told) for told in names.qualified(value)]
 
 
+def group_version(field: str, text: str) -> list[Cause]:
+    """A version, perhaps of a group: at most one slash."""
+    odd = text.count("/") > 1
+    return [causes.invalid(field, text, f"unexpected GroupVersion string: {text}")] if odd else []
+
+
 def labels(field: str, value: Object) -> list[Cause]:
     """A map of labels: keys and values."""
     found: list[Cause] = []

@@ -51,8 +51,8 @@ def _source(volume: Object, path: str, *, of_pod: bool) -> list[Cause]:
     first, *others = sources
     found = [
         c
-        for rule in _SOURCES.get(first, ())
-        for c in rule(volume[first] or {}, None, f"{path}.{_NAMED.get(first, first)}")
+        for rule in SOURCES.get(first, ())
+        for c in rule(volume[first] or {}, None, f"{path}.{NAMED.get(first, first)}")
     ]
     if first == "image" and of_pod:
         found = needed("reference")(volume[first] or {}, None, f"{path}.image") + found
@@ -219,7 +219,7 @@ def _taken(item: Object, taken: set[str], path: str, shown: str) -> list[Cause]:
 
 _MODE: Final = value("defaultMode", mode)
 _ITEMS: Final = each("items", _keyed)
-_SOURCES: Final[dict[str, tuple[Rule, ...]]] = {  # in the order in which a real server looks for them
+SOURCES: Final[dict[str, tuple[Rule, ...]]] = {  # in the order in which a real server looks for them
     "emptyDir": (value("sizeLimit", _sized),),
     "hostPath": (_host,),
     "gitRepo": (needed("repository"), value("directory", below)),
@@ -256,6 +256,6 @@ _SOURCES: Final[dict[str, tuple[Rule, ...]]] = {  # in the order in which a real
     "ephemeral": (_claimed,),
     "image": (choice("pullPolicy", _PULLS),),
 }
-_ORDER: Final = {key: at for at, key in enumerate(_SOURCES)}
-_NAMED: Final = {"gcePersistentDisk": "persistentDisk"}  # what a real server calls a source inside
+_ORDER: Final = {key: at for at, key in enumerate(SOURCES)}
+NAMED: Final = {"gcePersistentDisk": "persistentDisk"}  # what a real server calls a source inside
 _CALLED: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}  # and one too many

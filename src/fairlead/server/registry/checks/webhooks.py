@@ -1,17 +1,20 @@
 """Configurations of admission webhooks."""
 
 from typing import Final
+from urllib.parse import urlsplit
 
-from fairlead.server import causes
+from fairlead.server import causes, names
 from fairlead.server.causes import Cause
-from fairlead.server.registry.checks.rules import Rule, checks, choice, each, inside, needed, value
-from fairlead.server.registry.checks.vocabulary import Object, selector, subdomain
+from fairlead.server.registry.checks.rules import Rule, checks, choice, each, inside, value
+from fairlead.server.registry.checks.vocabulary import Object, qualified, selector, subdomain
 
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _REVIEWS: Final = ("v1", "v1beta1")
 _EFFECTS: Final = ("None", "NoneOnDryRun")
 _LONGEST: Final = 30
+_MOST: Final = 64  # conditions
+_FORM: Final = "; desired format: https://host[/path]"
 
 
 def _named(hook: Object, old: Object | None, path: str) -> list[Cause]:
@@ -34,9 +37,13 @@ def _reviews(hook: Object, old: Object | None, path: str) -> list[Cause]:
     given, field = hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
     if not given:
         return [causes.required(field, f"must specify one of {', '.join(_REVIEWS)}")]
+    found: list[Cause] = []
+    for index, version in enumerate(given):
+        told = ["duplicate version"] if version in given[:index] else names.dns1035(version)
+        found += [causes.invalid(f"{field}[{index}]", version, one) for one in told]
     known = any(version in _REVIEWS for version in given)
-    told = f"must include at least one of {', '.join(_REVIEWS)}"
-    return [] if known else [causes.invalid(field, given, told)]
+    told_of = f"must include at least one of {', '.join(_REVIEWS)}"
+    return found if known else [*found, causes.invalid(field, given, told_of)]
 
 
 def _alone(key: str, what: str) -> Rule:
@@ -74,20 +81,92 @@ def _client(given: Object, old: Object | None, path: str) -> list[Cause]:
     if (url is None) == (service is None):
         return [causes.required(path, "exactly one of url or service is required")]
     if url is not None:
-        scheme = url.partition(":")[0]
-        told = "'https' is the only allowed URL scheme; desired format: https://host[/path]"
-        return [] if scheme == "https" else [causes.invalid(f"{path}.url", scheme, told)]
-    return inside("service", needed("name"), needed("namespace"), value("path", _route), value("port", _port))(
-        given, None, path
-    )
+        return _address(f"{path}.url", url)
+    return inside("service", _named_service, value("port", _port), value("path", _route))(given, None, path)
+
+
+def _named_service(given: Object, old: Object | None, path: str) -> list[Cause]:
+    """A real server takes one for the other."""
+    swapped = {"name": "namespace", "namespace": "name"}
+    return [causes.required(f"{path}.{called}") for called, key in swapped.items() if not given.get(key)]
+
+
+def _address(field: str, url: str) -> list[Cause]:
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        return [causes.required(field, f"url must be a valid URL: {error}{_FORM}")]
+    found: list[Cause] = []
+    if parts.scheme != "https":
+        found.append(causes.invalid(field, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
+    who, _, host = parts.netloc.rpartition("@")
+    if not host:
+        found.append(causes.invalid(field, "", f"host must be specified{_FORM}"))
+    if who:
+        found.append(causes.invalid(field, who, "user information is not permitted in the URL"))
+    if parts.fragment:
+        found.append(causes.invalid(field, parts.fragment, "fragments are not permitted in the URL"))
+    if parts.query:
+        found.append(causes.invalid(field, parts.query, "query parameters are not permitted in the URL"))
+    return found
 
 
 def _route(field: str, path: str) -> list[Cause]:
-    if path == "/":
+    if path in ("", "/"):
         return []
+    if path == "//":
+        return [causes.invalid(field, path, "segment[0] may not be empty")]
     found = [] if path.startswith("/") else [causes.invalid(field, path, "must start with a '/'")]
-    steps = path[1:].removesuffix("/").split("/")
-    found += [causes.invalid(field, path, f"segment[{i}] may not be empty") for i, one in enumerate(steps) if not one]
+    for index, step in enumerate(path[1:].removesuffix("/").split("/")):
+        told = [f": {one}" for one in names.subdomain(step)] if step else [" may not be empty"]
+        found += [causes.invalid(field, path, f"segment[{index}]{one}") for one in told]
+    return found
+
+
+def _resources(given: Object, old: Object | None, path: str) -> list[Cause]:
+    """Resources and subresources, none of them said twice by a star."""
+    items, field = given.get("resources") or [], f"{path}.resources"
+    found = [] if items else [causes.required(field)]
+    whole: set[str] = set()
+    every: set[str] = set()
+    for index, item in enumerate(items):
+        here, (name, _, part) = f"{field}[{index}]", item.partition("/")
+        if not item:
+            found.append(causes.required(here))
+        if not part:
+            continue
+        if name in whole:
+            found.append(causes.invalid(here, item, f"if '{name}/*' is present, must not specify {item}"))
+        if part in every:
+            found.append(causes.invalid(here, item, f"if '*/{part}' is present, must not specify {item}"))
+        whole |= {name} if part == "*" else set()
+        every |= {part} if name == "*" else set()
+    if len(items) > 1 and "*/*" in items:
+        found.append(causes.invalid(field, items, "if '*/*' is present, must not specify other resources"))
+    plain = [item for item in items if item and "/" not in item]
+    if "*" in items and plain[-1] != "*":
+        told = "if '*' is present, must not specify other resources without subresources"
+        found.append(causes.invalid(field, items, told))
+    return found
+
+
+def _versions(given: Object, old: Object | None, path: str) -> list[Cause]:
+    empty = [index for index, version in enumerate(given.get("apiVersions") or ()) if not version]
+    return [causes.required(f"{path}.apiVersions[{index}]") for index in empty]
+
+
+def _conditions(hook: Object, old: Object | None, path: str) -> list[Cause]:
+    """Conditions under which a webhook is asked; whether their expressions compile is not looked at."""
+    given, field = hook.get("matchConditions") or [], f"{path}.matchConditions"
+    found = [causes.too_many(field, len(given), _MOST)] if len(given) > _MOST else []
+    names_before: set[str] = set()
+    for index, one in enumerate(given):
+        here, name = f"{field}[{index}]", one.get("name") or ""
+        found += [] if (one.get("expression") or "").strip() else [causes.required(f"{here}.expression")]
+        found += qualified(f"{here}.name", name) if name else [causes.required(f"{here}.name")]
+        if name in names_before:
+            found.append(causes.duplicate(f"{here}.name", name))
+        names_before |= {name} if name else set()
     return found
 
 
@@ -107,7 +186,8 @@ configuration: Final = checks(
             _operations,
             _alone("apiGroups", "API groups"),
             _alone("apiVersions", "API versions"),
-            needed("resources"),
+            _versions,
+            _resources,
             choice("scope", _SCOPES),
         ),
         choice("failurePolicy", ("Fail", "Ignore")),
@@ -118,6 +198,7 @@ configuration: Final = checks(
         value("objectSelector", selector),
         inside("clientConfig", _client, always=True),
         choice("reinvocationPolicy", ("IfNeeded", "Never")),
+        _conditions,
     ),
     _once,
 )
