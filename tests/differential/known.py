@@ -14,7 +14,7 @@ _UNDECLARED = re.compile(  # any one of several, and what else is wrong in what 
 )
 _UNKNOWN = re.compile(r'unknown field "[^"]*"(, unknown field "[^"]*")+')  # in the order of the object shown
 _REPEATED = re.compile(r"is missing in '\{.*\}'", re.DOTALL)  # the object once more
-_TYPES = re.compile(r"selfType\d+[\w.@]*|map\(string, dyn\)")  # a rule's objects, by names of the server's own
+_TYPES = re.compile(r"(?<=selfType)\d+")  # a rule's objects, by names that are new each time
 _CONVERTED = re.compile(r"failed to convert new object: .*", re.DOTALL)  # to any one of several versions
 _CUT = re.compile(r"\n@@.*", re.DOTALL)
 _DEFINITIONS = "/customresourcedefinitions"
@@ -41,8 +41,9 @@ def _bare(said: dict[str, Any]) -> Any:
 
 def _stripped(text: str) -> str:
     text = _SHOWN.sub("Invalid value: …: ", _CUT.sub("", text))
-    for pattern in (_CONVERTED, _UNDECLARED, _REPEATED, _TYPES):
+    for pattern in (_CONVERTED, _UNDECLARED, _REPEATED):
         text = pattern.sub("…", text)
+    text = _TYPES.sub("", text)
     return _UNKNOWN.sub(lambda listed: ", ".join(sorted(listed[0].split(", "))), text)
 
 

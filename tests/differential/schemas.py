@@ -37,12 +37,20 @@ RULES = {
         {"rule": "self >= oldSelf", "message": "may only grow"},
         {"rule": "!oldSelf.hasValue() || self == oldSelf.value()", "optionalOldSelf": True},
     ),
-    "number": ({"rule": "self < 100.0"},),
-    "array": ({"rule": "self.size() != 2"}, {"rule": "self.all(x, x == x)"}),
+    "number": ({"rule": "self < 100.0"}, {"rule": "self < 3"}),
+    "boolean": ({"rule": "self || !oldSelf"},),
+    "array": (
+        {"rule": "self.size() != 2"},
+        {"rule": "self.all(x, x == x)"},
+        {"rule": "self.isSorted()"},
+        {"rule": "self.exists(x, x == self[0])"},
+    ),
     "object": (
         {"rule": "!has(self.a) || !has(self.b)", "message": "a or b, not both"},
         {"rule": "!has(self.a)", "fieldPath": ".a", "reason": "FieldValueRequired"},
         {"rule": "has(self.c) || !has(oldSelf.c)", "message": "c may not go"},
+        {"rule": "!has(self.d) || self.d == self.d", "message": "d is what it is"},
+        {"rule": "self.?e == oldSelf.?e"},
     ),
 }
 

@@ -192,10 +192,10 @@ class Tracking:
     def times_kept(self, write: "Write", obj: Object, live: Stored) -> Object:
         """The object with its entries' old times where nothing but those times changed.
 
-        Not on /scale, where a real server keeps those of the Scale, which has none, and forgets the object's; nor where
-        something was given empty (`labels: {}` of an apply, a list inside a list) that the stored object does not keep.
+        Not where something was given empty (`labels: {}` of an apply, a list inside a list) that the stored object does
+        not keep.
         """
-        if write.subresource == "scale" or write.emptied or not (write.merged or {}).keys() <= obj["metadata"].keys():
+        if write.emptied or not (write.merged or {}).keys() <= obj["metadata"].keys():
             return obj
         old = live.object
         entries = obj["metadata"].get("managedFields")

@@ -104,6 +104,21 @@ def test_a_rule_holds_or_not(x, rule, good, bad):
     assert len(told(x, rule, bad)) == 1
 
 
+@pytest.mark.parametrize(
+    ("rule", "value", "problem"),
+    [
+        ("self.isSorted() && self.min() == 1 && self.max() == 1", [1, "1"], ""),
+        ("self.isSorted()", [2, 1, "a"], "failed rule"),
+        ("self.sort() == self", [1, "1"], "list elements must have the same type"),
+        ("self.sum() == 1", [1, "1"], "'no such overload': call arguments did not match"),
+        ("self.sum() == 1", ["b", "a"], "'no such overload: sum(list)': call arguments did not match"),
+    ],
+)
+def test_numbers_and_texts_have_no_order(rule, value, problem):
+    found = told({"type": "array", "items": {"x-kubernetes-int-or-string": True}}, rule, value)
+    assert [problem in one for one in found] == ([True] if problem else [])
+
+
 def test_failures_are_worded_as_the_real_server_words_them():
     assert told(STRING, "self == 'x'", "y") == ["spec.x: Invalid value: \"y\": failed rule: self == 'x'"]
     assert told(INTS, {"rule": "self.size() > 1", "message": "two"}, [1]) == ["spec.x: Invalid value: two"]

@@ -183,6 +183,7 @@ COSTS = [
     (2, "format.named('uuid').hasValue()"),
     (18_446_744_073_709_551_615, "format.dns1123Label().validate(self.s).orValue([]).all(x, x == 'a')"),
     (4, "self.?t.orValue('') == 'x'"),
+    (5, "self.?b == oldSelf.?b"),
     (13, "self.?o.x.orValue('') == self.s"),
     (5, "self.?m['a'].orValue('b') == 'c'"),
     (4, "self.m[?'a'].hasValue()"),

@@ -1,10 +1,9 @@
 """What a rule is wrong about, by the types that its schema gives: told in the words of the Go engine."""
 
-import re
 from functools import lru_cache
 from typing import Any, Final
 
-from fairlead.server.schema.cel import engine, rewriting, types
+from fairlead.server.schema.cel import engine, rewriting, types, wording
 from fairlead.server.schema.cel.literals import Literals
 from fairlead.server.schema.cel.messages import Messages
 from fairlead.server.schema.nodes import Node
@@ -18,16 +17,6 @@ _OTHERWISE: Final = {
     "rule": "cel expression must evaluate to a bool",
     "messageExpression": "messageExpression must evaluate to a string",
 }
-_WORDS: Final = (
-    (re.compile(r"^INVALID_ARGUMENT: | \[INVALID_ARGUMENT\]$"), ""),
-    (re.compile(r"expression of type ('[^']*') cannot be the operand of a select operation"),
-     r"type \1 does not support field selection"),
-    (re.compile(r"cannot be the range of a comprehension"), "cannot be range of a comprehension"),
-    (re.compile(r"(undefined field '[^']*') not found in struct '[^']*'"), r"\1"),
-    (re.compile(r"null_type"), "null"),
-    (re.compile(r"google\.protobuf\.Timestamp"), "timestamp"),
-    (re.compile(r"google\.protobuf\.Duration"), "duration"),
-)  # fmt: skip
 
 
 class Refused(Exception):
@@ -44,7 +33,8 @@ def check(node: Node, fact: dict[str, Any]) -> None:
     if of is None:
         raise Refused("rule", UNTYPED)
     for key, wanted in _WANTED.items():
-        if text := (fact.get(key) or "").strip():
+        text = fact.get(key) or ""
+        if text.strip():
             _check(*of, text, key, wanted)
 
 
@@ -54,11 +44,11 @@ def _check(env: Any, messages: Messages, text: str, key: str, wanted: str) -> No
     try:
         program = env.compile(made)
     except RuntimeError as error:
-        raise Refused(key, f"{what}: {_worded(messages.told(str(error)), made, text)}") from None
+        found = wording.problems(env, str(error), made)
+        raise Refused(key, f"{what}: {messages.told(wording.pointed(text, found))}") from None
     said = Literals(program)
     if said.problems:
-        told = "\n".join(_pointed(text, at, told) for at, told in said.problems)
-        raise Refused(key, f"{what}: {messages.told(told)}")
+        raise Refused(key, f"{what}: {messages.told(wording.pointed(text, said.problems))}")
     for conversion in said.conversions:
         result = engine.runnable(conversion).eval(data={})
         if result.type().name() == "ERROR":
@@ -80,23 +70,3 @@ def _typed(node: Node, optional_old: bool) -> tuple[Any, Messages] | None:
     for root in ("self",) if optional_old else ("self", "oldSelf"):
         variables |= {f"{root}.{path}": of for path, of in messages.variables.items()}
     return engine.typed(variables, messages.pool), messages
-
-
-def _worded(told: str, text: str, shown: str) -> str:
-    for pattern, word in _WORDS:
-        told = pattern.sub(word, told)
-    told = told.replace(f" | {text}\n", f" | {shown}\n")
-    match = re.search(
-        r"<input>:1:(\d+): found no matching overload for '(\w+)' applied to '\((\S+?)(?:, (.*))?\)'", told
-    )
-    if match is None or not text[: int(match[1]) - 1].endswith(f".{match[2]}"):
-        return told
-    # A call on a receiver is told with the receiver in front.
-    return told.replace(f"'({match[3]}{', ' + match[4] if match[4] else ''})'", f"'{match[3]}.({match[4] or ''})'")
-
-
-def _pointed(text: str, at: int, told: str) -> str:
-    """A problem with the line that it is in, and a mark below it."""
-    line, start = text.count("\n", 0, at) + 1, text.rfind("\n", 0, at) + 1
-    shown = text[start:].partition("\n")[0]
-    return f"ERROR: <input>:{line}:{at - start + 1}: {told}\n | {shown}\n | {'.' * (at - start)}^"

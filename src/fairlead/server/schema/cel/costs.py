@@ -218,9 +218,7 @@ class Estimate:
             return add(1, *given)
         target = self.cost(one.target) if one.target is not None else 0
         kinds = [self.types[argument] for argument in one.arguments]
-        self.types[one] = results.answered(
-            one.function, self.types[one.target] if one.target is not None else None, kinds
-        )
+        self.types[one] = self._answered(one, kinds)
         worst, size = 0, None
         for overload in _overloads(one, [kind.kind for kind in kinds]):
             each, made = self._overload(one, overload, given)
@@ -235,6 +233,12 @@ class Estimate:
                 size = self.known(one)
         self._set(one, size)
         return add(target, worst)
+
+    def _answered(self, one: Call, kinds: list[Type]) -> Type:
+        match one:
+            case Call("_?._", None, [_, Literal(value=field)]):
+                return results.selected(kinds[0], field, optional=True)
+        return results.answered(one.function, self.types[one.target] if one.target is not None else None, kinds)
 
     def _overload(self, one: Call, overload: str, given: list[int]) -> tuple[int, Size | None]:
         """What one meaning of a call costs, its arguments included, and how large its result is."""

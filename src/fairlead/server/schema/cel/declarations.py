@@ -130,7 +130,7 @@ def _functions() -> list[dict[str, Any]]:
 
 
 def _overload(label: str, target: str, arguments: str, result: str) -> dict[str, Any]:
-    made = {"id": label, "args": [_typed(one) for one in _split(arguments)], "return": _typed(result)}
+    made = {"id": label, "args": [_typed(one) for one in split(arguments)], "return": _typed(result)}
     return {**made, "target": _typed(target)} if target else made
 
 
@@ -138,13 +138,13 @@ def _typed(text: str) -> dict[str, Any]:
     name, inner = _TYPE.fullmatch(text).groups()  # type: ignore[union-attr]
     made: dict[str, Any] = {"type_name": name}
     if inner:
-        made["params"] = [_typed(one) for one in _split(inner)]
+        made["params"] = [_typed(one) for one in split(inner)]
     if len(name) == 1:
         made["is_type_param"] = True
     return made
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """At the commas outside parentheses."""
     parts, depth = [""], 0
     for mark in text:

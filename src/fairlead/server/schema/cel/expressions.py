@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fairlead.server.protobuf import wire
 from fairlead.server.schema.cel import rewriting
@@ -23,6 +23,10 @@ class Expression:
 
     id = 0  # by which the engine says more about it
 
+    @property
+    def parts(self) -> "list[Expression]":
+        return []
+
 
 @dataclass(eq=False)
 class Literal(Expression):
@@ -41,12 +45,20 @@ class Select(Expression):
     field: str
     test: bool  # whether it is there: has()
 
+    @property
+    def parts(self) -> list[Expression]:
+        return [self.operand]
+
 
 @dataclass(eq=False)
 class Call(Expression):
     function: str
     target: Expression | None
     arguments: list[Expression]
+
+    @property
+    def parts(self) -> list[Expression]:
+        return [*([self.target] if self.target is not None else []), *self.arguments]
 
 
 @dataclass(eq=False)
@@ -56,6 +68,10 @@ class Items(Expression):
     items: list[Expression]
     optional: frozenset[int] = frozenset()  # which of them are there only if they have a value
 
+    @property
+    def parts(self) -> list[Expression]:
+        return self.items
+
 
 @dataclass(eq=False)
 class Entries(Expression):
@@ -63,6 +79,10 @@ class Entries(Expression):
 
     entries: list[tuple[Expression, Expression]]
     optional: frozenset[int] = frozenset()
+
+    @property
+    def parts(self) -> list[Expression]:
+        return [part for entry in self.entries for part in entry]
 
 
 @dataclass(eq=False)
@@ -88,11 +108,37 @@ class Loop(Expression):
         return empty and isinstance(self.condition, Literal) and self.condition.value is False
 
 
+class Parsed(NamedTuple):
+    """A rule's tree, and where in its text each part stands."""
+
+    tree: Expression
+    positions: dict[int, int]
+
+    def expressions(self) -> Iterator[Expression]:
+        """Each part, outermost first."""
+        waiting = [self.tree]
+        while waiting:
+            one = waiting.pop()
+            yield one
+            waiting += one.parts
+
+
 def parse(environment: Any, text: str) -> Expression:
     """The tree of a rule that compiles."""
-    made = environment.compile(rewriting.two_variables(text), disable_check=True).serialize()
-    parsed = dict(fields(dict(fields(made))[2]))
-    return expression(parsed[2])
+    return parsed(environment, text).tree
+
+
+def parsed(environment: Any, text: str) -> Parsed:
+    of = dict(
+        fields(dict(fields(environment.compile(rewriting.two_variables(text), disable_check=True).serialize()))[2])
+    )
+    return Parsed(expression(of[2]), positions(of[3]))
+
+
+def positions(source: bytes) -> dict[int, int]:
+    """Where each part stands, from a SourceInfo."""
+    found = [dict(fields(value)) for number, value in fields(source) if number == 4]
+    return {entry[1]: entry.get(2, 0) for entry in found}
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:

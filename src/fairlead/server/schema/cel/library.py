@@ -6,7 +6,6 @@ passes those through. Raising ValueError makes an evaluation error with that tex
 
 import ipaddress
 from decimal import Context, Decimal
-from itertools import pairwise
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -14,7 +13,7 @@ from cel_expr_python import cel
 
 from fairlead.server import queries
 from fairlead.server.schema import quantity, semver
-from fairlead.server.schema.cel import guarding, texts, urls
+from fairlead.server.schema.cel import guarding, ordering, texts, urls
 from fairlead.server.schema.cel.named import FORMATS, problems
 from fairlead.server.schema.cel.values import handed_over
 from fairlead.server.schema.cel.work import HANDED_OVER, METER, copied
@@ -192,20 +191,6 @@ def _contains_cidr(one: Any, other: Any) -> bool:
     return outer.version == inner.version and bool(inner.subnet_of(outer))
 
 
-def _least(pick: Any, name: str) -> Any:
-    def find(items: list[Any]) -> Any:
-        if not items:
-            raise ValueError(f"{name} called on empty list")
-        return pick(items)
-
-    return find
-
-
-def _ordered(keys: list[Any], items: list[Any]) -> list[Any]:
-    """The items in the order of their keys."""
-    return [items[at] for at in sorted(range(len(keys)), key=keys.__getitem__)]
-
-
 def _inserted(held: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
     """A map with another's entries: a step of a loop that makes one."""
     for key in more:
@@ -306,14 +291,14 @@ def _order(one: Any, other: Any) -> int:
 _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     "slice": [(True, _LIST, [_LIST, _T.INT, _T.INT], _slice)],
     "distinct": [(True, _LIST, [_LIST], _distinct)],
-    "sort": [(True, _LIST, [_LIST], sorted)],
+    "sort": [(True, _LIST, [_LIST], ordering.in_order)],
     "reverse": [(True, _LIST, [_LIST], lambda items: items[::-1])],
     "flatten": [(True, _LIST, [_LIST], _flat), (True, _LIST, [_LIST, _T.INT], _flat)],
     "lists.range": [(False, _T.List(_T.INT), [_T.INT], _range)],
-    "isSorted": [(True, _T.BOOL, [_LIST], lambda items: all(a <= b for a, b in pairwise(items)))],
-    "sum": [(True, _T.DYN, [_LIST], lambda items: sum(items[1:], items[0]) if items else 0)],
-    "min": [(True, _T.DYN, [_LIST], _least(min, "min"))],
-    "max": [(True, _T.DYN, [_LIST], _least(max, "max"))],
+    "isSorted": [(True, _T.BOOL, [_LIST], ordering.is_sorted)],
+    "sum": [(True, _T.DYN, [_LIST], ordering.total)],
+    "min": [(True, _T.DYN, [_LIST], ordering.least)],
+    "max": [(True, _T.DYN, [_LIST], ordering.most)],
     "indexOf": [
         *((True, _T.INT, [_LIST, kind], _index(False)) for kind in _ANY),
         (True, _T.INT, [_T.STRING, _T.STRING], texts.index_of),
@@ -341,7 +326,7 @@ _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
         (False, _MAP, [_MAP, _T.DYN, _T.DYN], lambda held, key, value: _inserted(held, {key: value})),
         (False, _MAP, [_MAP, _MAP], _inserted),
     ],
-    "__order__": [(True, _LIST, [_LIST, _LIST], _ordered)],
+    "__order__": [(True, _LIST, [_LIST, _LIST], ordering.by_keys)],
     "format.__named__": [(False, _OPAQUE, [_T.STRING], lambda name: {"format": name} if name in FORMATS else {})],
     "__validate__": [(True, _TEXTS, [_OPAQUE, _T.STRING], lambda one, text: problems(one["format"], text))],
     **{f"format.{name}": [(False, _OPAQUE, [], lambda name=name: {"format": name})] for name in FORMATS},

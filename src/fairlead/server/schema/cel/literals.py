@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final
 
 import re2
 
-from fairlead.server.schema.cel.expressions import Call, Entries, Expression, Items, Literal, Loop, Select, fields
+from fairlead.server.schema.cel.expressions import Call, Entries, Expression, Items, Literal, fields, positions
 from fairlead.server.schema.cel.expressions import expression as read
 from fairlead.server.schema.cel.values import as_time
+from fairlead.server.schema.cel.wording import Problem
 from fairlead.server.schema.patterns import compiled
 
 _PRIMITIVES: Final = {1: "bool", 2: "int", 3: "uint", 4: "double", 5: "string", 6: "bytes"}
@@ -36,43 +37,34 @@ _FITTING: Final[dict[str, tuple[tuple[str, ...], str]]] = {  # by clause: the ty
 }
 
 
-class Problem(NamedTuple):
-    at: int  # character of the text
-    told: str
-
-
 class Literals:
     """What is wrong with the literals of a rule, and which of them it converts."""
 
     def __init__(self, program: Any) -> None:
         parts = list(fields(dict(fields(program.serialize()))[2]))  # a CheckedExpr
-        self._types = {entry[1]: _named(entry[2]) for entry in _entries(parts, 3)}
-        source = list(fields(dict(parts)[5]))
-        positions = {entry[1]: entry.get(2, 0) for entry in _entries(source, 4)}
+        types = [dict(fields(value)) for number, value in parts if number == 3]
+        self._types = {entry[1]: _named(entry[2]) for entry in types}
+        places = positions(dict(parts)[5])
         self.conversions: list[str] = []
         self._formatting = False
         self._found: list[tuple[Expression, str]] = []
         self._walk(read(dict(parts)[4]))
-        self.problems = sorted(Problem(positions.get(one.id, 0), told) for one, told in self._found)
+        self.problems = sorted(Problem(places.get(one.id, 0), told) for one, told in self._found)
 
     def _walk(self, one: Expression) -> None:
-        below: list[Expression] = []
         match one:
-            case Select():
-                below = [one.operand]
             case Call():
                 self._call(one)
             case Items():
                 self._alike(one.items, one.optional)
-                below = one.items
             case Entries():
                 self._alike([key for key, _ in one.entries], frozenset())
                 self._alike([value for _, value in one.entries], one.optional)
-                below = [part for entry in one.entries for part in entry]
-            case Loop():
-                below = one.parts
-        for part in below:
+        outside = self._formatting
+        self._formatting = outside or (isinstance(one, Call) and one.function == "format")
+        for part in one.parts:
             self._walk(part)
+        self._formatting = outside
 
     def _call(self, call: Call) -> None:
         match call:
@@ -86,12 +78,6 @@ class Literals:
                 if (wrong := self._format(text, items)) is not None:
                     at, told = wrong
                     self._found.append((call if at is None else items[at], told))
-        if call.target is not None:
-            self._walk(call.target)
-        outside, self._formatting = self._formatting, self._formatting or call.function == "format"
-        for one in call.arguments:
-            self._walk(one)
-        self._formatting = outside
 
     def _alike(self, items: list[Expression], optional: frozenset[int]) -> None:
         """All of one type, except in what is formatted. What is optional is of the type that it may be."""
@@ -126,8 +112,9 @@ class Literals:
 
 
 def _misfit(letter: str, of: str) -> str:
+    of, whole = of.partition("(")[0], of
     if letter == "s":
-        return f"string clause can only be used on {_SHOWN}, was given {of}" if _OBJECT.fullmatch(of) else ""
+        return f"string clause can only be used on {_SHOWN}, was given {of}" if _OBJECT.fullmatch(whole) else ""
     fitting, told = _FITTING[letter]
     return "" if of in (*fitting, "dyn") else f"{told}, was given {of}"
 
@@ -138,10 +125,6 @@ def _fit(function: str, text: str) -> bool:
     except (ValueError, re2.error):
         return False
     return True
-
-
-def _entries(parts: list[tuple[int, Any]], number: int) -> Iterator[dict[int, Any]]:
-    return (dict(fields(value)) for n, value in parts if n == number)
 
 
 def _named(data: bytes) -> str:

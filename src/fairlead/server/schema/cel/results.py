@@ -91,8 +91,10 @@ def _inside(function: str, whole: Type, given: list[Type]) -> Type:
     return DYN
 
 
-def selected(operand: Type, field: str) -> Type:
-    """The type of a field."""
+def selected(operand: Type, field: str, *, optional: bool = False) -> Type:
+    """The type of a field, or of one that may not be there."""
+    if optional and operand.kind != "optional":
+        return Type("optional", element=selected(operand, field))
     if operand.kind == "optional":
         return Type("optional", element=selected(operand.element or DYN, field))
     if operand.kind == "map":

@@ -182,7 +182,7 @@ def _tried(node: Node, fact: dict[str, Any]) -> "Rule | Refused":
     try:
         return compile_rule(node, fact)
     except Refused as error:
-        return error
+        return error if error.key == "rule" else _tried(node, {**fact, "messageExpression": ""})
 
 
 def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[Cause | None, bool]:
