@@ -512,6 +512,33 @@ CREATED = [  # what is merged into a good object, and the causes
     ),
 ]
 NOTHING = {"spec": None}
+ON_NODES = [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+BALANCED = {"type": "LoadBalancer", "loadBalancerClass": "example.com/a", "ports": [{"port": 80}]}
+SNAPSHOT = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "s"}
+CHANGED = [  # an object, what it is replaced by, the code and the causes
+    ("persistentvolumeclaims", {"spec": {**CLAIM, "dataSource": SNAPSHOT}}, {}, 200, None),
+    (
+        "persistentvolumeclaims",
+        {"spec": {**CLAIM, "storageClassName": ""}},
+        {"spec": {**CLAIM, "storageClassName": "a"}},
+        422,
+        [(FORBIDDEN, "spec")],
+    ),
+    (
+        "persistentvolumes",
+        {"spec": {**VOLUME, "nodeAffinity": {"required": {"nodeSelectorTerms": ON_NODES}}}},
+        {"spec": VOLUME},
+        422,
+        [(INVALID, "nodeAffinity")],
+    ),
+    (
+        "services",
+        {"spec": BALANCED},
+        {"spec": {**BALANCED, "loadBalancerClass": "example.com/b"}},
+        422,
+        [(INVALID, "spec.loadBalancerClass")],
+    ),
+]
 UPDATED = [
     ("pods", running(image=""), [(REQUIRED, f"{C}.image")] * 2),
     ("endpointslices", {"addressType": None}, [(REQUIRED, "addressType"), (INVALID, "addressType")]),
@@ -561,6 +588,7 @@ UPDATED = [
     ),
     ("persistentvolumeclaims", spec(volumeMode="Block"), [(FORBIDDEN, "spec"), (INVALID, "volumeMode")]),
     ("persistentvolumes", spec(hostPath={"path": "/y"}), [(FORBIDDEN, "spec.persistentvolumesource")]),
+    ("statefulsets", spec(serviceName="A"), [(FORBIDDEN, "spec")]),
     ("resourcequotas", spec(scopes=["BestEffort"]), [(INVALID, "spec.scopes")]),
     ("storageclasses", {"provisioner": None}, [(REQUIRED, "provisioner"), (INVALID, "provisioner")]),
     ("csidrivers", spec(attachRequired=False), [(INVALID, "spec.attachedRequired")]),
@@ -611,6 +639,21 @@ async def test_what_may_not_change_is_refused_on_update(api, plural):
             code, body = await ask(api, "PATCH", f"{path}/{name}", change, "application/merge-patch+json")
             assert (change, code) == (change, 422), body
             assert (change, causes(body)) == (change, wanted)
+    finally:
+        await ask(api, "DELETE", f"{path}/{name}", {})
+
+
+@pytest.mark.parametrize("case", CHANGED, ids=[f"{plural}-{index}" for index, (plural, *_) in enumerate(CHANGED)])
+async def test_an_object_is_replaced_by_a_manifest(api, case):
+    """As people write them: without what the server filled in."""
+    plural, given, changed, wanted, told = case
+    path, name = collection(api, plural), f"{api.namespace}-{plural[:20]}"
+    obj = {"metadata": {"name": name}, **given}
+    code, body = await ask(api, "POST", path, obj)
+    assert code == 201, body
+    try:
+        code, body = await ask(api, "PUT", f"{path}/{name}", {**obj, **changed})
+        assert (code, causes(body) if told else None) == (wanted, told), body
     finally:
         await ask(api, "DELETE", f"{path}/{name}", {})
 

@@ -109,6 +109,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         respelled=lambda claim: True,
         delete_answers_object=True,
         prepare_create=preparing.claim,
+        prepare_update=preparing.claim_update,
         validate=storage.claim,
     ),
     ("", "PersistentVolume"): Entry(

@@ -62,14 +62,19 @@ def namespace(obj: Object) -> None:
 
 def claim(obj: Object) -> None:
     obj["status"] = {}
-    obj["spec"] = _sourced(obj["spec"])
+    obj["spec"] = _sourced(obj["spec"], {})
     _protected(obj, "kubernetes.io/pvc-protection")
 
 
-def _sourced(spec: Object) -> Object:
+def claim_update(obj: Object, old: Object) -> None:
+    obj["spec"] = _sourced(obj.get("spec") or {}, old.get("spec") or {})
+
+
+def _sourced(spec: Object, old: Object) -> Object:
     """The old and the new name of a claim's source agree; by the old one only claims and snapshots are asked for."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if source is not None and (source.get("apiGroup"), source.get("kind")) not in _SOURCES:
+    known = reference is not None or "dataSource" in old or "dataSourceRef" in old
+    if source is not None and not known and (source.get("apiGroup"), source.get("kind")) not in _SOURCES:
         source, spec = None, {key: value for key, value in spec.items() if key != "dataSource"}
     if source is not None and reference is None:
         return {**spec, "dataSourceRef": source}

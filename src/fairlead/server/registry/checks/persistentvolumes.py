@@ -8,7 +8,7 @@ from fairlead.server.registry.checks.paths import without_backsteps
 from fairlead.server.registry.checks.placing import node_selector
 from fairlead.server.registry.checks.rules import checks, choice, fixed, inside, joined, needed, on_update, value, words
 from fairlead.server.registry.checks.storage import MODES, POSITIVE, accessed
-from fairlead.server.registry.checks.vocabulary import Object
+from fairlead.server.registry.checks.vocabulary import IMMUTABLE, Object
 from fairlead.server.registry.checks.volumes import NAMED, SOURCES, driver_name
 from fairlead.server.schema import quantity
 
@@ -75,6 +75,15 @@ _SOURCES: Final = {  # those that a Pod's volume has not, or has otherwise
     "csi": (_driven,),
     "local": (needed("path"), value("path", without_backsteps)),
 }
+
+
+def _nodes_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+    before = ((old or {}).get("spec") or {}).get("nodeAffinity")
+    given = (new.get("spec") or {}).get("nodeAffinity")
+    told = f"{IMMUTABLE}, except for updating from beta label to GA"
+    return [] if before is None or given == before else [causes.invalid("nodeAffinity", given, told)]
+
+
 _VOLUME: Final = inside(
     "spec",
     needed("accessModes"),
@@ -88,4 +97,7 @@ _VOLUME: Final = inside(
     always=True,
 )
 # an update is told twice what is wrong, as a real server checks it twice
-volume: Final = checks(_VOLUME, on_update(_VOLUME, _source_kept, fixed("spec.volumeMode", named="volumeMode")))
+volume: Final = checks(
+    _VOLUME,
+    on_update(_VOLUME, _source_kept, fixed("spec.volumeMode", named="volumeMode"), _nodes_kept),
+)

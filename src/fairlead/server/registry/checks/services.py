@@ -42,10 +42,21 @@ def service(new: Object, old: Object | None) -> list[Cause]:
         found += _external_name(spec)
     found += _ports(spec) + _SERVICE(new, old)
     if old is not None and "ExternalName" not in (kind, old["spec"].get("type")):
+        found += _class_kept(spec, old["spec"])
         was = old["spec"].get("clusterIPs") or []
         if was and addresses != was:
             return [*found, causes.invalid("spec.clusterIPs[0]", addresses, "may not change once set")]
     return found or _out_of_range(spec)
+
+
+def _class_kept(spec: Object, old: Object) -> list[Cause]:
+    """A load balancer stays with its class, which is looked at again."""
+    given, field = spec.get("loadBalancerClass"), "spec.loadBalancerClass"
+    if spec.get("type") != "LoadBalancer":
+        return []
+    moved = old.get("type") == "LoadBalancer" and given != old.get("loadBalancerClass")
+    found = [causes.invalid(field, given, "may not change once set")] if moved else []
+    return found + (qualified(field, given) if given is not None else [])
 
 
 def _out_of_range(spec: Object) -> list[Cause]:

@@ -47,7 +47,7 @@ def _claim_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     bound = at(new, "status.phase") == "Bound"
     free = {"volumeAttributesClassName"} if bound else set()
-    free |= {key for key in ("volumeName", "storageClassName") if not was.get(key)}
+    free |= {key for key, none in (("volumeName", ""), ("storageClassName", None)) if was.get(key, none) == none}
     kept, before = ({k: v for k, v in one.items() if k not in free} for one in (spec, was))
     if bound and at(kept, "resources.requests") is not None:
         kept, before = ({**one, "resources": _unsized(one["resources"])} for one in (kept, before))
@@ -81,6 +81,12 @@ def _from(source: Object, old: Object | None, path: str) -> list[Cause]:
     return found + words("namespace", names.label)(source, None, path)
 
 
+def _filled(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    known = any(at(old or {}, f"{key}.apiGroup") is not None for key in ("dataSource", "dataSourceRef"))
+    found = [c for key in ("dataSource", "dataSourceRef") for c in inside(key, _from)(spec, None, path)]
+    return [cause for cause in found if not (known and cause.field.endswith(".apiGroup"))]
+
+
 claim_spec: Final = inside(
     "spec",
     needed("accessModes", told="at least 1 access mode is required"),
@@ -89,8 +95,7 @@ claim_spec: Final = inside(
     _requested,
     words("storageClassName", names.subdomain),
     choice("volumeMode", MODES),
-    inside("dataSource", _from),
-    inside("dataSourceRef", _from),
+    _filled,
     words("volumeAttributesClassName", names.subdomain),
     always=True,
 )
@@ -106,9 +111,21 @@ def _provisioner(field: str, text: str) -> list[Cause]:
 
 
 def _topology(field: str, terms: list[Any]) -> list[Cause]:
-    rules = (needed("values"), value("key", qualified))
-    each_term = each("matchLabelExpressions", *rules)
-    return [cause for i, term in enumerate(terms) for cause in each_term(term, None, f"{field}[{i}]")]
+    found: list[Cause] = []
+    before: list[dict[str, set[str]]] = [{} for _ in terms]  # a term of nothing is none
+    for index, term in enumerate(terms):
+        here, seen = f"{field}[{index}].matchLabelExpressions", dict[str, set[str]]()
+        for place, one in enumerate(term.get("matchLabelExpressions") or ()):
+            key, values = one.get("key") or "", one.get("values") or []
+            found += [] if values else [causes.required(f"{here}[{place}].values")]
+            again = [(at_, text) for at_, text in enumerate(values) if text in values[:at_]]
+            found += [causes.duplicate(f"{here}[{place}].values[{at_}]", text) for at_, text in again]
+            found += qualified(f"{here}[{place}].key", key)
+            found += [causes.duplicate(f"{here}[{place}].key", key)] if key in seen else []
+            seen[key] = set(values)
+        found += [causes.duplicate(here, "")] * before.count(seen)
+        before.append(seen)
+    return found
 
 
 storage_class: Final = checks(

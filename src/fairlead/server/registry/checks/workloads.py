@@ -257,7 +257,7 @@ stateful_set: Final = checks(
         ),
         on_create(each("volumeClaimTemplates", claim_spec)),
         at_least(0, "replicas", "minReadySeconds", "ordinals.start"),
-        words("serviceName", names.label),
+        on_create(words("serviceName", names.label)),
         _selecting("statefulset", "", "StatefulSet", _identified),
         on_update(_stateful_kept),
         always=True,
