@@ -93,3 +93,13 @@ def test_a_test_of_what_the_same_patch_added_compares_spellings(spelled, tested,
     else:
         with pytest.raises(json_patch.CannotApply):
             json_patch.apply({}, json_patch.decode(body.encode()))
+
+
+def test_copies_of_one_patch_come_to_three_megabytes_at_most():
+    document = {"a": "x" * (1024 * 1024 - 2)}  # a megabyte with its quotes
+    copies = [{"op": "copy", "from": "/a", "path": f"/{index}"} for index in range(4)]
+    assert len(patched(document, *copies[:3])) == 4
+    with pytest.raises(json_patch.CannotApply):
+        patched(document, *copies)
+    with pytest.raises(json_patch.CannotApply):  # each copy holds the ones before it
+        patched({"l": ["x" * 1000]}, *[{"op": "copy", "from": "/l", "path": "/l/-"}] * 12)

@@ -132,22 +132,43 @@ def _constant(name: str) -> Any:
 def _duplicates(text: str) -> list[str]:
     """The slow way, only where there is a duplicate: decode again, keeping pairs, and walk."""
     found: list[str] = []
-
-    def walk(value: Any, path: str) -> None:
-        if isinstance(value, _Pairs):
-            seen: set[str] = set()
-            for key, item in value.items:
-                at = f"{path}.{key}" if path else key
-                if key in seen:
-                    found.append(at)
-                seen.add(key)
-                walk(item, at)
-        elif isinstance(value, list):
-            for index, item in enumerate(value):
-                walk(item, f"{path}[{index}]")
-
-    walk(json.loads(text, object_pairs_hook=_Pairs, parse_int=str, parse_float=str), "")
+    _walk(_pairs(text), "", found)
     return list(dict.fromkeys(found))
+
+
+def oddities(body: bytes, fields: frozenset[str]) -> list[str]:
+    """Of a list of maps with these fields: which others there are and which are doubled, as they come."""
+    found: list[str] = []
+    for index, each in enumerate(_pairs(whole(body)) or ()):
+        seen: set[str] = set()
+        for key, item in each.items if each is not None else ():
+            at = f"[{index}].{key}"
+            if key not in fields:
+                found.append(f'unknown field "{at}"')
+                continue
+            doubled = [at] if key in seen else []
+            seen.add(key)
+            _walk(item, at, doubled)
+            found += [f'duplicate field "{path}"' for path in doubled]
+    return list(dict.fromkeys(found))
+
+
+def _walk(value: Any, path: str, doubled: list[str]) -> None:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, item in value.items:
+            at = f"{path}.{key}" if path else key
+            if key in seen:
+                doubled.append(at)
+            seen.add(key)
+            _walk(item, at, doubled)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _walk(item, f"{path}[{index}]", doubled)
+
+
+def _pairs(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
 
 
 class _Pairs:

@@ -10,11 +10,12 @@ from fairlead.api import gojson
 from fairlead.server import encoding
 
 Operation = dict[str, msgspec.Raw]
-_decoder = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_decoder = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
 _maps = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _lists = msgspec.json.Decoder(list[msgspec.Raw])
 _NUMBER = re.compile(r"[+-]?[0-9]+\Z")
 _ABSENT: Any = object()
+MAX_COPIED = 3 * 1024 * 1024  # bytes that the copies of one patch may come to
 
 
 class CannotApply(Exception):
@@ -24,10 +25,13 @@ class CannotApply(Exception):
 def apply(document: dict[str, Any], operations: list[Operation]) -> Any:
     """The patched document; the given one is not changed."""
     root: list[Any] = [document]
-    copied: set[int] = set()  # ids of containers that are ours to change; they live as long as root
+    ours: set[int] = set()  # ids of containers that are ours to change; they live as long as root
+    copied = 0
     for operation in operations:
-        _one(root, operation, copied)
-    return _plain(root[0], copied)
+        copied += _one(root, operation, ours)
+        if copied > MAX_COPIED:
+            raise CannotApply(f"Unable to complete the copy, the accumulated size of copies is {copied}")
+    return _plain(root[0], ours)
 
 
 class _Spelled:
@@ -88,11 +92,57 @@ def _copied(value: Any, ours: set[int]) -> Any:
 
 
 def decode(body: bytes) -> list[Operation]:
-    """A patch's operations with their values still encoded. Raises msgspec.DecodeError."""
-    return _decoder.decode(body)
+    """A patch's operations with their values still encoded. Raises encoding.BadJSON for what is not such a list."""
+    try:
+        return [each or {} for each in _decoder.decode(encoding.whole(body)) or ()]
+    except msgspec.DecodeError:
+        raise encoding.BadJSON(_misfit(body, "jsonpatch.Patch", "jsonpatch.Operation")) from None
 
 
-def _one(root: list[Any], operation: Operation, ours: set[int]) -> None:
+def typed(body: bytes) -> list[str]:
+    """What is odd about a patch that is a list of operations; raises encoding.BadJSON for one that is none.
+
+    Beside what `decode` minds, the types of op, path and from, and numbers that no float holds.
+    """
+    try:
+        value, duplicates = encoding.decode(body)
+    except encoding.TooGreat as error:
+        raise encoding.BadJSON(str(error).replace("Go value", "Go struct field jsonPatchOp.value")) from None
+    if wrong := _misfit(body, "[]handlers.jsonPatchOp", "handlers.jsonPatchOp"):
+        raise encoding.BadJSON(wrong)
+    given = [each for each in value or () if each]
+    for each in given:
+        for key, item in each.items():
+            if key in _TEXTS and item is not None and not isinstance(item, str):
+                into = f"Go struct field jsonPatchOp.{key} of type string"
+                raise encoding.BadJSON(f"json: cannot unmarshal {word(item)} into {into}")
+    if not duplicates and all(each.keys() <= _FIELDS for each in given):
+        return []
+    return [f"json patch {told}" for told in encoding.oddities(body, _FIELDS)]
+
+
+_TEXTS = ("op", "path", "from")
+_FIELDS = frozenset((*_TEXTS, "value"))
+
+
+def _misfit(body: bytes, whole: str, each: str) -> str:
+    """Why a JSON text is no list of maps, where nulls stand for either; empty where it is one."""
+    value, _ = encoding.decode(body)
+    if value is not None and not isinstance(value, list):
+        return f"json: cannot unmarshal {word(value)} into Go value of type {whole}"
+    for item in value or ():
+        if item is not None and not isinstance(item, dict):
+            return f"json: cannot unmarshal {word(item)} into Go value of type {each}"
+    return ""
+
+
+def word(value: Any) -> str:
+    """What Go calls a JSON value."""
+    return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+
+
+def _one(root: list[Any], operation: Operation, ours: set[int]) -> int:
+    """Carry out an operation; how many bytes it copied."""
     kind = _text(operation, "op") or "unknown"
     if kind not in ("add", "remove", "replace", "move", "copy", "test"):
         raise CannotApply(f"Unexpected kind: {kind}")
@@ -100,7 +150,7 @@ def _one(root: list[Any], operation: Operation, ours: set[int]) -> None:
     if path is None:
         raise CannotApply(f"{kind} operation failed to decode path: missing value")
     if kind == "test":
-        _test(root, path, operation)
+        _test(root, path, operation, ours)
     elif kind == "replace" and path == "":
         root[0] = _value(operation, ours)
     elif kind in ("add", "replace"):
@@ -110,10 +160,11 @@ def _one(root: list[Any], operation: Operation, ours: set[int]) -> None:
         parent, key = _parent(root, path, kind, ours)
         _remove(parent, key, path)
     else:
-        _carry(root, kind, path, operation, ours)
+        return _carry(root, kind, path, operation, ours)
+    return 0
 
 
-def _carry(root: list[Any], kind: str, path: str, operation: Operation, ours: set[int]) -> None:
+def _carry(root: list[Any], kind: str, path: str, operation: Operation, ours: set[int]) -> int:
     source = _text(operation, "from")
     if source is None:
         raise CannotApply(f"{kind} operation failed to decode from: operation, missing from field: missing value")
@@ -129,6 +180,7 @@ def _carry(root: list[Any], kind: str, path: str, operation: Operation, ours: se
     elif kind == "copy":
         value = _copied(value, ours)
     _add(target, name, value, path)
+    return len(gojson.dumps(_plain(value, ours))) if kind == "copy" and value is not None else 0
 
 
 def _text(operation: Operation, key: str) -> str | None:
@@ -221,21 +273,15 @@ def _remove(container: Any, key: str, path: str) -> None:
         del container[_index(container, key, path)]
 
 
-def _test(root: list[Any], path: str, operation: Operation) -> None:
+def _test(root: list[Any], path: str, operation: Operation, ours: set[int]) -> None:
+    """Compare; on the way containers are opened as by a change, which is seen where a refusal shows the document."""
     failed = CannotApply(f"testing value {path} failed: test failed")
     if path == "":
         if not _same(root[0], operation.get("value", msgspec.Raw(b"null"))):
             raise failed
         return
-    parts = path.split("/")
-    current: Any = root[0]
-    if len(parts) < 2:
-        raise CannotApply(f"test operation does not apply: is missing path: {path}: missing value")
-    for part in parts[1:-1]:
-        current = _get(current, _unescape(part), path)
-        if not isinstance(current, dict | list):
-            raise CannotApply(f"test operation does not apply: is missing path: {path}: missing value")
-    value = _get(current, _unescape(parts[-1]), path)
+    parent, key = _parent(root, path, "test", ours)
+    value = _get(parent, key, path)
     raw = operation.get("value")
     if value is None or value is _ABSENT:
         if raw is not None and bytes(raw).strip() != b"null":

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from fairlead.server import bodies, decoding, encoding, pipeline, representations
 from fairlead.server.causes import go_text
 from fairlead.server.exchange import Request, Response
@@ -136,7 +134,7 @@ def configuration(write: pipeline.Write) -> Object:
     if not isinstance(config, dict):
         raise bad_request(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
-            f"{_word(config)} into Go value of type map[string]interface {{}}"
+            f"{json_patch.word(config)} into Go value of type map[string]interface {{}}"
         )
     version, kind = (config[key] if isinstance(config.get(key), str) else "" for key in ("apiVersion", "kind"))
     if (version, kind) != (resource.api_version, resource.kind):
@@ -149,13 +147,19 @@ def configuration(write: pipeline.Write) -> Object:
 
 
 def _json_patch(write: pipeline.Write) -> Patch:
-    body = write.request.body
+    body, problems = write.request.body, []
+    if write.options.validation != "Ignore":
+        try:
+            problems = json_patch.typed(body)
+        except encoding.BadJSON as error:
+            raise bad_request(f"error decoding patch: {error}") from None
     try:
         operations = json_patch.decode(body)
-    except msgspec.DecodeError:
-        raise _undecodable(body, "[]handlers.jsonPatchOp") from None
+    except encoding.BadJSON as error:
+        raise bad_request(str(error)) from None
     if len(operations) > MAX_OPERATIONS:
-        raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
+        told = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        raise too_large(f"Request entity too large: {told}")
 
     def evaluate(live: Object) -> Any:
         try:
@@ -166,7 +170,7 @@ def _json_patch(write: pipeline.Write) -> Patch:
             told = str(error).replace("Go value", "Go struct field jsonPatchOp.value")
             raise bad_request(f"error decoding patch: {told}") from None
 
-    return Patch(evaluate, [], _document(write))
+    return Patch(evaluate, problems, _document(write))
 
 
 def _merge_patch(write: pipeline.Write) -> Patch:
@@ -177,7 +181,8 @@ def _merge_patch(write: pipeline.Write) -> Patch:
     if given is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(given, dict):
-        raise _undecodable(write.request.body, "map[string]interface {}")
+        into = "Go value of type map[string]interface {}"
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {json_patch.word(given)} into {into}")
     problems = [f'duplicate field "{path}"' for path in duplicates]
     return Patch(lambda live: merge_patch.merge(live, given), problems, _document(write))
 
@@ -190,7 +195,9 @@ def _strategic(write: pipeline.Write) -> Patch:
     if given is None:
         given = {}
     if not isinstance(given, dict):
-        raise bad_request(f"json: cannot unmarshal {_word(given)} into Go value of type map[string]interface {{}}")
+        raise bad_request(
+            f"json: cannot unmarshal {json_patch.word(given)} into Go value of type map[string]interface {{}}"
+        )
 
     def evaluate(live: Object) -> Any:
         try:
@@ -210,18 +217,6 @@ def _document(write: pipeline.Write) -> Callable[[Any], str]:
 
 
 EVALUATORS = {JSON_PATCH: _json_patch, MERGE_PATCH: _merge_patch, STRATEGIC: _strategic}
-
-
-def _undecodable(body: bytes, into: str) -> Failure:
-    try:
-        value, _ = encoding.decode(body)
-    except encoding.BadJSON as error:
-        return bad_request(f"error decoding patch: {error}")
-    return bad_request(f"error decoding patch: json: cannot unmarshal {_word(value)} into Go value of type {into}")
-
-
-def _word(value: Any) -> str:
-    return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
 
 
 def uid_of_missing(write: pipeline.Write, uid: str) -> Failure:
