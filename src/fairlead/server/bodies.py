@@ -69,6 +69,13 @@ def summary(body: bytes) -> str:
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
+def no_object(value: Any) -> str:
+    """Why a JSON value that is no map is no object."""
+    kind = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
+    problem = f"json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
+    return f"couldn't get version/kind; json parse error: {problem}"
+
+
 def unrecognized(resource: Resource, body: bytes, message: str) -> Failure:
     return bad_request(
         f"the object provided is unrecognized (must be of type {resource.kind}): {message} ({summary(body)})"
@@ -93,9 +100,7 @@ def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        kind = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
-        problem = f"json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
-        raise unrecognized(resource, request.body, f"couldn't get version/kind; json parse error: {problem}")
+        raise unrecognized(resource, request.body, no_object(value))
     if resource.custom and (unknown := [f'unknown field "{path}"' for path in _unknown_elsewhere(value, resource)]):
         if request.first("fieldValidation") == "Strict":
             told = ", ".join([*unknown, *[f'duplicate field "{path}"' for path in duplicates]])

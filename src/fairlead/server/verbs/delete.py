@@ -13,6 +13,7 @@ from fairlead.server.metadata import FOREGROUND, ORPHAN
 from fairlead.server.options import dry_run_causes, option_failure, truth
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.routing import Route
+from fairlead.server.schema import builtin, codec
 from fairlead.server.stored import Stored
 
 if TYPE_CHECKING:
@@ -36,14 +37,7 @@ class DeleteOptions:
 def read_options(request: Request) -> DeleteOptions:
     """Options come in the body or, without one, in the query."""
     if request.body:
-        given = bodies.read_plain(request, "v1", "DeleteOptions")
-        if not isinstance(given, dict):
-            raise bad_request("couldn't get version/kind; json parse error: json: cannot unmarshal into DeleteOptions")
-        kind = given.get("kind") or "DeleteOptions"
-        if kind != "DeleteOptions":
-            version = given.get("apiVersion") or "v1"
-            where = "pkg/apis/meta/internalversion/scheme/register.go:27"
-            raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{where}"')
+        given = _typed(bodies.read_plain(request, "v1", "DeleteOptions"))
     else:
         given = {key: request.first(key) for key in ("propagationPolicy",) if key in request.query}
         if request.first("gracePeriodSeconds"):
@@ -64,6 +58,25 @@ def read_options(request: Request) -> DeleteOptions:
         orphan=given.get("orphanDependents"),
         dry_run=bool(given.get("dryRun")),
     )
+
+
+def _typed(value: Any) -> dict[str, Any]:
+    """A body as DeleteOptions. Refuses with 400 what is none, or has a field of another type."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise bad_request(bodies.no_object(value))
+    if problem := bodies.untyped(value):
+        raise bad_request(problem)
+    kind = value.get("kind") or "DeleteOptions"
+    if kind != "DeleteOptions":
+        version = value.get("apiVersion") or "meta.k8s.io/v1"
+        where = "pkg/apis/meta/internalversion/scheme/register.go:27"
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{where}"')
+    try:
+        return codec.decode(builtin.named("meta.v1.DeleteOptions"), value).object
+    except codec.DecodeError as error:
+        raise bad_request(error.message) from None
 
 
 def _integer(text: str) -> int:
@@ -142,8 +155,11 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
     finalizers = _finalizers(server, resource, metadata.get("finalizers") or [], options)
     if finalizers:
         metadata["finalizers"] = finalizers
-    elif metadata.pop("finalizers", None) and options.version and not (graceful or options.dry_run):
-        raise _forgotten(resource, stored)
+    elif metadata.pop("finalizers", None) and not graceful:
+        if options.dry_run:
+            return _nothing(resource), False
+        if options.version:
+            raise _forgotten(resource, stored)
     if finalizers and not graceful:
         _mark(server, metadata)
     if finalizers or graceful:
@@ -169,6 +185,12 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         server.changed(resource, stored, gone, deleted=True)
         return gone, True
     return stored, True
+
+
+def _nothing(resource: Resource) -> Stored:
+    """What a real server shows of an object whose last finalizers a dry run would take away: nothing but its kind."""
+    empty = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return Stored(empty if resource.custom else codec.decode(resource.schema, empty).object, 0, resource)
 
 
 def _forgotten(resource: Resource, stored: Stored) -> Failure:

@@ -91,6 +91,10 @@ def _same_thing(write: pipeline.Write, obj: Object) -> Object:
     return expect_name(obj, write.name)
 
 
+# What the server sets where it is given empty, as manifests made by Go tools do (`creationTimestamp: null`).
+_SET = frozenset(("creationTimestamp", "generation", "namespace", "resourceVersion", "selfLink", "uid"))
+
+
 def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Object:
     """The object that an apply makes of the live one: the very live one when nothing changes."""
     obj, managed = write.server.tracking.applied(write, live, config)
@@ -104,7 +108,7 @@ def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Objec
     same = live is not None and obj is bare_of(live)  # only owners change, and no default comes of another version
     made = obj if same else decoding.applied(write.request, write.resource, obj)
     # A real server stores a custom resource as merged, `labels: {}` and all, but reads it back without.
-    write.respelled = _kept_as_merged(write) and not given.keys() <= made["metadata"].keys()
+    write.respelled = _kept_as_merged(write) and not given.keys() - _SET <= made["metadata"].keys()
     return with_managed(_same_thing(write, made), managed)
 
 
