@@ -130,7 +130,7 @@ class Tracking:
         resource = write.resource
         sent = (obj.get("metadata") or {}).get("managedFields")
         before = managed_of(live)
-        asked = not write.subresource and sent is not live.object["metadata"].get("managedFields")
+        asked = not write.subresource and sent != live.object["metadata"].get("managedFields")
         start = ownership.sent(before, sent) if asked else before  # a subresource cannot reset them
         obj = without_managed(obj)
         managed = ownership.update(
