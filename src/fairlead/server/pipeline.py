@@ -267,11 +267,8 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     if resource.stamp_update:
         resource.stamp_update(obj, old, write.now)
     server.rules.generation(resource, write.subresource, obj, old, write.request.hollow)
-    found = metadata.validate(obj["metadata"], resource, generic=True)
-    found += metadata.validate_update(obj["metadata"], old["metadata"])
     as_held = _as_held(resource, obj, held)
-    found += server.rules.on_update(resource, write.subresource, as_held, old, write.request.warn)
-    if found:
+    if found := server.rules.on_update(resource, write.subresource, as_held, old, write.request.warn):
         raise invalid(resource, obj, found)
     for text in server.rules.warnings(resource, obj, old):
         write.request.warn(text)

@@ -88,10 +88,10 @@ def _unqualified(obj: Object, old: Object | None) -> list[str]:
     ]
 
 
-def _retold(how: Retold, new: Object, old: Object, resource: Resource) -> list[Cause]:
+def _retold(how: Retold, changed: list[Cause], new: Object, resource: Resource) -> list[Cause]:
     found: list[Cause] = []
     if how in ("twice", "once", "loosely"):
-        found += metadata.validate_update(new, old)
+        found += changed
     if how in ("twice", "once"):
         found += metadata.standard_finalizers(new, resource)
     if how in ("twice", "as new", "as new twice"):
@@ -113,18 +113,21 @@ class Rules:
     def on_update(
         self, resource: Resource, subresource: str, obj: Object, old: Object, warn: Callable[[str], None]
     ) -> list[Cause]:
-        """A kind's own validation, which looks at the metadata too: its errors are told more than once."""
+        """A kind's own validation looks at the metadata too: its errors are told more than once."""
         status = subresource == "status"
+        changed = metadata.validate_update(obj["metadata"], old["metadata"])
+        found = metadata.validate(obj["metadata"], resource, generic=True) + changed
         if resource.custom and (wrong := _type_meta(resource, obj)):
-            return wrong + validation.validate(
+            found += wrong
+            return found + validation.validate(
                 resource.schema, obj, old, status_only=status, by_schema=False, warn=warn
             )
         if resource.custom:
-            found = metadata.validate_update(obj["metadata"], old["metadata"])
+            found += changed
             found += validation.validate(resource.schema, obj, old, status_only=status, warn=warn)
             return found + _replicas(resource, obj, status_only=status)
         retold = resource.status_metadata_retold if status else resource.metadata_retold
-        found = _retold(retold, obj["metadata"], old["metadata"], resource)
+        found += _retold(retold, changed, obj["metadata"], resource)
         check = resource.validate_status if status else resource.validate
         return found + (check(obj, old) if check else [])
 

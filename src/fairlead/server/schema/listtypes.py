@@ -29,7 +29,8 @@ def duplicate_causes(node: Node | None, value: Any, path: str = "") -> list[Caus
         elif node.list_type == "map":
             found += _map(node, value, path)
         for index, item in enumerate(value):
-            found += duplicate_causes(node.items, item, f"{path}[{index}]")
+            if type(item) is dict or type(item) is list:
+                found += duplicate_causes(node.items, item, f"{path}[{index}]")
     return found
 
 

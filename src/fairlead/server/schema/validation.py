@@ -64,8 +64,9 @@ def validate(
             found = []
     if not status_only:
         found += embedded_causes(node, obj)
-    if old is None or not duplicate_causes(node, old):
-        found += duplicate_causes(node, obj)
+    repeated = duplicate_causes(node, obj)
+    if repeated and (old is None or not duplicate_causes(node, old)):
+        found += repeated
     if cel.has_rules(node):
         if any(cause.reason in _BLOCKING for cause in found):
             found.append(causes.invalid(_NIL, None, _NOT_CHECKED))
