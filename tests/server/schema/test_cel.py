@@ -201,6 +201,9 @@ def test_rules_wait_for_a_sound_object():
         (INT, "self + 1", "cel expression must evaluate to a bool"),
         (POINT, "self.c > 1", "<input>:1:5: undefined field 'c'"),
         (POINT, "has(self.c)", "<input>:1:4: undefined field 'c'"),
+        (INT, "(" * 300 + "self" + ")" * 300 + " > 1", "ERROR: <input>:-1:0: expression recursion limit exceeded"),
+        (INT, " + ".join(["self"] * 300) + " > 1", "ERROR: <input>:-1:0: expression recursion limit exceeded"),
+        (STRING, f"self == '{'x' * 100_000}'", "expression code point size exceeds limit: size: 100010, limit 100000"),
     ],
 )
 def test_a_rule_that_does_not_compile_is_refused(x, rule, told):

@@ -44,8 +44,8 @@ def _check(env: Any, messages: Messages, text: str, key: str, wanted: str) -> No
     try:
         program = env.compile(made)
     except RuntimeError as error:
-        found = wording.problems(env, str(error), made)
-        raise Refused(key, f"{what}: {messages.told(wording.pointed(text, found))}") from None
+        told = wording.refused(env, str(error), made, text)
+        raise Refused(key, f"{what}: {messages.told(told)}") from None
     said = Literals(program)
     if said.problems:
         raise Refused(key, f"{what}: {messages.told(wording.pointed(text, said.problems))}")

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from fairlead.server.schema.cel.declarations import split
 from fairlead.server.schema.cel.expressions import Call, Parsed, parsed
 
-_ERROR: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*?)(?=\n \| )", re.DOTALL)
+_ERROR: Final = re.compile(r"ERROR: <input>:(\d{1,9}):(\d+): (.*?)(?=\n \| )", re.DOTALL)
 _WORDS: Final = (
     (re.compile(r"expression of type ('[^']*') cannot be the operand of a select operation"),
      r"type \1 does not support field selection"),
@@ -16,6 +16,11 @@ _WORDS: Final = (
     (re.compile(r"null_type"), "null"),
     (re.compile(r"google\.protobuf\.Timestamp"), "timestamp"),
     (re.compile(r"google\.protobuf\.Duration"), "duration"),
+)  # fmt: skip
+_WHOLE: Final = (  # what is wrong with a text as a whole
+    (re.compile(r"recursion (?:limit|depth)\D*(\d+)"), r"expression recursion limit exceeded: \1"),
+    (re.compile(r"exceeds codepoint limit. input size: (\d+), limit: (\d+)"),
+     r"expression code point size exceeds limit: size: \1, limit \2"),
 )  # fmt: skip
 _CALLED: Final = re.compile(r"found no matching overload for '(.+)' applied to '\((.*)\)'")
 _UNRANGED: Final = "cannot be range of a comprehension"
@@ -37,8 +42,18 @@ def pointed(text: str, problems: list[Problem]) -> str:
     return "\n".join(made)
 
 
-def problems(env: Any, error: str, text: str) -> list[Problem]:
-    """What the engine found wrong with a text."""
+def refused(env: Any, error: str, text: str, shown: str) -> str:
+    """What the engine found wrong with a text, at the places of the one that is shown."""
+    found = _problems(env, error, text)
+    if found:
+        return pointed(shown, found)
+    for pattern, word in _WHOLE:
+        if of := pattern.search(error):
+            return f"ERROR: <input>:-1:0: {of.expand(word)}"
+    return error
+
+
+def _problems(env: Any, error: str, text: str) -> list[Problem]:
     starts = [0, *(found.end() for found in re.finditer("\n", text))]
     found = [Problem(starts[int(line) - 1] + int(column) - 1, told) for line, column, told in _ERROR.findall(error)]
     unranged = any("cannot be the range" in told for _, told in found)
