@@ -111,6 +111,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_create=preparing.claim,
         prepare_update=preparing.claim_update,
         validate=storage.claim,
+        warn=podwarnings.claim,
     ),
     ("", "PersistentVolume"): Entry(
         metadata_retold="as new twice",
@@ -118,6 +119,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_create=preparing.volume,
         stamp_update=preparing.volume_phase,
         validate=persistentvolumes.volume,
+        warn=podwarnings.volume,
     ),
     ("", "PodTemplate"): Entry(
         metadata_retold="once",

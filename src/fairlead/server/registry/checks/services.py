@@ -145,6 +145,10 @@ def service_warnings(new: Object, old: Object | None) -> list[str]:
     if spec.get("clusterIP") == "None":
         found += [f"spec.{key} {headless}" for key in ("loadBalancerIP", "externalIPs") if spec.get(key)]
         found += [f"spec.SessionAffinity {headless}"] if spec.get("sessionAffinity") not in (None, "None") else []
+    elif spec.get("externalIPs") and spec.get("type") != "ExternalName":
+        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    if spec.get("externalIPs") and spec.get("type") == "ExternalName":
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
     if spec.get("type") != "ExternalName" and spec.get("externalName"):
         found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
     if spec.get("trafficDistribution") == "PreferClose":
