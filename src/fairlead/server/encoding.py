@@ -32,7 +32,7 @@ class TooGreat(BadJSON):
 
 def in_go_form(obj: Any, encoded: bytes) -> bytes:
     """An encoded object with its numbers as Go writes them: with an exponent below 1e-6 and from 1e21 on alone."""
-    return encode(gojson.in_go_form(obj)) if _EXPONENT.search(encoded) else encoded
+    return encode(gojson.in_go_form(obj)) if has_fractions(encoded) and _EXPONENT.search(encoded) else encoded
 
 
 def decode(body: bytes) -> tuple[Any, list[str]]:
@@ -116,13 +116,17 @@ def settled(value: Any) -> Any:
 
 
 _NUMERIC = frozenset({float, int, dict, list})
-_FRACTION = re.compile(rb"[\s:\[,]-?[0-9]+[.eE]|[0-9]{19}")
+# What can stand before a number: a space, or a colon that ends a key (not nginx:1.25).
+_BEFORE_NUMBERS = (b" ", b"\t", b"\n", b"\r", b",", b"[", b'":', b"':", b" :", b"\t:", b"\n:", b"\r:")
 
 
 def has_fractions(body: bytes) -> bool:
     """Whether there may be a number with a fraction or an exponent, or too long for an integer, for `settled`."""
     alike = body.translate(_ALIKE)
-    return (b"0." in alike or _LONG in alike) and _FRACTION.search(body) is not None
+    if b"0." not in alike:
+        return _LONG in alike
+    before = [text.rstrip(b"0").removesuffix(b"-") for text in alike.split(b"0.")[:-1]]
+    return _LONG in alike or any(text.endswith(_BEFORE_NUMBERS) for text in before)
 
 
 def _constant(name: str) -> Any:
