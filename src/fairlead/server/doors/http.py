@@ -6,7 +6,7 @@ What can be answered at once is answered where its last byte arrived: no task, n
 import asyncio
 import ipaddress
 from email.utils import formatdate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fairlead.server.doors import tls as certificates
 from fairlead.server.doors import wire
@@ -125,8 +125,7 @@ class Connection(asyncio.Protocol):
     # What the loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # by shape: other loops have classes of their own
         peer = transport.get_extra_info("peername")
         self._source: str = peer[0] if peer else ""
         self._certified = certificates.user_of(transport.get_extra_info("peercert"))
