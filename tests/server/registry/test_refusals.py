@@ -682,6 +682,13 @@ GIVEN = [  # what is given, where to look, and what stands there
     ("services", spec(**SINGLE), ("spec", "ipFamilies"), ["IPv4"]),
     ("nodes", spec(podCIDR="10.0.0.0/24", podCIDRs=["10.1.0.0/24"]), ("spec", "podCIDRs"), ["10.0.0.0/24"]),
     ("nodes", spec(configSource={}), ("spec", "configSource"), None),
+    ("nodes", {"status": {"capacity": {"cpu": "4"}}}, ("status", "allocatable"), {"cpu": "4"}),
+    (
+        "nodes",
+        {"status": {"capacity": {"cpu": "4", "pods": "9"}, "allocatable": {"cpu": "3"}}},
+        ("status", "allocatable"),
+        {"cpu": "3"},
+    ),
     ("certificatesigningrequests", spec(username="me", extra={"a": ["b"]}), ("spec", "extra"), None),
     ("certificatesigningrequests", {}, ("metadata", "managedFields"), None),
     ("daemonsets", {"metadata": {"annotations": {GENERATION: "5"}}}, ("metadata", "annotations", GENERATION), "5"),

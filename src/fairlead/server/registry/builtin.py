@@ -15,6 +15,7 @@ from fairlead.server.registry.checks import (
     config,
     definitions,
     endpoints,
+    jobstatuses,
     limits,
     networking,
     nodes,
@@ -188,7 +189,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         respelled=preparing.labels_job_anew,
         prepare_create=preparing.job,
         validate=batch.job,
-        validate_status=statuses.job,
+        validate_status=jobstatuses.job,
         warn=_TEMPLATE,
     ),
     ("batch", "CronJob"): Entry(

@@ -101,7 +101,7 @@ def _enough(rule: Object, path: str, completions: int) -> list[Cause]:
     if indexes is None and wanted is None:
         return [causes.required(path, "at least one of succeededCount or succeededIndexes must be specified")]
     found: list[Cause] = []
-    total, wrong = _counted(indexes or "", completions)
+    total, wrong = counted(indexes or "", completions)
     if indexes is not None and len(indexes) > _LONGEST:
         found.append(causes.too_long(f"{path}.succeededIndexes", _LONGEST))
     if wrong:
@@ -119,7 +119,7 @@ def _enough(rule: Object, path: str, completions: int) -> list[Cause]:
     return found
 
 
-def _counted(text: str, completions: int) -> tuple[int, str]:
+def counted(text: str, completions: int) -> tuple[int, str]:
     """How many indexes intervals such as 0,2-4 hold, and what is wrong with them."""
     total, last = 0, -1
     for part in text.split(",") if text else ():

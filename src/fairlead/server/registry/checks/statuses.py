@@ -1,12 +1,22 @@
 """What a status may say: counts that are not negative, and no part larger than its whole."""
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
 from fairlead.server import causes
 from fairlead.server.causes import Cause
 from fairlead.server.registry.checks.rules import Check, Rule, at_least, checks, inside
-from fairlead.server.registry.checks.vocabulary import Object, address, at, subdomain
+from fairlead.server.registry.checks.vocabulary import Object, address, at, one_of, qualified, subdomain
+
+_STATUSES: Final = ("False", "True", "Unknown")
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_REASON_TOLD: Final = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
+    "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or "
+    "'MyName',  or "
+    "'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')"
+)
 
 
 def _within(*parts: str, ready: str) -> Rule:
@@ -32,14 +42,26 @@ def _collisions(status: Object, old: Object | None, path: str) -> list[Cause]:
     return [causes.invalid(f"{path}.collisionCount", count or 0, "cannot be decremented")]
 
 
-def _only_more(key: str, told: str) -> Rule:
-    """A count that no update may lower."""
-
-    def rule(status: Object, old: Object | None, path: str) -> list[Cause]:
-        count, before = ((one or {}).get(key) or 0 for one in (status, old))
-        return [causes.invalid(f"{path}.{key}", count, told)] if count < before else []
-
-    return rule
+def _conditions(status: Object, old: Object | None, path: str) -> list[Cause]:
+    """Conditions as all kinds may have them: each once, whole and well-formed."""
+    found: list[Cause] = []
+    seen: set[str] = set()
+    for index, one in enumerate(status.get("conditions") or ()):
+        here, kind, reason = f"{path}.conditions[{index}]", one.get("type") or "", one.get("reason") or ""
+        if kind in seen:
+            found.append(causes.duplicate(f"{here}.type", kind))
+        seen.add(kind)
+        found += qualified(f"{here}.type", kind) + one_of(f"{here}.status", one.get("status"), _STATUSES)
+        found += at_least(0, "observedGeneration", told="must be greater than or equal to zero")(one, None, here)
+        if one.get("lastTransitionTime") is None:
+            found.append(causes.required(f"{here}.lastTransitionTime"))
+        if not reason:
+            found.append(causes.required(f"{here}.reason"))
+        elif not _REASON.fullmatch(reason):
+            found.append(causes.invalid(f"{here}.reason", reason, _REASON_TOLD))
+        for key, most in (("reason", 1024), ("message", 32 * 1024)):
+            found += [causes.too_long(f"{here}.{key}", most)] if len(one.get(key) or "") > most else []
+    return found
 
 
 def _balanced(new: Object, old: Object | None) -> list[Cause]:
@@ -129,11 +151,8 @@ daemon_set: Final = _status(
     ),
     _collisions,
 )  # fmt: skip
-job: Final = _status(
-    ("active", "succeeded", "failed", "ready", "terminating"),
-    _only_more("failed", "cannot decrease the failed counter"),
-    _only_more("succeeded", "cannot decrease the succeeded counter"),
-)
 ingress: Final = _balanced
 autoscaler: Final = _status(("currentReplicas", "desiredReplicas"))
-disruption_budget: Final = _status(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"))
+disruption_budget: Final = _status(
+    ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), _conditions
+)

@@ -136,9 +136,9 @@ def limit_range(item: Value) -> Value:
 
 
 def capacity(status: Value) -> Value:
-    if not status.get("capacity"):
+    if not status.get("capacity") or status.get("allocatable"):
         return status
-    return {**status, "allocatable": {**status["capacity"], **(status.get("allocatable") or {})}}
+    return {**status, "allocatable": status["capacity"]}
 
 
 def rolling(most: Value) -> Callable[[Value], Value]:
