@@ -119,6 +119,21 @@ def test_numbers_and_texts_have_no_order(rule, value, problem):
     assert [problem in one for one in found] == ([True] if problem else [])
 
 
+@pytest.mark.parametrize(
+    ("rule", "value", "problem"),
+    [
+        ("self.isSorted()", [1, None], "'no such overload': call arguments did not match"),
+        ("self.isSorted()", [2, 1, None], "failed rule"),
+        ("self.min() == 1", [1, None], "'no such overload': call arguments did not match"),
+        ("self.max() == 1", [None, 1], "'no such overload: max(list)': call arguments did not match"),
+        ("self.sort() == self", [None, None], "list elements must be comparable"),
+    ],
+)
+def test_null_has_no_order_at_all(rule, value, problem):
+    (found,) = told({"type": "array", "items": {"type": "integer", "nullable": True}}, rule, value)
+    assert problem in found
+
+
 def test_failures_are_worded_as_the_real_server_words_them():
     assert told(STRING, "self == 'x'", "y") == ["spec.x: Invalid value: \"y\": failed rule: self == 'x'"]
     assert told(INTS, {"rule": "self.size() > 1", "message": "two"}, [1]) == ["spec.x: Invalid value: two"]

@@ -1,17 +1,18 @@
 """Lists by the order of their items. What is of different types (an int-or-string) is neither before nor behind."""
 
-from datetime import timedelta
-from itertools import pairwise
-from typing import Any
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-
-def before(one: Any, other: Any) -> bool:
-    comparable = type(one) is type(other) or (_number(one) and _number(other))
-    return bool(comparable and one < other)
+_ORDERED: Final = (bool, int, float, str, bytes, datetime, timedelta)
 
 
 def is_sorted(items: list[Any]) -> bool:
-    return not any(before(after, one) for one, after in pairwise(items))
+    for at, item in enumerate(items):
+        _expect_order(item, at, "isSorted")
+        if at and before(item, items[at - 1]):
+            return False
+    return True
 
 
 def least(items: list[Any]) -> Any:
@@ -28,6 +29,8 @@ def in_order(items: list[Any]) -> list[Any]:
 
 def by_keys(keys: list[Any], items: list[Any]) -> list[Any]:
     """The items in the order of their keys."""
+    if keys and not isinstance(keys[0], _ORDERED):
+        raise ValueError("list elements must be comparable")
     if any(type(key) is not type(keys[0]) for key in keys):
         raise ValueError("list elements must have the same type")
     return [items[at] for at in sorted(range(len(keys)), key=keys.__getitem__)]
@@ -43,14 +46,25 @@ def total(items: list[Any]) -> Any:
     return sum(items[1:], items[0])
 
 
-def _first(items: list[Any], earlier: Any, name: str) -> Any:
+def before(one: Any, other: Any) -> bool:
+    comparable = type(one) is type(other) or (_number(one) and _number(other))
+    return bool(comparable and one < other)
+
+
+def _first(items: list[Any], earlier: Callable[[Any, Any], bool], name: str) -> Any:
     if not items:
         raise ValueError(f"{name} called on empty list")
     found = items[0]
-    for item in items[1:]:
+    for at, item in enumerate(items):
+        _expect_order(item, at, name)
         if earlier(item, found):
             found = item
     return found
+
+
+def _expect_order(item: Any, at: int, name: str) -> None:
+    if not isinstance(item, _ORDERED):  # null
+        raise ValueError("no such overload" if at else f"no such overload: {name}(list)")
 
 
 def _number(one: Any) -> bool:
