@@ -109,3 +109,17 @@ async def test_a_watch_begins_when_the_memory_has_what_was_written(version):
 async def test_a_read_from_memory_waits_for_what_was_written(version):
     reply = await Patient(Lagging()).request("GET", "/api/v1/configmaps", query={"resourceVersion": version})
     assert reply.memory == 7
+
+
+@pytest.mark.parametrize(
+    ("do", "path", "versions", "again"),
+    [
+        ("PUT", "/apis/x/v1/namespaces/n/widgets/w/scale", ("<rv1>", "<rv2>"), True),
+        ("PATCH", "/apis/x/v1/namespaces/n/widgets/w/scale", ("<rv1>", "<rv1>"), False),
+        ("PUT", "/apis/x/v1/namespaces/n/widgets/w", ("<rv1>", "<rv2>"), False),
+        ("GET", "/apis/x/v1/namespaces/n/widgets/w/scale", ("<rv1>", "<rv2>"), False),
+    ],
+)
+def test_a_scale_that_is_written_in_another_second_is_drawn_again(do, path, versions, again):
+    real, ours = ({"code": 200, "body": {"metadata": {"resourceVersion": version}}} for version in versions)
+    assert playing.by_chance({"do": do, "path": path}, real, ours) is again
