@@ -280,8 +280,8 @@ def main() -> None:
             f"(conditions turned round, effects left out; a sample of {every}, seed {options.seed}) {killed} are killed"
         )
         total = killed + len(survivors)
-        score = ["", f"{SCORE} {total} mutants of no particular guard", f"{said}. The others:", ""]
-        score += [f"- `{survivor}`" for survivor in survivors]
+        score = ["", f"{SCORE} {total} mutants of no particular guard", f"{said}.{' The others:' if survivors else ''}"]
+        score += ["", *(f"- `{survivor}`" for survivor in survivors)] if survivors else []
         if options.table:
             write(options.table, ran, score)
     sys.exit(held < len(ran))
