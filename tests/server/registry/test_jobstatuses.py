@@ -24,6 +24,7 @@ LIVES = [  # statuses that are written one after another, and the causes of refu
     ([{**ENDED, "active": 1}], [(INVALID, "status.active")]),
     ([{**ENDED, "startTime": DONE, "completionTime": BEGUN}], [(INVALID, WHEN)]),
     ([{"active": 1, "ready": 2}], [(INVALID, "status.ready")]),
+    ([{"active": -1}], [(INVALID, "status.active")]),
     ([{"completedIndexes": "0"}], [(INVALID, "status.completedIndexes")]),
     ([ENDED, {"completionTime": "2024-01-01T00:20:00Z"}], [(INVALID, WHEN)]),
     ([{"startTime": BEGUN}, {"startTime": DONE}], [(INVALID, SINCE)]),

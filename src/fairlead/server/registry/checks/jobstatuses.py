@@ -22,8 +22,9 @@ def job(new: Object, old: Object | None) -> list[Cause]:
     now, was = _true(status), _true(before)
     found += _ended(status, before, now, was, spec)
     found += _indexes(status, before, spec)
-    if _changed(status, before, "ready", "active") and (status.get("ready") or 0) > (status.get("active") or 0):
-        found.append(causes.invalid("status.ready", status["ready"], "cannot set more ready pods than active"))
+    ready = status.get("ready")
+    if _changed(status, before, "ready", "active") and ready is not None and ready > (status.get("active") or 0):
+        found.append(causes.invalid("status.ready", ready, "cannot set more ready pods than active"))
     if "SuccessCriteriaMet" in now:
         against = [one for one in ("Failed", "FailureTarget") if one in now]
         found += [_together(f"cannot set SuccessCriteriaMet=True and {one}=true conditions") for one in against]
