@@ -135,7 +135,9 @@ def by_chance(step: dict[str, Any], real: Answer, ours: Answer) -> bool:
     the first of its kind: entries are in the order of their seconds, and all of the embedded server's are in one.
     """
     both = [
-        (answer.get("body") or {}).get("metadata") or {} for answer in (real, ours) if isinstance(answer["body"], dict)
+        (answer.get("body") or {}).get("metadata") or {}
+        for answer in (real, ours)
+        if isinstance(answer.get("body"), dict)
     ]
     if len(both) < 2:
         return False
