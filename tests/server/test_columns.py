@@ -24,6 +24,20 @@ WIDGET = {"spec": {"m": {"a.b": "AB"}, "l": [{"k": "x", "v": 1}, {"k": "y", "v":
         (".spec.l[*].v", 1),
         (".spec.l[?(@.k=='y')].v", 2),
         (".spec.l[5].v", None),
+        (".spec['m','l']", {"a.b": "AB"}),
+        (".spec['none', 'l'][1].k", "y"),
+        (".spec.l[1,0].k", "y"),
+        ("..v", 1),
+        (".spec..k", "x"),
+        (".spec.l[0:9].k", None),  # beyond the end is nowhere
+        (".spec.l[0:2:2].k", "x"),
+        (".spec.m[0]", None),
+        (".spec.l[?(@.v>1)].k", "y"),
+        (".spec.l[?(@.v!=1)].k", "y"),
+        ('.spec.l[?(@.k=="y")].v', 2),
+        (".spec.l[?(@.none)].v", None),
+        (".spec.l[?(@.v)].v", 1),
+        (".spec.l[?(@.v=='1')].k", None),  # a number and a text are not compared
     ],
 )
 def test_a_column_shows_the_first_value_at_its_path(path, value):

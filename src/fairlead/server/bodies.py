@@ -71,8 +71,7 @@ _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind
 
 def no_object(value: Any) -> str:
     """Why a JSON value that is no map is no object."""
-    kind = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
-    problem = f"json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
+    problem = f"json: cannot unmarshal {encoding.word(value)} into Go value of type {_TYPE_META}"
     return f"couldn't get version/kind; json parse error: {problem}"
 
 

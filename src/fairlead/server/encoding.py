@@ -79,6 +79,11 @@ def whole(body: bytes) -> str:
     return text
 
 
+def word(value: Any) -> str:
+    """What Go calls a JSON value."""
+    return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+
+
 def _integer(digits: str) -> int | float:
     if len(digits) < 19:
         return int(digits)

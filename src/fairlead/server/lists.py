@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from fairlead.api import selectors
+from fairlead.api import gojson, selectors
 from fairlead.server import causes, encoding, fieldselectors, names, representations, versions
 from fairlead.server.causes import quoted
 from fairlead.server.exchange import Request, Response
@@ -120,7 +120,8 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
         _not_in_the_future(version, server.store.version)
     else:
         version = max(at_least(server, request, asked, reading="list"), table.floor)
-    entries = table.snapshot(namespace, version, start)
+    inside = f"{namespace}/" if namespace else ""  # tokens name places within what is listed
+    entries = table.snapshot(namespace, version, inside + start if start else "")
     if lost := server.definitions.lost(resource):
         if not pages:
             raise versions.not_listed(resource, lost)
@@ -134,7 +135,7 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
         return Page(items, version)
     rest = found[-1][0] + "\0"
     remaining = None if chosen else table.count(namespace, version, rest)
-    return Page(items, version, _encode_token(version, rest), remaining)
+    return Page(items, version, _encode_token(version, rest.removeprefix(inside)), remaining)
 
 
 _ENCODED = "meta.k8s.io/v1"  # how tokens are encoded
@@ -204,37 +205,49 @@ def _encode_token(version: int, start: str) -> str:
 
 
 def _decode_token(token: str, asked: str) -> tuple[int, str]:
+    """Where a list goes on: the version, and the place within what is listed."""
     try:
-        value = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        version, start = value.get("rv") or 0, value.get("start") or ""
-        if value.get("v", "") != _ENCODED:
-            problem = f"server does not recognize this encoded version {value.get('v', '')}"
-        elif version == 0:
-            problem = f"incorrect encoded start resourceVersion (version {_ENCODED})"
-        elif not start:
-            problem = f"encoded start key empty (version {_ENCODED})"
-        elif posixpath.normpath(f"/{start}") != f"/{start}":
-            problem = start
-        elif asked not in ("", "0"):
-            raise bad_request("specifying resource version is not allowed when using continue")
-        else:
-            return int(version), str(start)
-    except (ValueError, TypeError, AttributeError):
-        problem = _unreadable(token)
-    raise bad_request(f"invalid continue token: continue key is not valid: {problem}")
+        encoded, version, start = _fields(token)
+        if encoded != _ENCODED:
+            raise _BadToken(f"server does not recognize this encoded version {encoded}")
+        if version == 0:
+            raise _BadToken(f"incorrect encoded start resourceVersion (version {_ENCODED})")
+        if not start:
+            raise _BadToken(f"encoded start key empty (version {_ENCODED})")
+        path = start if start[0] == "/" else f"/{start}"
+        if posixpath.normpath(f"/{start.lstrip('/')}") != path:
+            raise _BadToken(start)
+    except _BadToken as problem:
+        raise bad_request(f"invalid continue token: continue key is not valid: {problem}") from None
+    if asked not in ("", "0"):
+        raise bad_request("specifying resource version is not allowed when using continue")
+    return version, path[1:]
 
 
 _OUTSIDE_BASE64 = re.compile("[^A-Za-z0-9_-]")
+_TYPES: dict[str, tuple[type, str]] = {"v": (str, "string"), "rv": (int, "int64"), "start": (str, "string")}
 
 
-def _unreadable(token: str) -> str:
-    """Why a token is none, in the words of the decoder that gives up on it first."""
+class _BadToken(Exception):
+    """A token is none; the message is that of the decoder that gives up on it first."""
+
+
+def _fields(token: str) -> tuple[str, int, str]:
     if outside := _OUTSIDE_BASE64.search(token):
-        return f"illegal base64 data at input byte {outside.start()}"
+        raise _BadToken(f"illegal base64 data at input byte {outside.start()}")
     try:
-        encoding.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        value, _ = encoding.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except encoding.BadJSON as error:
-        return str(error)
+        raise _BadToken(str(error)) from None
     except ValueError:
-        return f"illegal base64 data at input byte {len(token) // 4 * 4}"
-    return f"incorrect encoded start key (version {_ENCODED})"
+        raise _BadToken(f"illegal base64 data at input byte {len(token) // 4 * 4}") from None
+    if not isinstance(value, dict | None):
+        raise _BadToken(f"json: cannot unmarshal {encoding.word(value)} into Go value of type storage.continueToken")
+    given = {key: item for key, item in (value or {}).items() if key in _TYPES and item is not None}
+    for key, item in given.items():
+        kind, name = _TYPES[key]
+        if type(item) is not kind:
+            shown = f"number {gojson.number(item)}" if isinstance(item, float) and kind is int else encoding.word(item)
+            into = f"Go struct field continueToken.{key} of type {name}"
+            raise _BadToken(f"json: cannot unmarshal {shown} into {into}")
+    return given.get("v", ""), given.get("rv", 0), given.get("start", "")

@@ -169,6 +169,7 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
         return Streaming(_only(b""))  # no event can be shown as a list
     representation = representations.negotiate(request, resource, listing=False, streaming=True)
+    integer(request, "limit")
     lists.parsed_selectors(request)
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")

@@ -115,7 +115,7 @@ def typed(body: bytes) -> list[str]:
         for key, item in each.items():
             if key in _TEXTS and item is not None and not isinstance(item, str):
                 into = f"Go struct field jsonPatchOp.{key} of type string"
-                raise encoding.BadJSON(f"json: cannot unmarshal {word(item)} into {into}")
+                raise encoding.BadJSON(f"json: cannot unmarshal {encoding.word(item)} into {into}")
     if not duplicates and all(each.keys() <= _FIELDS for each in given):
         return []
     return [f"json patch {told}" for told in encoding.oddities(body, _FIELDS)]
@@ -129,16 +129,11 @@ def _misfit(body: bytes, whole: str, each: str) -> str:
     """Why a JSON text is no list of maps, where nulls stand for either; empty where it is one."""
     value, _ = encoding.decode(body)
     if value is not None and not isinstance(value, list):
-        return f"json: cannot unmarshal {word(value)} into Go value of type {whole}"
+        return f"json: cannot unmarshal {encoding.word(value)} into Go value of type {whole}"
     for item in value or ():
         if item is not None and not isinstance(item, dict):
-            return f"json: cannot unmarshal {word(item)} into Go value of type {each}"
+            return f"json: cannot unmarshal {encoding.word(item)} into Go value of type {each}"
     return ""
-
-
-def word(value: Any) -> str:
-    """What Go calls a JSON value."""
-    return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
 
 
 def _one(root: list[Any], operation: Operation, ours: set[int]) -> int:

@@ -138,7 +138,7 @@ def configuration(write: pipeline.Write) -> Object:
     if not isinstance(config, dict):
         raise bad_request(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
-            f"{json_patch.word(config)} into Go value of type map[string]interface {{}}"
+            f"{encoding.word(config)} into Go value of type map[string]interface {{}}"
         )
     version, kind = (config[key] if isinstance(config.get(key), str) else "" for key in ("apiVersion", "kind"))
     if (version, kind) != (resource.api_version, resource.kind):
@@ -186,7 +186,7 @@ def _merge_patch(write: pipeline.Write) -> Patch:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(given, dict):
         into = "Go value of type map[string]interface {}"
-        raise bad_request(f"error decoding patch: json: cannot unmarshal {json_patch.word(given)} into {into}")
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {encoding.word(given)} into {into}")
     problems = [f'duplicate field "{path}"' for path in duplicates]
     return Patch(lambda live: merge_patch.merge(live, given), problems, _document(write))
 
@@ -200,7 +200,7 @@ def _strategic(write: pipeline.Write) -> Patch:
         given = {}
     if not isinstance(given, dict):
         raise bad_request(
-            f"json: cannot unmarshal {json_patch.word(given)} into Go value of type map[string]interface {{}}"
+            f"json: cannot unmarshal {encoding.word(given)} into Go value of type map[string]interface {{}}"
         )
 
     def evaluate(live: Object) -> Any:
