@@ -32,16 +32,17 @@ def media_type(request: Request) -> str:
 
 
 def read_value(request: Request, api_version: str = "", kind: str = "") -> tuple[Any, list[str]]:
-    """The body's value and its duplicate keys. Raises encoding.BadJSON, or protobuf.ProtoError.
+    """The body's value and its duplicate keys: their paths, or of YAML a line for each.
 
-    Protobuf cannot be read without knowing what it is: `api_version` and `kind`, where it does not say itself.
+    Raises encoding.BadJSON, or protobuf.ProtoError. Protobuf cannot be read without knowing what it is:
+    `api_version` and `kind`, where it does not say itself.
     """
     check_size(request.body)
     media = media_type(request)
     if media == "yaml":
         from fairlead.server import goyaml
 
-        return goyaml.read(request.body)[0], []
+        return goyaml.read(request.body)
     if media == "protobuf":
         return protobuf.unwrap(request.body, api_version, kind).object(), []
     return encoding.decode(request.body)

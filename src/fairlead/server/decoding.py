@@ -21,8 +21,11 @@ def read(request: Request, resource: Resource, validation: str) -> Object:
     except codec.DecodeError as error:
         raise bad_request(f"{_handled(resource, value)}: {error.message}") from None
     _note_empty(request, resource, value)
-    problems = _problems(unknown, duplicates)
+    problems = _read_problems(request, resource, unknown, duplicates)
     if problems and validation == "Strict":
+        if duplicates and bodies.media_type(request) == "yaml":
+            lines = "".join(f"\n  {line}" for line in duplicates)
+            problems = [f"yaml: unmarshal errors:{lines}", *problems[len(duplicates) :]]
         raise bad_request(f"{_handled(resource, value)}: strict decoding error: {', '.join(problems)}")
     if validation == "Warn":
         for problem in problems:
@@ -154,6 +157,16 @@ def filled(resource: Resource, obj: Object) -> Object:
     made = resource.default(obj) if resource.default else obj
     # A real server looks at every version by way of an internal one, which may say more.
     return versions.convert(resource, versions.stored_form(resource, made)) if resource.storage else made
+
+
+def _read_problems(request: Request, resource: Resource, unknown: list[str], duplicates: list[str]) -> list[str]:
+    """In the order of a real server: of a built-in kind as they come, of a custom one or in YAML duplicates first."""
+    if bodies.media_type(request) == "yaml":
+        return [*duplicates, *_problems(unknown, [])]
+    if resource.custom or not (unknown and duplicates):
+        return _problems([], duplicates) + _problems(unknown, [])
+    place = encoding.places(request.body)
+    return sorted(_problems(unknown, duplicates), key=lambda told: place.get(told, len(place)))
 
 
 def _problems(unknown: list[str], duplicates: list[str]) -> list[str]:

@@ -145,6 +145,24 @@ def _duplicates(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def places(body: bytes) -> dict[str, int]:
+    """Where in a text a decoder meets each field that it may not know, and each that is there again."""
+    found: dict[str, int] = {}
+
+    def walk(value: Any, path: str) -> None:
+        for index, item in enumerate(value) if isinstance(value, list) else ():
+            walk(item, f"{path}[{index}]")
+        seen: set[str] = set()
+        for key, item in value.items if isinstance(value, _Pairs) else ():
+            at = f"{path}.{key}" if path else key
+            found.setdefault(f'duplicate field "{at}"' if key in seen else f'unknown field "{at}"', len(found))
+            seen.add(key)
+            walk(item, at)
+
+    walk(_pairs(whole(body)), "")
+    return found
+
+
 def oddities(body: bytes, fields: frozenset[str]) -> list[str]:
     """Of a list of maps with these fields: which others there are and which are doubled, as they come."""
     found: list[str] = []

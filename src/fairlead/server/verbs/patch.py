@@ -52,9 +52,9 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
     options = write_options(request, "PatchOptions", apply=kind == APPLY)
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     if kind == APPLY:
-        config = configuration(write)
+        config, twice = configuration(write)
         stored, created = pipeline.update(
-            write, lambda live: applied(write, live, config), may_create=not write.subresource, owned=True
+            write, lambda live: applied(write, live, config, twice), may_create=not write.subresource, owned=True
         )
     else:
         stored, created = pipeline.update(write, lambda live: evaluated(write, kind, live))
@@ -95,9 +95,10 @@ def _same_thing(write: pipeline.Write, obj: Object) -> Object:
 _SET = frozenset(("creationTimestamp", "generation", "namespace", "resourceVersion", "selfLink", "uid"))
 
 
-def applied(write: pipeline.Write, live: Stored | None, config: Object) -> Object:
+def applied(write: pipeline.Write, live: Stored | None, config: Object, twice: list[str]) -> Object:
     """The object that an apply makes of the live one: the very live one when nothing changes."""
     obj, managed = write.server.tracking.applied(write, live, config)
+    mind_repeats(write, twice)
     before = live.object["metadata"].get("managedFields") if live is not None else None
     if live is not None and obj is bare_of(live) and same_but_times(managed, before):
         return live.object
@@ -116,8 +117,8 @@ def _kept_as_merged(write: pipeline.Write) -> bool:
     return write.resource.custom and write.resource.storage is None and not write.subresource
 
 
-def configuration(write: pipeline.Write) -> Object:
-    """The applied configuration, whose kind and version must be the path's."""
+def configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
+    """The applied configuration, whose kind and version must be the path's, and a line for each key set twice."""
     from fairlead.server import goyaml
 
     resource = write.resource
@@ -125,14 +126,6 @@ def configuration(write: pipeline.Write) -> Object:
         config, twice = goyaml.read(write.request.body)
     except encoding.BadJSON as error:
         raise bad_request(f"error decoding YAML: {error}") from None
-    if twice and write.options.validation == "Strict":
-        problems = "".join([f"\n  {line}" for line in twice])
-        raise bad_request(
-            f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{problems}"
-        )
-    if write.options.validation == "Warn":
-        for line in twice:
-            write.request.warn(line)
     if config is None:
         config = {}
     if not isinstance(config, dict):
@@ -147,7 +140,19 @@ def configuration(write: pipeline.Write) -> Object:
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    return config
+    return config, twice
+
+
+def mind_repeats(write: pipeline.Write, twice: list[str]) -> None:
+    """Keys that are set twice are told of after all that is wrong with an apply itself."""
+    if twice and write.options.validation == "Strict":
+        problems = "".join([f"\n  {line}" for line in twice])
+        raise bad_request(
+            f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{problems}"
+        )
+    if write.options.validation == "Warn":
+        for line in twice:
+            write.request.warn(line)
 
 
 def _json_patch(write: pipeline.Write) -> Patch:

@@ -72,10 +72,10 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
             raise not_found(route.resource, route.name)
         scale = _scale(route.resource, live)
         if kind == APPLY:
-            config = configuration(inner)
+            config, twice = configuration(inner)
             if route.resource.custom and not managed_of(scale):
                 raise _inconvertible("failed to create manager for existing fields: failed to convert live", "/")
-            wanted = applied(inner, scale, config)
+            wanted = applied(inner, scale, config, twice)
             said, before = config.get("spec") or {}, scale.object.get("spec") or {}
             zero = said.get("replicas") == 0 and "replicas" not in before  # a Scale does not show it
             named = config.get("metadata") or {}
