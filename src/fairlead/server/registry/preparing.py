@@ -12,6 +12,7 @@ from fairlead.server.identity.users import User
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.schema import codec, quantity
 from fairlead.server.schema.nodes import Node
+from fairlead.server.schema.structurality import coerced_defaults
 
 Object = dict[str, Any]
 _NOT_READY: Final = tuple(
@@ -391,15 +392,33 @@ def daemon_set_update(obj: Object, old: Object) -> None:
 
 
 def definition(obj: Object) -> None:
+    _coerce_defaults(obj)
     stored = [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
     names = {"kind": "", "plural": ""}
     obj["status"] = {"acceptedNames": names, "conditions": None, "storedVersions": stored or None}
+
+
+def _coerce_defaults(obj: Object) -> None:
+    """What a real server's validation of a definition does to its defaults."""
+    versions = obj["spec"].get("versions")
+    made = [_coerced(version) for version in versions or ()]
+    if any(new is not old for new, old in zip(made, versions or (), strict=True)):
+        obj["spec"] = {**obj["spec"], "versions": made}
+
+
+def _coerced(version: Object) -> Object:
+    given = version.get("schema") or {}
+    schema = given.get("openAPIV3Schema")
+    made = coerced_defaults(schema) if schema else schema
+    return version if made is schema else {**version, "schema": {**given, "openAPIV3Schema": made}}
 
 
 def stored_versions(obj: Object, old: Object) -> None:
     """A new storage version is one that objects may be stored in from now on. /status may say any, but not none."""
     status = dict(obj.get("status") or {})
     stored = list(status.get("storedVersions") or ())
+    if obj.get("status") is old.get("status"):
+        _coerce_defaults(obj)
     if not stored or obj.get("status") is old.get("status"):
         storing = (version["name"] for version in obj["spec"].get("versions") or () if version.get("storage"))
         stored += [name for name in storing if name not in stored]

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from fairlead.server import causes, names
+from fairlead.server import causes, encoding, names
 from fairlead.server.causes import Cause
 from fairlead.server.metadata import general
+from fairlead.server.schema import builtin, codec
 from fairlead.server.schema.nodes import Node
 
 
@@ -43,6 +44,10 @@ def _resource(value: dict[str, Any], path: str) -> list[Cause]:
         found.append(causes.invalid(f"{path}.kind", kind, told))
     metadata = value.get("metadata")
     if metadata is not None:  # neither a name nor a namespace need be there
+        try:
+            codec.decode(builtin.named("meta.v1.ObjectMeta"), encoding.settled(metadata))
+        except codec.DecodeError as error:  # of a default: what is sent is decoded before
+            return [*found, causes.invalid(f"{path}.metadata", metadata, error.message)]
         named = {"name": "unnamed", **{key: one for key, one in metadata.items() if one != ""}}
         found += general(named, names.path_segment, namespaced="namespace" in named, path=f"{path}.metadata")
     return found

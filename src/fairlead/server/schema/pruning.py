@@ -36,6 +36,12 @@ def typed_metadata(obj: dict[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": _metadata(obj.get("metadata"), "metadata")[0]}
 
 
+def coerced(node: Node, value: Any) -> Any:
+    """A value that is part of an object with the metadata of embedded resources as the Go type holds it, the rest as
+    it is. Raises DecodeError."""
+    return _coerce(node, value, "", [])
+
+
 def unknown(node: Node, value: Any) -> list[str]:
     """The paths of what pruning would drop from a value that is part of an object."""
     found: list[str] = []

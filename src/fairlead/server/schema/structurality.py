@@ -1,13 +1,14 @@
 """Whether an openAPIV3Schema may be a custom resource's: supported keywords, structural rules, sound defaults."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any, Final
 
 import re2
 
-from fairlead.server import causes
+from fairlead.server import causes, encoding
 from fairlead.server.causes import Cause
-from fairlead.server.schema import cel, pruning, structural
+from fairlead.server.schema import cel, codec, pruning, structural
 from fairlead.server.schema.embedded import embedded_causes
 from fairlead.server.schema.paths import node_at
 from fairlead.server.schema.patterns import compiled
@@ -372,6 +373,31 @@ def _defaults(schema: Schema, path: str) -> Iterator[Cause]:
     for inner, where, _ in _children(schema, path):
         if not where.endswith(".additionalProperties"):  # nobody looks at defaults there
             yield from _defaults(inner, where)
+
+
+def coerced_defaults(schema: Schema) -> Schema:
+    """The schema as a real server keeps it: metadata of embedded resources in defaults lose what they do not know."""
+    changed: Schema = {}
+    value = schema.get("default")
+    if isinstance(value, dict | list) and _embeds(schema):
+        with contextlib.suppress(codec.DecodeError):  # validation tells of it
+            if (made := pruning.coerced(structural.part(schema), encoding.settled(value))) != value:
+                changed["default"] = made
+    properties = schema.get("properties") or {}
+    below = {key: new for key, old in properties.items() if (new := coerced_defaults(old)) is not old}
+    if below:
+        changed["properties"] = {**properties, **below}
+    items = schema.get("items")
+    if isinstance(items, dict) and (new := coerced_defaults(items)) is not items:
+        changed["items"] = new
+    return {**schema, **changed} if changed else schema
+
+
+def _embeds(schema: Schema) -> bool:
+    below = [schema.get("items"), schema.get("additionalProperties"), *(schema.get("properties") or {}).values()]
+    return bool(schema.get("x-kubernetes-embedded-resource")) or any(
+        _embeds(inner) for inner in below if isinstance(inner, dict)
+    )
 
 
 def _untyped(schema: Schema) -> Schema:
