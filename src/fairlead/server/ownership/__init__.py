@@ -13,6 +13,7 @@ from fairlead.server.ownership.managed import (
     decode,
     encode,
     same_but_times,
+    same_order,
     sent,
 )
 from fairlead.server.ownership.schemas import Schemas
@@ -31,6 +32,7 @@ __all__ = [
     "decode",
     "encode",
     "same_but_times",
+    "same_order",
     "sent",
     "update",
 ]

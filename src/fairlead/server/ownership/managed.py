@@ -158,14 +158,17 @@ def sent(live: Managed, entries: list[dict[str, Any]] | None) -> Managed:
 def same_but_times(managed: Managed, entries: list[dict[str, Any]] | None) -> bool:
     """Whether `entries` of an object say the same of who owns what, and alike: then a write keeps them and their times.
 
-    In the same order: an entry that lost its time (as on /scale) may have moved to the front, which is a change.
-
     What they say of great numbers is rounded when it is read, so that they may say the same, but not alike.
     """
     if len(managed) != len(entries or ()):
         return False
-    said = [(_who(entry), entry["fieldsV1"]) for entry in map(Entry.encode, managed)]
-    return said == [(_who(entry), entry.get("fieldsV1") or {}) for entry in entries or ()]
+    written = {_who(entry): entry.get("fieldsV1") or {} for entry in entries or ()}
+    return all(written.get(_who(entry)) == entry["fieldsV1"] for entry in map(Entry.encode, managed))
+
+
+def same_order(entries: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
+    """Whether entries are of the same writers in the same order."""
+    return list(map(_who, entries)) == list(map(_who, others))
 
 
 def _who(entry: dict[str, Any]) -> tuple[str, str, str, str]:
