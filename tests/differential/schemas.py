@@ -23,7 +23,7 @@ FORMATS = {
     "password": ("x",),
 }
 PATTERNS = {"^[xyz]+$": ("x", "zz"), "^x\\d$": ("x1",), "y": ("y",)}
-RULES = {  # none compares what may be a set: docs/differences-reads.md
+RULES = {  # none compares what may be a set, or has optionals: docs/differences-reads.md
     "string": (
         {"rule": "self != 'y'"},
         {"rule": "self.size() < 3", "message": "too long for us"},
@@ -49,7 +49,7 @@ RULES = {  # none compares what may be a set: docs/differences-reads.md
         {"rule": "!has(self.a) || !has(self.b)", "message": "a or b, not both"},
         {"rule": "!has(self.a)", "fieldPath": ".a", "reason": "FieldValueRequired"},
         {"rule": "has(self.c) || !has(oldSelf.c)", "message": "c may not go"},
-        {"rule": "self.?e.hasValue() == oldSelf.?e.hasValue()"},
+        {"rule": "has(self.e) == has(oldSelf.e)"},
     ),
 }
 
