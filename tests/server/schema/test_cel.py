@@ -134,6 +134,12 @@ def test_null_has_no_order_at_all(rule, value, problem):
     assert problem in found
 
 
+def test_messages_may_be_written_out():
+    x = {"type": "object", "properties": {"d": {"type": "string", "format": "duration"}}}
+    rule = "self.d == google.protobuf.Duration{seconds: 60, nanos: 0}"
+    assert (told(x, rule, {"d": "1m"}), len(told(x, rule, {"d": "2m"}))) == ([], 1)
+
+
 def test_failures_are_worded_as_the_real_server_words_them():
     assert told(STRING, "self == 'x'", "y") == ["spec.x: Invalid value: \"y\": failed rule: self == 'x'"]
     assert told(INTS, {"rule": "self.size() > 1", "message": "two"}, [1]) == ["spec.x: Invalid value: two"]

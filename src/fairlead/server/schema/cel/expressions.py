@@ -196,7 +196,12 @@ def _items(data: bytes) -> Expression:
 def _entries(data: bytes) -> Expression:
     entries = [dict(fields(value)) for number, value in fields(data) if number == 2]
     optional = frozenset(n for n, entry in enumerate(entries) if entry.get(5))
-    return Entries([(expression(entry[3]), expression(entry[4])) for entry in entries], optional)
+    return Entries([(_key(entry), expression(entry[4])) for entry in entries], optional)
+
+
+def _key(entry: dict[int, Any]) -> Expression:
+    """A map's key, or the name of a message's field."""
+    return expression(entry[3]) if 3 in entry else Literal("string", entry[2].decode())
 
 
 def _loop(data: bytes) -> Expression:

@@ -1,6 +1,7 @@
 """What the engine lets pass in what a rule says outright: times, patterns, formats, and lists of several types."""
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -58,8 +59,9 @@ class Literals:
             case Items():
                 self._alike(one.items, one.optional)
             case Entries():
-                self._alike([key for key, _ in one.entries], frozenset())
-                self._alike([value for _, value in one.entries], one.optional)
+                if self._type(one).startswith("map("):  # not a message
+                    self._alike([key for key, _ in one.entries], frozenset())
+                    self._alike([value for _, value in one.entries], one.optional)
         outside = self._formatting
         self._formatting = outside or (isinstance(one, Call) and one.function == "format")
         for part in one.parts:
@@ -68,7 +70,7 @@ class Literals:
 
     def _call(self, call: Call) -> None:
         match call:
-            case Call(function, None, [Literal(value=value)]) if function in _CONVERSIONS:
+            case Call(function, None, [Literal(value=value)]) if function in _CONVERSIONS and value != math.inf:
                 self.conversions.append(f"{function}({json.dumps(value)})")
             case Call(function, _, [Literal("string", text) as given]) if function in _READ and not _fit(
                 function, text
