@@ -224,6 +224,7 @@ def test_rules_wait_for_a_sound_object():
         (POINT, "has(self.c)", "<input>:1:4: undefined field 'c'"),
         (INT, "(" * 300 + "self" + ")" * 300 + " > 1", "ERROR: <input>:-1:0: expression recursion limit exceeded"),
         (INT, " + ".join(["self"] * 300) + " > 1", "ERROR: <input>:-1:0: expression recursion limit exceeded"),
+        (INT, "self > int(1e400)", "<input>:1:12: invalid double literal"),
         (STRING, f"self == '{'x' * 100_000}'", "expression code point size exceeds limit: size: 100010, limit 100000"),
     ],
 )

@@ -54,6 +54,8 @@ class Literals:
 
     def _walk(self, one: Expression) -> None:
         match one:
+            case Literal("double", value) if math.isinf(value):
+                self._found.append((one, "invalid double literal"))
             case Call():
                 self._call(one)
             case Items():
