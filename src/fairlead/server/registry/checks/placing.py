@@ -5,11 +5,19 @@ from typing import Final
 from fairlead.server import causes, names
 from fairlead.server.causes import Cause
 from fairlead.server.registry.checks.rules import Rule, choice, each, inside
-from fairlead.server.registry.checks.vocabulary import Object, label_values, one_of, qualified, selector
+from fairlead.server.registry.checks.vocabulary import (
+    LISTED,
+    UNLISTED,
+    Object,
+    label_values,
+    one_of,
+    operands,
+    qualified,
+    selector,
+)
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATOR: Final = "not a valid selector operator"
-_IN: Final = ("In", "NotIn")
 _SPREADS: Final = ("DoNotSchedule", "ScheduleAnyway")
 
 
@@ -39,14 +47,8 @@ def _labelled(*, strict: bool) -> Rule:
     def rule(given: Object, old: Object | None, path: str) -> list[Cause]:
         operator, values = given.get("operator"), given.get("values") or []
         found: list[Cause] = []
-        if operator in _IN:
-            if not values:
-                told = "must be specified when `operator` is 'In' or 'NotIn'"
-                found.append(causes.required(f"{path}.values", told))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                told = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                found.append(causes.forbidden(f"{path}.values", told))
+        if operator in (*LISTED, *UNLISTED):
+            found += operands(f"{path}.values", operator, values)
         elif operator in ("Gt", "Lt"):
             if len(values) != 1:
                 told = "must be specified single value when `operator` is 'Lt' or 'Gt'"
@@ -63,7 +65,7 @@ def _named(given: Object, old: Object | None, path: str) -> list[Cause]:
     """A requirement on a node's fields, of which there is one: its name."""
     operator, values, key = given.get("operator"), given.get("values") or [], given.get("key") or ""
     found: list[Cause] = []
-    if operator not in _IN:
+    if operator not in LISTED:
         found.append(causes.invalid(f"{path}.operator", operator or "", _OPERATOR))
     elif len(values) != 1:
         told = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"

@@ -23,6 +23,16 @@ _PERCENT_TOLD: Final = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"
 )
+LISTED, UNLISTED = ("In", "NotIn"), ("Exists", "DoesNotExist")
+
+
+def operands(field: str, operator: str, values: Any) -> list[Cause]:
+    """Of a selector's expression: LISTED operators have values, UNLISTED ones have none."""
+    if operator in LISTED and not values:
+        return [causes.required(field, "must be specified when `operator` is 'In' or 'NotIn'")]
+    if operator in UNLISTED and values:
+        return [causes.forbidden(field, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")]
+    return []
 
 
 def at(obj: Any, path: str) -> Any:
@@ -180,14 +190,8 @@ def selector(field: str, value: Object | None) -> list[Cause]:
     for index, expression in enumerate((value or {}).get("matchExpressions") or ()):
         here = f"{field}.matchExpressions[{index}]"
         operator, values = expression.get("operator"), expression.get("values")
-        if operator in ("In", "NotIn"):
-            if not values:
-                told = "must be specified when `operator` is 'In' or 'NotIn'"
-                found.append(causes.required(f"{here}.values", told))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                told = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                found.append(causes.forbidden(f"{here}.values", told))
+        if operator in (*LISTED, *UNLISTED):
+            found += operands(f"{here}.values", operator, values)
         else:
             found.append(causes.invalid(f"{here}.operator", operator or "", "not a valid selector operator"))
         found += qualified(f"{here}.key", expression.get("key") or "")

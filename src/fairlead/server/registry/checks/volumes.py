@@ -45,7 +45,7 @@ def volumes(spec: Object, path: str, *, of_pod: bool) -> tuple[list[Cause], dict
 
 
 def _source(volume: Object, path: str, *, of_pod: bool) -> list[Cause]:
-    sources = sorted((key for key in volume if key != "name"), key=_ORDER.get)  # type: ignore[arg-type]
+    sources = sorted((key for key in volume if key != "name"), key=lambda key: _ORDER.get(key, len(_ORDER)))
     if not sources:
         return [causes.required(path, "must specify a volume type")]
     first, *others = sources

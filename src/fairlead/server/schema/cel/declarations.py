@@ -3,7 +3,6 @@
 `library` has the functions themselves. They run on whatever comes, for the engine hands them plain values.
 """
 
-import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
@@ -15,7 +14,6 @@ _IP, _CIDR = "net.IP", "net.CIDR"
 _NUMBERS: Final = ("int", "uint", "double")
 _ORDERED: Final = (*_NUMBERS, "bool", "string", "bytes", "timestamp", "duration")
 _SHOWN: Final = (*_ORDERED, _IP, _CIDR)
-_TYPE: Final = re.compile(r"([\w.]+)(?:\((.*)\))?")
 Signature = tuple[str, str, str]  # what it is called on (or ""), arguments, result
 
 
@@ -135,7 +133,7 @@ def _overload(label: str, target: str, arguments: str, result: str) -> dict[str,
 
 
 def _typed(text: str) -> dict[str, Any]:
-    name, inner = _TYPE.fullmatch(text).groups()  # type: ignore[union-attr]
+    name, _, inner = text.removesuffix(")").partition("(")
     made: dict[str, Any] = {"type_name": name}
     if inner:
         made["params"] = [_typed(one) for one in split(inner)]

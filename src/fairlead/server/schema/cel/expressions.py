@@ -129,9 +129,8 @@ def parse(environment: Any, text: str) -> Expression:
 
 
 def parsed(environment: Any, text: str) -> Parsed:
-    of = dict(
-        fields(dict(fields(environment.compile(rewriting.two_variables(text), disable_check=True).serialize()))[2])
-    )
+    made = environment.compile(rewriting.two_variables(text), disable_check=True).serialize()
+    of = dict(fields(dict(fields(made))[2]))
     return Parsed(expression(of[2]), positions(of[3]))
 
 
