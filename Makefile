@@ -55,13 +55,13 @@ histories: $(STAMP) ## random histories of our writes and foreign ones, drawn by
 	@FAIRLEAD_HISTORIES=$(N) $(BIN)/python -m pytest -q -s --timeout 0 --hypothesis-profile=explore --hypothesis-seed=$(SEED) tests/writes/test_histories.py $(ARGS)
 
 hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each server
-	@$(BIN)/python tools/hazards.py --table docs/design/hazards.md
+	@$(BIN)/python scripts/hazards.py --table docs/design/hazards.md
 
 mutate: $(STAMP) ## remove each guard of the writes singly and see a test fail
-	@$(BIN)/python tools/mutation/run.py --generic 24 --table docs/design/guards.md
+	@$(BIN)/python scripts/mutation/run.py --generic 24 --table docs/design/guards.md
 
 soak: $(STAMP) ## ten minutes of churn and faults: does anything pile up? MINUTES=1 for less
-	@$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)
+	@$(BIN)/python scripts/soak.py --minutes $(or $(MINUTES),10)
 
 check: $(STAMP) ## format, lint, types, layers
 	@echo "ruff format" && $(BIN)/ruff format --check --quiet .
@@ -70,7 +70,7 @@ check: $(STAMP) ## format, lint, types, layers
 	@echo "import-linter" && $(BIN)/lint-imports
 
 real: ## build a real kube-apiserver, once, for the other half of the tests
-	@tools/real/build
+	@scripts/real/build
 
 PEERS := $(VENV)/peers
 $(PEERS)/.installed: $(STAMP) requirements/peers.txt
@@ -107,8 +107,8 @@ lock: ## pin the development dependencies anew, with hashes
 schemas: ## extract the facts about the built-in kinds anew: make schemas SERVER=https://127.0.0.1:PORT TOKEN=T
 	@command -v go >/dev/null || { echo "make schemas needs Go: https://go.dev/dl"; exit 1; }
 	@[ -n "$(SERVER)" ] || { echo "make schemas reads discovery from a running kube-apiserver: say SERVER=https://127.0.0.1:PORT TOKEN=T"; exit 1; }
-	@cd tools/schemas && go run . -server "$(SERVER)" -token "$(TOKEN)" > builtin.json
-	@mv tools/schemas/builtin.json src/fairlead/server/schema/builtin.json && echo "src/fairlead/server/schema/builtin.json is made anew"
+	@cd scripts/schemas && go run . -server "$(SERVER)" -token "$(TOKEN)" > builtin.json
+	@mv scripts/schemas/builtin.json src/fairlead/server/schema/builtin.json && echo "src/fairlead/server/schema/builtin.json is made anew"
 
 clean: ## remove what the targets made
 	@rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .import_linter_cache .hypothesis

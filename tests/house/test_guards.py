@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MUTANTS = runpy.run_path(str(ROOT / "tools" / "mutation" / "guards.py"))["MUTANTS"]
+MUTANTS = runpy.run_path(str(ROOT / "scripts" / "mutation" / "guards.py"))["MUTANTS"]
 TABLE = (ROOT / "docs" / "design" / "guards.md").read_text()
 
 

@@ -17,7 +17,7 @@ def test_it():
 """
 ASK = """
 import sys
-sys.path.insert(0, "tools/mutation")
+sys.path.insert(0, "scripts/mutation")
 import run
 text = (run.PACKAGE / "queue/queue.py").read_text()
 measured = [float(each) for each in sys.argv[3:]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SOAK = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "soak.py"))
+SOAK = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "soak.py"))
 RESTING = {"tasks": 48, "descriptors": 80, "traced MB": 28.0, "resident MB": 135.0}
 
 

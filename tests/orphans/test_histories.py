@@ -3,7 +3,7 @@ copies change hands.
 
 No copy with a live parent is ever deleted, none before the grace is over, and every true orphan is gone in the end.
 Changes come at any moment but one: upstream, between a copy's own look and its deletion, since two clusters share no
-transaction. Downstream they come there too. `tools/mutation/run.py orphans` takes each guard out and sees this fail.
+transaction. Downstream they come there too. `scripts/mutation/run.py orphans` takes each guard out and sees this fail.
 """
 
 import asyncio

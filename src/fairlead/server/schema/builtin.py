@@ -1,4 +1,4 @@
-"""Schemas of the built-in kinds, compiled from `builtin.json` (made by tools/schemas) when first asked for.
+"""Schemas of the built-in kinds, compiled from `builtin.json` (made by scripts/schemas) when first asked for.
 
 The table is read once a process; each Go type is compiled once and shared by every kind that holds it.
 """

@@ -1,6 +1,6 @@
 """A soak: an operator under churn and faults for minutes, and whether anything piles up.
 
-    python tools/soak.py [--minutes 10] [--objects 200]
+    python scripts/soak.py [--minutes 10] [--objects 200]
 
 Real time and sockets: the embedded server listens on loopback with TLS; the operator reaches it through a proxy that
 delays, refuses, resets and cuts watches; writers create, edit and delete its objects and their children. Every few

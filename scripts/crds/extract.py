@@ -1,6 +1,6 @@
 """Extracts other people's CRDs from pinned Go modules: facts only, prose removed.
 
-    python tools/crds/extract.py
+    python scripts/crds/extract.py
 
 Writes one JSON file a CRD beside the operator that needs it. The Go toolchain checks each module against its sum.
 Both projects are under the Apache License 2.0; what remains here are names, types, defaults and rules.

@@ -1,4 +1,4 @@
-"""Take each guard of the writes and of the queue out singly and see a test fail: `python tools/mutation/run.py`.
+"""Take each guard of the writes and of the queue out singly and see a test fail: `python scripts/mutation/run.py`.
 
 Each mutant is one module with one piece of text changed, in a process of its own that runs the tests of that room on
 the embedded server until the first fails. A guard whose mutant survives is not held by any test: the run then fails.

@@ -1,4 +1,4 @@
-"""Run the hazard matrix and print it as a table: `python tools/hazards.py [--table docs/design/hazards.md]`.
+"""Run the hazard matrix and print it as a table: `python scripts/hazards.py [--table docs/design/hazards.md]`.
 
 A row is a way in which writes go wrong, with the tests that show it on each server.
 """

@@ -1,6 +1,6 @@
 """Write src/fairlead/server/openapi/required.json: which fields of the built-in types OpenAPI calls required.
 
-python tools/required.py URL TOKEN
+python scripts/required.py URL TOKEN
 """
 
 import json

@@ -1,6 +1,6 @@
 """Write src/fairlead/server/columns.json: the Table columns of the built-in kinds, as a real server answers them.
 
-python tools/columns.py URL TOKEN
+python scripts/columns.py URL TOKEN
 """
 
 import json
