@@ -33,7 +33,7 @@ conformance: $(STAMP) ## replay what a real API server answered against the embe
 	@$(BIN)/python tests/conformance/replay.py $(ARGS)
 
 kills: $(STAMP) ## kill -9 a server with --data during writes, 100 times
-	@FAIRLEAD_KILLS=100 $(BIN)/python -m pytest -q -s --timeout 1800 tests/server/durable/test_kill.py
+	@FAIRLEAD_KILLS=100 $(BIN)/python -m pytest -q -s --timeout 1800 tests/server/storage/durable/test_kill.py
 
 CLIENTS := $(VENV)/clients
 $(CLIENTS)/.installed: $(STAMP) requirements/clients.txt

@@ -1,6 +1,6 @@
 """Write src/fairlead/server/authorization/bootstrap.json: the roles a real server starts with that clients rely on.
 
-python scripts/bootstrap.py URL TOKEN   (of a server without a controller manager, whose aggregated roles are still empty)
+python scripts/bootstrap.py URL TOKEN   (a server without a controller manager: its aggregated roles are still empty)
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Write src/fairlead/server/columns.json: the Table columns of the built-in kinds, as a real server answers them.
+"""Write src/fairlead/server/tables/columns.json: the Table columns of the built-in kinds, as a real server answers them.
 
 python scripts/columns.py URL TOKEN
 """
@@ -9,7 +9,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "src" / "fairlead" / "server" / "columns.json"
+TARGET = Path(__file__).parents[1] / "src" / "fairlead" / "server" / "tables" / "columns.json"
 NOTICE = "Column definitions of Kubernetes v1.36.4 as its API answers them; Kubernetes is licensed under Apache-2.0."
 
 

@@ -15,7 +15,7 @@ from fairlead.client import http
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
 from fairlead.server.app import Server
-from fairlead.server.doors.http import Door
+from fairlead.server.http.listener import Door
 from fairlead.testing import virtual
 
 BIG = "ü" * 1000  # more than one piece, and characters that a cut goes through

@@ -12,7 +12,7 @@ import pytest
 
 from fairlead.api.world import World
 from fairlead.server.app import Server
-from fairlead.server.identity.users import User
+from fairlead.server.authentication.users import User
 from fairlead.testing.real import RealServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"

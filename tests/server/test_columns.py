@@ -5,8 +5,8 @@ import json
 import pytest
 
 from fairlead.server.app import Server
-from fairlead.server.columns import json_path
-from fairlead.server.exchange import Request
+from fairlead.server.http.exchange import Request
+from fairlead.server.tables.columns import json_path
 
 WIDGET = {"spec": {"m": {"a.b": "AB"}, "l": [{"k": "x", "v": 1}, {"k": "y", "v": 2}]}}
 

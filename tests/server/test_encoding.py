@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.server import encoding
+from fairlead.server.golang import encoding
 
 TEXTS = st.text(' :,[-"\\\n19.eE', max_size=6)
 WHOLE = st.one_of(TEXTS, st.booleans(), st.none(), st.integers(-(10**17), 10**17))

@@ -11,7 +11,7 @@ import re
 import time
 
 from fairlead.server.app import Server
-from fairlead.server.exchange import Request, Streaming
+from fairlead.server.http.exchange import Request, Streaming
 
 SECONDS = float(os.environ.get("FAIRLEAD_FUZZ_SECONDS", "0"))
 REQUESTS = 3_000

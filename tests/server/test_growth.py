@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from fairlead.server.app import Server
-from fairlead.server.exchange import Request
+from fairlead.server.http.exchange import Request
 from fairlead.testing import virtual
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -131,7 +131,7 @@ def test_a_write_does_not_grow_with_watchers_of_other_kinds():
 
 
 def test_the_count_sees_a_write_that_looks_at_every_object(monkeypatch):
-    from fairlead.server.store import Table
+    from fairlead.server.storage.store import Table
 
     record = Table.record
     monkeypatch.setattr(Table, "record", lambda self, *args: (sorted(self.objects), record(self, *args)))

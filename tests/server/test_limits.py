@@ -1,4 +1,4 @@
-from fairlead.server.limits import ANNOTATION, claim_refusal, limited, refusal
+from fairlead.server.admission.limit_ranges import ANNOTATION, claim_refusal, limited, refusal
 
 RANGE = {
     "spec": {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.server.ordering import Order
-from fairlead.server.store import AT_ONCE, Store
+from fairlead.server.storage.ordering import Order
+from fairlead.server.storage.store import AT_ONCE, Store
 
 
 def obj(name, namespace="", **fields):

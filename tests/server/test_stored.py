@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.server.app import Server
-from fairlead.server.encoding import exactly_equal
-from fairlead.server.exchange import Request
-from fairlead.server.stored import Recent, Stored
+from fairlead.server.golang.encoding import exactly_equal
+from fairlead.server.http.exchange import Request
+from fairlead.server.storage.stored import Recent, Stored
 
 VALUES = st.recursive(
     st.one_of(

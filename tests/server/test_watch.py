@@ -3,9 +3,9 @@
 import json
 
 from fairlead.server.app import Server
-from fairlead.server.exchange import Request
+from fairlead.server.http.exchange import Request
 from fairlead.server.registry import builtin
-from fairlead.server.tables import Table
+from fairlead.server.tables.tables import Table
 from fairlead.testing import virtual
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -15,8 +15,8 @@ from fairlead.cli.signals import until_told
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
+    from fairlead.server.authentication.users import User
     from fairlead.server.faults import Plan
-    from fairlead.server.identity.users import User
 
 
 @click.command()
@@ -114,8 +114,8 @@ def _address(text: str) -> tuple[str, int]:
 
 def _tokens(world: World, token: str | None, file: Path | None) -> "dict[str, User]":
     """Who is known by which token; an administrator's is made up where none is given."""
-    from fairlead.server.identity import tokens
-    from fairlead.server.identity.users import ADMIN
+    from fairlead.server.authentication import tokens
+    from fairlead.server.authentication.users import ADMIN
 
     found = {token: ADMIN} if token else {}
     if file:

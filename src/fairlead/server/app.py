@@ -7,37 +7,38 @@ from typing import TYPE_CHECKING
 
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
-from fairlead.server import discovery, encoding, lists, representations, routing, watch
+from fairlead.server import discovery
+from fairlead.server.authentication.accounts import Accounts
+from fairlead.server.authentication.authentication import OPEN, Authentication
+from fairlead.server.authentication.impersonation import impersonated
+from fairlead.server.authentication.reviews import request_token, who_am_i, whose_token
+from fairlead.server.authentication.tokens import Tokens
+from fairlead.server.authentication.users import SERVER, User
 from fairlead.server.authorization import attributes, bootstrap
 from fairlead.server.authorization.deciding import AlwaysAllow, Authorizer, refusal
 from fairlead.server.authorization.rbac import RBAC
 from fairlead.server.authorization.reviews import access, rules
-from fairlead.server.definitions import GROUP as DEFINITIONS_GROUP
-from fairlead.server.definitions import Definitions
-from fairlead.server.durable import answers
-from fairlead.server.exchange import Answer, Request, Response
-from fairlead.server.failures import (
+from fairlead.server.crd.definitions import GROUP as DEFINITIONS_GROUP
+from fairlead.server.crd.definitions import Definitions
+from fairlead.server.errors.statuses import (
     Failure,
     bad_request,
     internal,
     method_not_allowed,
     unknown_path,
 )
-from fairlead.server.identity.accounts import Accounts
-from fairlead.server.identity.authentication import OPEN, Authentication
-from fairlead.server.identity.impersonation import impersonated
-from fairlead.server.identity.reviews import request_token, who_am_i, whose_token
-from fairlead.server.identity.tokens import Tokens
-from fairlead.server.identity.users import SERVER, User
+from fairlead.server.golang import encoding
+from fairlead.server.http import representations, routing
+from fairlead.server.http.exchange import Answer, Request, Response
+from fairlead.server.http.routing import NoSuchPath, Route, Target
 from fairlead.server.metrics import Metrics
 from fairlead.server.registry import builtin
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.routing import NoSuchPath, Route, Target
-from fairlead.server.rules import Rules
-from fairlead.server.store import Store, Table
-from fairlead.server.stored import Stored
-from fairlead.server.tracking import Tracking
+from fairlead.server.storage.durable import answers
+from fairlead.server.storage.store import Store, Table
+from fairlead.server.storage.stored import Stored
+from fairlead.server.verbs import lists, watch
 from fairlead.server.verbs.create import create
 from fairlead.server.verbs.delete import delete, delete_collection
 from fairlead.server.verbs.patch import patch
@@ -45,14 +46,16 @@ from fairlead.server.verbs.pods import bind, evict
 from fairlead.server.verbs.read import get
 from fairlead.server.verbs.replace import replace
 from fairlead.server.verbs.scale import get_scale, patch_scale, put_scale
+from fairlead.server.write.strategy import Rules
+from fairlead.server.write.tracking import Tracking
 
 if TYPE_CHECKING:
     from fairlead.server.audit import Audit
     from fairlead.server.controllers import Controllers
-    from fairlead.server.doors.http import Listening
-    from fairlead.server.doors.inprocess import InProcess
-    from fairlead.server.durable.journal import Journal
     from fairlead.server.faults import Faults, Plan
+    from fairlead.server.http.inprocess import InProcess
+    from fairlead.server.http.listener import Listening
+    from fairlead.server.storage.durable.journal import Journal
 
 log = logging.getLogger(__name__)
 Handler = Callable[["Server", Request, Route], Answer]
@@ -156,7 +159,7 @@ class Server:
 
     def transport(self, token: str | None = None) -> "InProcess":
         """A door inside this process: a client's Transport without sockets."""
-        from fairlead.server.doors.inprocess import InProcess
+        from fairlead.server.http.inprocess import InProcess
 
         return InProcess(self, token or self._first_token)
 
@@ -167,7 +170,7 @@ class Server:
 
         Certificates by `client_ca` (PEM) name their holders: CN is the user, each O a group.
         """
-        from fairlead.server.doors.http import listen
+        from fairlead.server.http.listener import listen
 
         return await listen(self, host, port, tls=tls, client_ca=client_ca)
 
@@ -247,7 +250,7 @@ class Server:
             self._controllers.changed(resource, previous, stored, deleted)
 
     def _opened(self, data: Path) -> "Journal":
-        from fairlead.server.durable.journal import Journal
+        from fairlead.server.storage.durable.journal import Journal
 
         opened = Journal(data, self.store, lambda: self._restored(RETRY))
         self._restored()

@@ -17,7 +17,7 @@ from fairlead.api import gojson
 from fairlead.api.times import rfc3339_micro
 from fairlead.api.world import World
 from fairlead.server.authorization import attributes
-from fairlead.server.exchange import Answer, Request, Response, Streaming
+from fairlead.server.http.exchange import Answer, Request, Response, Streaming
 
 log = logging.getLogger(__name__)
 Event = dict[str, Any]

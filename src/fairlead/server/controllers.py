@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from fairlead.server.failures import Failure
-from fairlead.server.metadata import FOREGROUND, ORPHAN
+from fairlead.server.errors.statuses import Failure
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.stored import Stored
+from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.delete import DeleteOptions, delete_object
+from fairlead.server.write.metadata import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from fairlead.server.exchange import Request
-from fairlead.server.routing import Route
+from fairlead.server.http.exchange import Request
+from fairlead.server.http.routing import Route
 
 _VERBS = {
     "get": "GET",

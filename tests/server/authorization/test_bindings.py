@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.server.authentication.users import User
 from fairlead.server.authorization.bindings import Bindings
-from fairlead.server.identity.users import User
-from fairlead.server.store import Store
+from fairlead.server.storage.store import Store
 
 USERS = [User("a", ("g",)), User("b"), User("system:serviceaccount:n:x", ("g", "h")), User("g")]
 SUBJECTS = st.sampled_from(

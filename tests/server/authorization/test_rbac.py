@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.api.world import World
 from fairlead.server.app import Server
-from fairlead.server.identity.users import User
+from fairlead.server.authentication.users import User
 
 pytestmark = pytest.mark.xdist_group("rbac")  # the two halves of a case are compared
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

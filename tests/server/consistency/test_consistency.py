@@ -9,8 +9,9 @@ from tests.server.consistency.linearisability import Operation, explainable
 from tests.server.consistency.play import play
 from tests.server.consistency.watching import violations
 
-from fairlead.server import lists, pipeline, watch
-from fairlead.server.store import Store, Table
+from fairlead.server.storage.store import Store, Table
+from fairlead.server.verbs import lists, watch
+from fairlead.server.write import pipeline
 
 SEEDS = int(os.environ.get("FAIRLEAD_HISTORIES", "30"))
 

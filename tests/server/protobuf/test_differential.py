@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from gooracle import Oracle, binary
 
-from fairlead.server import encoding, protobuf
+from fairlead.server import protobuf
+from fairlead.server.golang import encoding
 from fairlead.server.schema import builtin, codec
 
 SEEDS = int(os.environ.get("FAIRLEAD_PROTOBUF_SEEDS", "4"))

@@ -1,6 +1,6 @@
 """Warnings about what a pod says twice."""
 
-from fairlead.server.registry.checks import podwarnings
+from fairlead.server.registry.validation import podwarnings
 
 
 def pod(**container):

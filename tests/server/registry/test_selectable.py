@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairlead.server.app import Server
-from fairlead.server.exchange import Request
+from fairlead.server.http.exchange import Request
 
 STRING = {"type": "string"}
 

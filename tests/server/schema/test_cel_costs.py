@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from fairlead.server.registry.checks import definitions
+from fairlead.server.registry.validation import definitions
 
 pytest.importorskip("cel_expr_python")
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.server import encoding
+from fairlead.server.golang import encoding
 from fairlead.server.schema import builtin, quantity, times
 from fairlead.server.schema.codec import DecodeError, decode
 from fairlead.server.schema.hollow import stored

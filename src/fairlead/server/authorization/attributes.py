@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from fairlead.server.exchange import Request
-from fairlead.server.identity.users import User
-from fairlead.server.routing import asked_verb, segments, unfit
+from fairlead.server.authentication.users import User
+from fairlead.server.http.exchange import Request
+from fairlead.server.http.routing import asked_verb, segments, unfit
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from fairlead.server.identity.users import User, service_account_name
-from fairlead.server.store import Table
-from fairlead.server.stored import Stored
+from fairlead.server.authentication.users import User, service_account_name
+from fairlead.server.storage.store import Table
+from fairlead.server.storage.stored import Stored
 
 Key = tuple[str, str, str]  # the namespace of the binding, "User" or "Group", the name
 

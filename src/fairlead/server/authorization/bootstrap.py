@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairlead.server import encoding
 from fairlead.server.authorization.rbac import GROUP
-from fairlead.server.exchange import Request
+from fairlead.server.golang import encoding
+from fairlead.server.http.exchange import Request
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

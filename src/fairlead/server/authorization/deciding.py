@@ -2,10 +2,10 @@
 
 from typing import Any, NamedTuple, Protocol
 
+from fairlead.server.authentication.users import User
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.causes import quoted
-from fairlead.server.failures import Failure, failure
-from fairlead.server.identity.users import User
+from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.statuses import Failure, failure
 
 Rule = dict[str, Any]  # a PolicyRule
 

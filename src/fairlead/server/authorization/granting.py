@@ -6,13 +6,13 @@ from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.deciding import Rule, require
 from fairlead.server.authorization.rbac import GROUP, RBAC, RoleMissing
-from fairlead.server.causes import quoted
-from fairlead.server.encoding import exactly_equal
-from fairlead.server.failures import forbidden, not_found
+from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.statuses import forbidden, not_found
+from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.registry.resource import Object
 
 if TYPE_CHECKING:
-    from fairlead.server.pipeline import Write
+    from fairlead.server.write.pipeline import Write
 
 _EVERYTHING: Final[list[Rule]] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},

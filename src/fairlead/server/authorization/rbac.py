@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from fairlead.server.authentication.users import User
 from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.bindings import Bindings, named
 from fairlead.server.authorization.deciding import Decision, Rule
-from fairlead.server.causes import quoted
-from fairlead.server.identity.users import User
-from fairlead.server.store import Store
+from fairlead.server.errors.field_errors import quoted
+from fairlead.server.storage.store import Store
 
 GROUP: Final = "rbac.authorization.k8s.io"
 Object = dict[str, Any]

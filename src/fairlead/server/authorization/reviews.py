@@ -4,15 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairlead.server import causes, ephemeral
+from fairlead.server.authentication.users import User
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.causes import Cause
-from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import bad_request, invalid_named
-from fairlead.server.identity.users import User
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.statuses import bad_request, invalid_named
+from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object
-from fairlead.server.routing import Route
 from fairlead.server.schema.nodes import Node
+from fairlead.server.verbs import ephemeral
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -77,12 +78,12 @@ def _wrong(schema: Node, obj: Object, spec: Object, *, own: bool, local: bool) -
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         told = "cannot be specified in combination with resourceAttributes"
-        found.append(causes.invalid("spec.nonResourceAttributes", _internal(path), told))
+        found.append(field_errors.invalid("spec.nonResourceAttributes", _internal(path), told))
     if resource is None and path is None:
         told = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        found.append(causes.invalid("spec.resourceAttributes", None, told))
+        found.append(field_errors.invalid("spec.resourceAttributes", None, told))
     if not own and not spec.get("user") and not spec.get("groups"):
-        found.append(causes.invalid("spec.user", "", "at least one of user or group must be specified"))
+        found.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
     metadata = obj.get("metadata") or {}
     allowed = {"managedFields", "creationTimestamp"} | ({"namespace"} if local else set())
     if any(value for key, value in metadata.items() if key not in allowed):
@@ -94,10 +95,12 @@ def _wrong(schema: Node, obj: Object, spec: Object, *, own: bool, local: bool) -
         namespace = metadata.get("namespace") or ""
         if resource is not None and (resource.get("namespace") or "") != namespace:
             told = "must match metadata.namespace"
-            found.append(causes.invalid("spec.resourceAttributes.namespace", resource.get("namespace") or "", told))
+            found.append(
+                field_errors.invalid("spec.resourceAttributes.namespace", resource.get("namespace") or "", told)
+            )
         if path is not None:
             told = "disallowed on this kind of request"
-            found.append(causes.invalid("spec.nonResourceAttributes", _internal(path), told))
+            found.append(field_errors.invalid("spec.nonResourceAttributes", _internal(path), told))
     return found
 
 

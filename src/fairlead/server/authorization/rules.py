@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.deciding import Rule
-from fairlead.server.causes import quoted
+from fairlead.server.errors.field_errors import quoted
 
 
 def allows(rule: Rule, asked: Attributes) -> bool:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from fairlead.api.world import World
-from fairlead.server import encoding, representations
 from fairlead.server.authorization import attributes
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.exchange import Answer, Dropped, Request, Response, Streaming
-from fairlead.server.failures import OPTIMISTIC_LOCK, Failure, conflict, expired, failure, internal
+from fairlead.server.errors.statuses import OPTIMISTIC_LOCK, Failure, conflict, expired, failure, internal
 from fairlead.server.faults.plan import Fault, Plan, Seconds
 from fairlead.server.faults.replica import Commits, Replica
+from fairlead.server.golang import encoding
+from fairlead.server.http import representations
+from fairlead.server.http.exchange import Answer, Dropped, Request, Response, Streaming
+from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Resource
-from fairlead.server.routing import Route
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

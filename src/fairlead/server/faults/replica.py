@@ -4,7 +4,7 @@ import asyncio
 from bisect import bisect_right
 
 from fairlead.api.world import Clock
-from fairlead.server.store import Store
+from fairlead.server.storage.store import Store
 
 
 class Commits:

@@ -8,9 +8,9 @@ import hashlib
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from fairlead.server import encoding
-from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import failure
+from fairlead.server.errors.statuses import failure
+from fairlead.server.golang import encoding
+from fairlead.server.http.exchange import Request, Response
 from fairlead.server.openapi import custom, gnostic
 from fairlead.server.openapi.paths import Place, Style, path_items
 from fairlead.server.openapi.schemas import Schemas

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fairlead.api import gojson
-from fairlead.server import encoding
+from fairlead.server.golang import encoding
 
 Operation = dict[str, msgspec.Raw]
 _decoder = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)

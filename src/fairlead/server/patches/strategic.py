@@ -5,7 +5,7 @@ Directives: `$patch` (replace, delete), `$retainKeys`, `$setElementOrder/F` and 
 
 from typing import Any
 
-from fairlead.server.causes import go_text
+from fairlead.server.errors.field_errors import go_text
 from fairlead.server.schema.nodes import Node
 
 _PATCH = "$patch"

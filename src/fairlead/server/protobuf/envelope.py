@@ -3,7 +3,7 @@
 import base64
 from typing import Any, Final, NamedTuple
 
-from fairlead.server.causes import quoted
+from fairlead.server.errors.field_errors import quoted
 from fairlead.server.protobuf.messages import decode
 from fairlead.server.protobuf.wire import ProtoError
 from fairlead.server.schema import builtin

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from fairlead.server import encoding
+from fairlead.server.golang import encoding
 from fairlead.server.protobuf.wire import ProtoError
 from fairlead.server.schema import quantity, times
 

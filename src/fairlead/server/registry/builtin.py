@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
-from fairlead.server.causes import Cause
-from fairlead.server.identity.users import User
+from fairlead.server.authentication.users import User
+from fairlead.server.errors.field_errors import Cause
 from fairlead.server.registry import autoscaling, defaults, events, preparing
-from fairlead.server.registry.checks import (
+from fairlead.server.registry.resource import Object, Resource, Retold
+from fairlead.server.registry.validation import (
     batch,
     certificates,
     classes,
@@ -31,8 +32,7 @@ from fairlead.server.registry.checks import (
     webhooks,
     workloads,
 )
-from fairlead.server.registry.checks import events as event_checks
-from fairlead.server.registry.resource import Object, Resource, Retold
+from fairlead.server.registry.validation import events as event_checks
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from fairlead.server.identity.users import User
+from fairlead.server.authentication.users import User
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.schema import codec, quantity
 from fairlead.server.schema.nodes import Node

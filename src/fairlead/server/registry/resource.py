@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fairlead.server.causes import Cause
-from fairlead.server.identity.users import User
+from fairlead.server.authentication.users import User
+from fairlead.server.errors.field_errors import Cause
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]

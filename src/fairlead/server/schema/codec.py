@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.server.schema import builtin, gobase64, hollow, quantity, times
+from fairlead.server.golang import base64 as gobase64
+from fairlead.server.schema import builtin, hollow, quantity, times
 from fairlead.server.schema.nodes import Node
 
 _INT_RANGES = {"int32": 2**31, "int64": 2**63, "int": 2**63}

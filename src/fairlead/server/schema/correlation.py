@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.api import gojson
-from fairlead.server.encoding import exactly_equal
+from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 

@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from fairlead.server import causes, encoding, names
-from fairlead.server.causes import Cause
-from fairlead.server.metadata import general
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.field_errors import Cause
+from fairlead.server.golang import encoding
 from fairlead.server.schema import builtin, codec
 from fairlead.server.schema.nodes import Node
+from fairlead.server.write import names
+from fairlead.server.write.metadata import general
 
 
 def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[Cause]:
@@ -31,23 +33,23 @@ def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[Cause
 
 
 def _resource(value: dict[str, Any], path: str) -> list[Cause]:
-    found = [causes.required(f"{path}.{key}") for key in ("apiVersion", "kind") if key not in value]
+    found = [field_errors.required(f"{path}.{key}") for key in ("apiVersion", "kind") if key not in value]
     version, kind = value.get("apiVersion"), value.get("kind")
     if version == "":
-        found.append(causes.invalid(f"{path}.apiVersion", version, "must not be empty"))
+        found.append(field_errors.invalid(f"{path}.apiVersion", version, "must not be empty"))
     elif isinstance(version, str) and version.count("/") > 1:
-        found.append(causes.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
+        found.append(field_errors.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
     if kind == "":
-        found.append(causes.invalid(f"{path}.kind", kind, "must not be empty"))
+        found.append(field_errors.invalid(f"{path}.kind", kind, "must not be empty"))
     elif isinstance(kind, str) and (problems := names.dns1035(kind.lower())):
         told = "may have mixed case, but should otherwise match: " + ",".join(problems)
-        found.append(causes.invalid(f"{path}.kind", kind, told))
+        found.append(field_errors.invalid(f"{path}.kind", kind, told))
     metadata = value.get("metadata")
     if metadata is not None:  # neither a name nor a namespace need be there
         try:
             codec.decode(builtin.named("meta.v1.ObjectMeta"), encoding.settled(metadata))
         except codec.DecodeError as error:  # of a default: what is sent is decoded before
-            return [*found, causes.invalid(f"{path}.metadata", metadata, error.message)]
+            return [*found, field_errors.invalid(f"{path}.metadata", metadata, error.message)]
         named = {"name": "unnamed", **{key: one for key, one in metadata.items() if one != ""}}
         found += general(named, names.path_segment, namespaced="namespace" in named, path=f"{path}.metadata")
     return found

@@ -3,8 +3,8 @@
 from typing import Any
 
 from fairlead.api import gojson
-from fairlead.server import causes
-from fairlead.server.causes import Cause
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.field_errors import Cause
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
@@ -25,7 +25,7 @@ def duplicate_causes(node: Node | None, value: Any, path: str = "") -> list[Caus
                     found += duplicate_causes(properties[key], inner, f"{path}.{key}" if path else key)
     elif type(value) is list:
         if node.list_type == "set":
-            found += [causes.duplicate(f"{path}[{i}]", value[i]) for i in _repeated(value)]
+            found += [field_errors.duplicate(f"{path}[{i}]", value[i]) for i in _repeated(value)]
         elif node.list_type == "map":
             found += _map(node, value, path)
         for index, item in enumerate(value):
@@ -38,10 +38,10 @@ def _map(node: Node, value: list[Any], path: str) -> list[Cause]:
     for index, item in enumerate(value):
         if item is not None and type(item) is not dict:
             told = "must be an object for an array of list-type map"
-            return [causes.invalid(f"{path}[{index}]", item, told)]
+            return [field_errors.invalid(f"{path}[{index}]", item, told)]
     keys = [{key: item[key] for key in node.keys if key in item} if item is not None else {} for item in value]
     alone = [next(iter(key.values()), MISSING) for key in keys] if len(node.keys) == 1 else keys
-    return [causes.duplicate(f"{path}[{i}]", keys[i]) for i in _repeated(alone)]
+    return [field_errors.duplicate(f"{path}[{i}]", keys[i]) for i in _repeated(alone)]
 
 
 def _repeated(items: list[Any]) -> list[int]:

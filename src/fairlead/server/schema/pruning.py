@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.server.causes import shown
+from fairlead.server.errors.field_errors import shown
 from fairlead.server.schema import builtin, codec
 from fairlead.server.schema.codec import DecodeError
 from fairlead.server.schema.nodes import MISSING, Node

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import re2
 
-from fairlead.server import causes, encoding
-from fairlead.server.causes import Cause
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.field_errors import Cause
+from fairlead.server.golang import encoding
 from fairlead.server.schema import cel, codec, pruning, structural
 from fairlead.server.schema.embedded import embedded_causes
 from fairlead.server.schema.paths import node_at
@@ -70,7 +71,7 @@ def schema_problems(schema: Schema, path: str, *, costs: bool = True) -> list[Ca
                 _compiling(schema, path, [cause.field for cause in spoken], costs)
             )
     if schema.get("nullable"):
-        found.append(causes.forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+        found.append(field_errors.forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     return found + spoken
 
 
@@ -82,7 +83,7 @@ def _compiling(schema: Schema, path: str, wrong: list[str], costs: bool) -> Iter
     if cel.available():
         yield from cel.problems(node, path, wrong, costs=costs)
     else:
-        yield causes.forbidden(path, cel.MISSING_EXTRA)
+        yield field_errors.forbidden(path, cel.MISSING_EXTRA)
 
 
 def _breaks(field: str) -> bool:
@@ -112,30 +113,30 @@ def _nested(schema: Schema, path: str) -> Iterator[tuple[Schema, str]]:
 def _keywords(schema: Schema, path: str, *, root: bool, defaults: bool) -> Iterator[Cause]:
     kind = schema.get("type") or ""
     if kind and kind not in _TYPES:
-        yield causes.not_supported(f"{path}.type", kind, _TYPES)
+        yield field_errors.not_supported(f"{path}.type", kind, _TYPES)
     if "default" in schema and not defaults:
         top = path.partition(".properties[")[2].partition("]")[0]
-        yield causes.forbidden(f"{path}.default", f"must not be set in top-level {top}")
+        yield field_errors.forbidden(f"{path}.default", f"must not be set in top-level {top}")
     for key in _UNSUPPORTED:
         if schema.get(key) or (key == "dependencies" and schema.get(key) is not None):
-            yield causes.forbidden(f"{path}.{key}", f"{key} is not supported")
+            yield field_errors.forbidden(f"{path}.{key}", f"{key} is not supported")
     if kind == "null":
-        yield causes.forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
+        yield field_errors.forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
     if isinstance(schema.get("items"), list):
-        yield causes.forbidden(f"{path}.items", "items must be a schema object and not an array")
+        yield field_errors.forbidden(f"{path}.items", "items must be a schema object and not an array")
     if schema.get("uniqueItems"):
-        yield causes.forbidden(f"{path}.uniqueItems", _UNIQUE)
+        yield field_errors.forbidden(f"{path}.uniqueItems", _UNIQUE)
     additional = schema.get("additionalProperties")
     if additional is not None and additional is not True and schema.get("properties"):
         told = "additionalProperties and properties are mutual exclusive"
-        yield causes.forbidden(f"{path}.additionalProperties", told)
+        yield field_errors.forbidden(f"{path}.additionalProperties", told)
     for inner, where, _ in _children(schema, path):
         inside_meta = root and where[len(path) :] in {f".properties[{key}]" for key in _ROOT_ONLY}
         yield from _keywords(inner, where, root=False, defaults=defaults and not inside_meta)
     for inner, where in _nested(schema, path):
         yield from _keywords(inner, where, root=False, defaults=defaults)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        yield causes.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
+        yield field_errors.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     yield from _map_type(schema, path, kind)
     yield from _list_type(schema, path, kind)
     yield from _rules(schema, path)
@@ -144,7 +145,7 @@ def _keywords(schema: Schema, path: str, *, root: bool, defaults: bool) -> Itera
 def _must_be(path: str, kind: str, wanted: str, why: str) -> Iterator[Cause]:
     if kind != wanted:
         told = f"must be {wanted} if {why} is specified"
-        yield causes.invalid(f"{path}.type", kind, told) if kind else causes.required(f"{path}.type", told)
+        yield field_errors.invalid(f"{path}.type", kind, told) if kind else field_errors.required(f"{path}.type", told)
 
 
 def _map_type(schema: Schema, path: str, kind: str) -> Iterator[Cause]:
@@ -152,7 +153,7 @@ def _map_type(schema: Schema, path: str, kind: str) -> Iterator[Cause]:
     if map_type is not None:
         yield from _must_be(path, kind, "object", "x-kubernetes-map-type")
         if map_type not in ("atomic", "granular"):
-            yield causes.not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
+            yield field_errors.not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
 
 
 def _list_type(schema: Schema, path: str, kind: str) -> Iterator[Cause]:
@@ -163,55 +164,55 @@ def _list_type(schema: Schema, path: str, kind: str) -> Iterator[Cause]:
         if kind == "array" and list_type == "set" and items is not None:
             yield from _set_items(items, path)
         if list_type not in _LIST_TYPES:
-            yield causes.not_supported(f"{path}.x-kubernetes-list-type", list_type, _LIST_TYPES)
+            yield field_errors.not_supported(f"{path}.x-kubernetes-list-type", list_type, _LIST_TYPES)
     if keys and list_type != "map":
         told = "must be map if x-kubernetes-list-map-keys is non-empty"
         where = f"{path}.x-kubernetes-list-type"
-        yield causes.required(where, told) if list_type is None else causes.invalid(where, list_type, told)
+        yield field_errors.required(where, told) if list_type is None else field_errors.invalid(where, list_type, told)
     if list_type == "map":
         yield from _map_items(schema, items, keys, path)
     if list_type in ("set", "map") and items is not None and items.get("nullable"):
         told = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
-        yield causes.forbidden(f"{path}.items.nullable", told)
+        yield field_errors.forbidden(f"{path}.items.nullable", told)
 
 
 def _set_items(items: Schema, path: str) -> Iterator[Cause]:
     told = "must be atomic as item of a list with x-kubernetes-list-type=set"
     inner = items.get("x-kubernetes-list-type")
     if items.get("type") == "array" and inner not in (None, "atomic"):
-        yield causes.invalid(f"{path}.items.x-kubernetes-list-type", inner, told)
+        yield field_errors.invalid(f"{path}.items.x-kubernetes-list-type", inner, told)
     if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
-        yield causes.invalid(f"{path}.items.x-kubernetes-map-type", inner, told)
+        yield field_errors.invalid(f"{path}.items.x-kubernetes-map-type", inner, told)
 
 
 def _map_items(schema: Schema, items: Schema | None, keys: list[str], path: str) -> Iterator[Cause]:
     where = f"{path}.x-kubernetes-list-map-keys"
     if not keys:
-        yield causes.required(where, "must not be empty if x-kubernetes-list-type is map")
+        yield field_errors.required(where, "must not be empty if x-kubernetes-list-type is map")
     if schema.get("items") is None:
-        yield causes.required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
+        yield field_errors.required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
     if items is None:
         return
     if items.get("type") != "object":
         told = "must be object if parent array's x-kubernetes-list-type is map"
-        yield causes.invalid(f"{path}.items.type", items.get("type") or "", told)
+        yield field_errors.invalid(f"{path}.items.type", items.get("type") or "", told)
         return
     properties, needed = items.get("properties") or {}, items.get("required") or []
     for index, key in enumerate(keys):
         inner, here = properties.get(key), f"{path}.items.properties[{key}]"
         if inner is None:
-            yield causes.invalid(where, keys, "entries must all be names of item properties")
+            yield field_errors.invalid(where, keys, "entries must all be names of item properties")
         elif inner.get("type") in ("array", "object"):
             told = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            yield causes.invalid(f"{here}.type", "object", told)
+            yield field_errors.invalid(f"{here}.type", "object", told)
         if key in keys[:index]:
-            yield causes.invalid(where, keys, "must not contain duplicate entries")
+            yield field_errors.invalid(where, keys, "must not contain duplicate entries")
         if inner is not None and key not in needed and inner.get("default") is None:
             told = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
-            yield causes.required(f"{here}.default", told)
+            yield field_errors.required(f"{here}.default", told)
         if inner is not None and inner.get("nullable"):
             told = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
-            yield causes.forbidden(f"{here}.nullable", told)
+            yield field_errors.forbidden(f"{here}.nullable", told)
 
 
 def _rules(schema: Schema, path: str) -> Iterator[Cause]:
@@ -219,21 +220,21 @@ def _rules(schema: Schema, path: str) -> Iterator[Cause]:
         here = f"{path}.x-kubernetes-validations[{index}]"
         text, message = rule.get("rule") or "", rule.get("message") or ""
         if not text.strip():
-            yield causes.required(f"{here}.rule", "rule is not specified")
+            yield field_errors.required(f"{here}.rule", "rule is not specified")
         elif message and not message.strip():
-            yield causes.invalid(f"{here}.message", message, "must be non-empty if specified")
+            yield field_errors.invalid(f"{here}.message", message, "must be non-empty if specified")
         elif _breaks_lines(message.strip()):
-            yield causes.invalid(f"{here}.message", message, "must not contain line breaks")
+            yield field_errors.invalid(f"{here}.message", message, "must not contain line breaks")
         elif _breaks_lines(text.strip()) and not message.strip():
-            yield causes.required(f"{here}.message", "message must be specified if rule contains line breaks")
+            yield field_errors.required(f"{here}.message", "message must be specified if rule contains line breaks")
         expression = rule.get("messageExpression") or ""
         if expression and not expression.strip():
-            yield causes.required(f"{here}.messageExpression", "messageExpression must be non-empty if specified")
+            yield field_errors.required(f"{here}.messageExpression", "messageExpression must be non-empty if specified")
         reasons = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
         if rule.get("reason") is not None and rule["reason"] not in reasons:
-            yield causes.not_supported(f"{here}.reason", rule["reason"], reasons)
+            yield field_errors.not_supported(f"{here}.reason", rule["reason"], reasons)
         if rule.get("fieldPath") and node_at(structural.part(schema), rule["fieldPath"]) is None:
-            yield causes.invalid(f"{here}.fieldPath", rule["fieldPath"], "must be a valid path")
+            yield field_errors.invalid(f"{here}.fieldPath", rule["fieldPath"], "must be a valid path")
 
 
 def _breaks_lines(text: str) -> bool:
@@ -248,50 +249,50 @@ def _shape(schema: Schema, path: str, level: str) -> Iterator[Cause]:
     int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     properties = schema.get("properties") or {}
     if kind == "array" and schema.get("items") is None:
-        yield causes.required(f"{path}.items", "must be specified")
+        yield field_errors.required(f"{path}.items", "must be specified")
     for inner, where, below in _children(schema, path):
         yield from _shape(inner, where, below)
     if level == "root" and schema.get("additionalProperties") is not None:
-        yield causes.forbidden(f"{path}.additionalProperties", "must not be used at the root")
+        yield field_errors.forbidden(f"{path}.additionalProperties", "must not be used at the root")
     for key, given in (("preserve-unknown-fields", preserve), ("embedded-resource", embedded)):
         if int_or_string and given:
             told = "must be false if x-kubernetes-int-or-string is true"
-            yield causes.invalid(f"{path}.x-kubernetes-{key}", True, told)
+            yield field_errors.invalid(f"{path}.x-kubernetes-{key}", True, told)
     yield from _values(schema, path, level, free=_INT_OR_STRING)
     if embedded and kind != "object":
         told = "must be object if x-kubernetes-embedded-resource is true"
-        yield causes.invalid(f"{path}.type", kind, told) if kind else causes.required(f"{path}.type", told)
+        yield field_errors.invalid(f"{path}.type", kind, told) if kind else field_errors.required(f"{path}.type", told)
     elif not kind and not int_or_string and not preserve:
-        yield causes.required(f"{path}.type", f"must not be empty {_WHERE[level]}")
+        yield field_errors.required(f"{path}.type", f"must not be empty {_WHERE[level]}")
     if embedded and schema.get("additionalProperties") is not None:
         told = "must not be used if x-kubernetes-embedded-resource is set"
-        yield causes.forbidden(f"{path}.additionalProperties", told)
+        yield field_errors.forbidden(f"{path}.additionalProperties", told)
     if level == "root" and kind and kind != "object":
-        yield causes.invalid(f"{path}.type", kind, "must be object at the root")
+        yield field_errors.invalid(f"{path}.type", kind, "must be object at the root")
     if level == "root" or embedded:
         yield from _type_meta(properties, path, root=level == "root")
     if embedded and not preserve and not properties:
-        yield causes.required(f"{path}.properties", _EMBEDDED)
+        yield field_errors.required(f"{path}.properties", _EMBEDDED)
 
 
 def _type_meta(properties: Schema, path: str, *, root: bool) -> Iterator[Cause]:
     for key in ("kind", "apiVersion"):
         if key in properties and properties[key].get("type") != "string":
             where = f"{path}.properties[{key}].type"
-            yield causes.invalid(where, properties[key].get("type") or "", "must be string")
+            yield field_errors.invalid(where, properties[key].get("type") or "", "must be string")
     metadata = properties.get("metadata")
     if metadata is None:
         return
     where = f"{path}.properties[metadata]"
     if metadata.get("type") != "object":
-        yield causes.invalid(f"{where}.type", metadata.get("type") or "", "must be object")
+        yield field_errors.invalid(f"{where}.type", metadata.get("type") or "", "must be object")
     if root:
         rest = {
             key for key, value in metadata.items() if key not in ("type", "description", "title", "default") and value
         }
         names = set(metadata.get("properties") or ()) <= {"name", "generateName"}
         if rest - {"properties"} or not names:
-            yield causes.forbidden(where, _METADATA)
+            yield field_errors.forbidden(where, _METADATA)
 
 
 def _values(schema: Schema, path: str, level: str, free: list[Schema] | None) -> Iterator[Cause]:
@@ -309,7 +310,7 @@ def _values(schema: Schema, path: str, level: str, free: list[Schema] | None) ->
             told = (
                 f"must be a valid regular expression, but isn't: error parsing regexp: {_regexp_error(error, pattern)}"
             )
-            yield causes.invalid(f"{path}.pattern", pattern, told)
+            yield field_errors.invalid(f"{path}.pattern", pattern, told)
 
 
 def _plain(alternatives: list[Schema]) -> list[Schema]:
@@ -334,9 +335,9 @@ def _alternative(schema: Schema, path: str, free: list[Schema] | None) -> Iterat
             yield from _alternative(inner, where, None)
     for key, told in _EMPTY.items():
         if schema.get(key) not in (None, "", False, []):
-            yield causes.forbidden(f"{path}.{key}", told)
+            yield field_errors.forbidden(f"{path}.{key}", told)
     if "metadata" in (schema.get("properties") or {}):
-        yield causes.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
+        yield field_errors.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
 def _completeness(schema: Schema, path: str) -> Iterator[Cause]:
@@ -353,7 +354,7 @@ def _declared(schema: Schema, inner: Schema, path: str, where: str) -> Iterator[
         if key in properties:
             yield from _declared(properties[key], below, here, there)
         elif not open_ended:
-            yield causes.required(here, f"because it is defined in {there}")
+            yield field_errors.required(here, f"because it is defined in {there}")
     for nested, nested_where in _nested(inner, where):
         yield from _declared(schema, nested, path, nested_where)
 
@@ -363,7 +364,7 @@ def _defaults(schema: Schema, path: str) -> Iterator[Cause]:
     if schema.get("default") is not None:
         node, value, here = structural.part(schema), schema["default"], f"{path}.default"
         if isinstance(value, dict | list) and pruning.unknown(node, value):
-            yield causes.invalid(here, value, "must not have unknown fields")
+            yield field_errors.invalid(here, value, "must not have unknown fields")
         wrong = embedded_causes(node, value, here)
         wrong = wrong or schema_causes(structural.part(_untyped(schema), every_format=True), value, under=here)
         if not wrong and cel.has_rules(node) and cel.available():

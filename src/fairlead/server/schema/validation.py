@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fairlead.api import gojson
-from fairlead.server import causes
-from fairlead.server.causes import Cause
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.field_errors import Cause
 from fairlead.server.schema import cel, formats
 from fairlead.server.schema.correlation import correlated, unchanged
 from fairlead.server.schema.embedded import embedded_causes
@@ -69,7 +69,7 @@ def validate(
         found += repeated
     if cel.has_rules(node):
         if any(cause.reason in _BLOCKING for cause in found):
-            found.append(causes.invalid(_NIL, None, _NOT_CHECKED))
+            found.append(field_errors.invalid(_NIL, None, _NOT_CHECKED))
         else:
             failed = cel.failures(node, obj, old)
             found += [one.cause for one in failed if not one.same]
@@ -210,7 +210,7 @@ def _combined(rules: Declared, value: Any, path: str, errors: list[_Found], old:
 def _string(rules: Declared, value: str, path: str, errors: list[_Found]) -> None:
     if rules.max_length is not None and len(value) > rules.max_length:
         text = f"{path} in body should be at most {rules.max_length} chars long"
-        errors.append(_Found(text, *_named(causes.too_long("", rules.max_length), path)))
+        errors.append(_Found(text, *_named(field_errors.too_long("", rules.max_length), path)))
     elif rules.min_length is not None and len(value) < rules.min_length:
         errors.append(_invalid(path, value, f"should be at least {rules.min_length} chars long"))
     elif rules.pattern and not compiled(rules.pattern).search(value):
@@ -228,22 +228,22 @@ def _number(rules: Declared, value: float, path: str, errors: list[_Found]) -> N
         exact = _in_range(rules.multiple_of, single, form, "MultipleOf", path, errors)
         factor = int(rules.multiple_of) if whole and exact else float(rules.multiple_of)
         if factor <= 0:
-            told = f"factor MultipleOf declared for {path} must be positive: {causes.go_text(factor)}"
-            errors.append(_Found(told, *_named(causes.invalid("", factor, told), path)))
+            told = f"factor MultipleOf declared for {path} must be positive: {field_errors.go_text(factor)}"
+            errors.append(_Found(told, *_named(field_errors.invalid("", factor, told), path)))
         elif value % factor if whole and exact else not _json_integer(value / factor):
-            errors.append(_invalid(path, value, f"should be a multiple of {causes.go_text(factor)}"))
+            errors.append(_invalid(path, value, f"should be a multiple of {field_errors.go_text(factor)}"))
     if rules.minimum is not None:
         exact = _in_range(rules.minimum, single, form, "Minimum boundary", path, errors)
         bound = int(rules.minimum) if whole and exact else float(rules.minimum)
         if value < bound or (rules.exclusive_minimum and value == bound):
             told = "greater than" if rules.exclusive_minimum else "greater than or equal to"
-            errors.append(_invalid(path, value, f"should be {told} {causes.go_text(bound)}"))
+            errors.append(_invalid(path, value, f"should be {told} {field_errors.go_text(bound)}"))
     if rules.maximum is not None:
         exact = _in_range(rules.maximum, single, form, "Maximum boundary", path, errors)
         bound = int(rules.maximum) if whole and exact else float(rules.maximum)
         if value > bound or (rules.exclusive_maximum and value == bound):
             told = "less than" if rules.exclusive_maximum else "less than or equal to"
-            errors.append(_invalid(path, value, f"should be {told} {causes.go_text(bound)}"))
+            errors.append(_invalid(path, value, f"should be {told} {field_errors.go_text(bound)}"))
 
 
 def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: list[_Found]) -> bool:
@@ -273,7 +273,7 @@ def _list(node: Node, rules: Declared, value: list[Any], path: str, errors: list
         errors.append(_invalid(path, size, f"should have at least {rules.min_items} items"))
     if rules.max_items is not None and size > rules.max_items:
         text = f"{path} in body should have at most {rules.max_items} items"
-        errors.append(_Found(text, *_named(causes.too_many("", size, rules.max_items), path)))
+        errors.append(_Found(text, *_named(field_errors.too_many("", size, rules.max_items), path)))
     return matched
 
 
@@ -285,7 +285,7 @@ def _object(
         errors.append(_invalid(path, size, f"should have at least {rules.min_properties} properties"))
     if rules.max_properties is not None and size > rules.max_properties:
         text = f"{path} in body should have at most {rules.max_properties} properties"
-        errors.append(_Found(text, *_named(causes.too_many("", size, rules.max_properties), path)))
+        errors.append(_Found(text, *_named(field_errors.too_many("", size, rules.max_properties), path)))
     properties = rules.properties
     before: dict[str, Any] = old if type(old) is dict else {}
     if rules.additional is False:
@@ -323,17 +323,17 @@ def _json_integer(value: float) -> bool:
 
 def _not_in(rules: Declared, path: str, value: Any) -> _Found:
     listed = [one if isinstance(one, str) else gojson.dumps(one).decode() for one in rules.enum]
-    return _Found(f"{path} in body should be one of", *_named(causes.not_supported("", value, listed), path))
+    return _Found(f"{path} in body should be one of", *_named(field_errors.not_supported("", value, listed), path))
 
 
 def _wrong_type(path: str, wanted: str, value: str) -> _Found:
-    told = f"{path} in body must be of type {wanted}: {causes.quoted(value)}"
-    return _Found(told, *_named(causes.type_invalid("", value, told), path))
+    told = f"{path} in body must be of type {wanted}: {field_errors.quoted(value)}"
+    return _Found(told, *_named(field_errors.type_invalid("", value, told), path))
 
 
 def _invalid(path: str, value: Any, told: str) -> _Found:
     text = f"{path} in body {told}"
-    return _Found(text, *_named(causes.invalid("", value, text), path))
+    return _Found(text, *_named(field_errors.invalid("", value, text), path))
 
 
 def _plain(text: str) -> _Found:

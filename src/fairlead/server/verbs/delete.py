@@ -4,17 +4,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.times import parse, rfc3339
-from fairlead.server import bodies, causes, encoding, lists, representations, versions
-from fairlead.server.causes import Cause, quoted
-from fairlead.server.definitions import GROUP, PLURAL
-from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import Failure, bad_request, conflict, not_found
-from fairlead.server.metadata import FOREGROUND, ORPHAN
-from fairlead.server.options import dry_run_causes, option_failure, truth
+from fairlead.server.crd.definitions import GROUP, PLURAL
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.field_errors import Cause, quoted
+from fairlead.server.errors.statuses import Failure, bad_request, conflict, not_found
+from fairlead.server.golang import encoding
+from fairlead.server.http import bodies, representations
+from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.options import dry_run_causes, option_failure, truth
+from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.routing import Route
 from fairlead.server.schema import builtin, codec
-from fairlead.server.stored import Stored
+from fairlead.server.storage import versions
+from fairlead.server.storage.stored import Stored
+from fairlead.server.verbs import lists
+from fairlead.server.write.metadata import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -91,9 +95,9 @@ def _validate(given: dict[str, Any]) -> list[Cause]:
     policy = given.get("propagationPolicy")
     if policy is not None and given.get("orphanDependents") is not None:
         message = "orphanDependents and deletionPropagation cannot be both set"
-        found.append(causes.invalid("propagationPolicy", policy, message))
+        found.append(field_errors.invalid("propagationPolicy", policy, message))
     if policy is not None and policy not in POLICIES:
-        found.append(causes.not_supported("propagationPolicy", policy, (*POLICIES, "nil")))
+        found.append(field_errors.not_supported("propagationPolicy", policy, (*POLICIES, "nil")))
     return found + dry_run_causes(given.get("dryRun") or [])
 
 

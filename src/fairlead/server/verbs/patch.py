@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairlead.server import bodies, decoding, encoding, pipeline, representations
-from fairlead.server.causes import go_text
-from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import (
+from fairlead.server.errors.field_errors import go_text
+from fairlead.server.errors.statuses import (
     Failure,
     bad_request,
     bare,
@@ -16,14 +14,18 @@ from fairlead.server.failures import (
     rejected_patch,
     too_large,
 )
-from fairlead.server.options import write_options
+from fairlead.server.golang import encoding
+from fairlead.server.http import bodies, representations
+from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.options import write_options
+from fairlead.server.http.routing import Route
 from fairlead.server.ownership import same_but_times
 from fairlead.server.patches import documents, json_patch, merge_patch, strategic
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.routing import Route
-from fairlead.server.stored import Stored
-from fairlead.server.tracking import bare_of, with_managed
+from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.replace import expect_name
+from fairlead.server.write import decoding, pipeline
+from fairlead.server.write.tracking import bare_of, with_managed
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -119,11 +121,11 @@ def _kept_as_merged(write: pipeline.Write) -> bool:
 
 def configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
     """The applied configuration, whose kind and version must be the path's, and a line for each key set twice."""
-    from fairlead.server import goyaml
+    from fairlead.server.golang import yaml
 
     resource = write.resource
     try:
-        config, twice = goyaml.read(write.request.body)
+        config, twice = yaml.read(write.request.body)
     except encoding.BadJSON as error:
         raise bad_request(f"error decoding YAML: {error}") from None
     if config is None:

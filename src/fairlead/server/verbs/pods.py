@@ -2,13 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead.server import bodies, causes, encoding
-from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import bad_request, failure, invalid_named, not_found
-from fairlead.server.options import write_options
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.statuses import bad_request, failure, invalid_named, not_found
+from fairlead.server.golang import encoding
+from fairlead.server.http import bodies
+from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.options import write_options
+from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object
-from fairlead.server.routing import Route
-from fairlead.server.stored import Stored
+from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.delete import DeleteOptions, delete_object
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
     binding = _body(request, "v1", "Binding", route.name)
     target = binding.get("target") or {}
     if not target.get("name"):
-        raise invalid_named("", "Binding", route.name, [causes.required("target.name")])
+        raise invalid_named("", "Binding", route.name, [field_errors.required("target.name")])
     live = _pod(server, route)
     if told := _unassignable(route.name, live.object):
         message = f'Operation cannot be fulfilled on pods/binding "{route.name}": {told}'

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead.server import representations, versions
-from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import not_found
-from fairlead.server.lists import at_least
-from fairlead.server.routing import Route
+from fairlead.server.errors.statuses import not_found
+from fairlead.server.http import representations
+from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.routing import Route
+from fairlead.server.storage import versions
+from fairlead.server.verbs.lists import at_least
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

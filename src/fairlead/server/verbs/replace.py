@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead.server import decoding, pipeline, representations
-from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import bad_request
-from fairlead.server.options import write_options
+from fairlead.server.errors.statuses import bad_request
+from fairlead.server.http import representations
+from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.options import write_options
+from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object
-from fairlead.server.routing import Route
+from fairlead.server.write import decoding, pipeline
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

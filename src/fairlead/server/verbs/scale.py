@@ -7,18 +7,22 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.fields import FieldSet, Path, path
-from fairlead.server import bodies, causes, decoding, encoding, pipeline, representations, versions
-from fairlead.server.exchange import Request, Response
-from fairlead.server.failures import Failure, bad_request, bare, failure, invalid_named, not_found
-from fairlead.server.options import write_options
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.statuses import Failure, bad_request, bare, failure, invalid_named, not_found
+from fairlead.server.golang import encoding
+from fairlead.server.http import bodies, representations
+from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.options import write_options
+from fairlead.server.http.routing import Route
 from fairlead.server.ownership import Entry, Managed, decode
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.routing import Route
 from fairlead.server.schema import builtin
-from fairlead.server.stored import Stored
-from fairlead.server.tracking import managed_of, with_managed
+from fairlead.server.storage import versions
+from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.patch import APPLY, applied, configuration, evaluated, patch_type
 from fairlead.server.verbs.replace import expect_name
+from fairlead.server.write import decoding, pipeline
+from fairlead.server.write.tracking import managed_of, with_managed
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -193,7 +197,7 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
     if replicas == UNSET and resource.custom:
         raise bad_request(f'the spec replicas field "{resource.scale["specReplicasPath"]}" cannot be empty')
     if replicas < 0 and not resource.custom:
-        cause = causes.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_named("autoscaling", "Scale", write.name, [cause])
     owners = _owners(resource, managed_of(live), managed or ())
     version = scale["metadata"].get("resourceVersion") or str(live.version)

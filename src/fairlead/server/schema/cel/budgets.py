@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from fairlead.server import causes
-from fairlead.server.causes import Cause
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.field_errors import Cause
 from fairlead.server.schema.cel.types import REQUEST, Type
 from fairlead.server.schema.nodes import Node
 
@@ -52,7 +52,7 @@ class Budget:
         if cost >= _ALL // 100:
             self._dearest = sorted([*self._dearest, (cost, where)], key=lambda one: -one[0])[:_SHOWN]
         if self._strict and cost > _RULE:
-            yield causes.forbidden(where, _exceeded(f"estimated {what} cost", cost, _RULE))
+            yield field_errors.forbidden(where, _exceeded(f"estimated {what} cost", cost, _RULE))
 
     def overspent(self, path: str) -> Iterator[Cause]:
         """What is told of the schema as a whole."""
@@ -60,9 +60,9 @@ class Budget:
             return
         for _, where in self._dearest:
             told = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
-            yield causes.forbidden(where, told)
+            yield field_errors.forbidden(where, told)
         what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        yield causes.forbidden(path, _exceeded(what, self._total, _ALL))
+        yield field_errors.forbidden(path, _exceeded(what, self._total, _ALL))
 
 
 def _exceeded(what: str, cost: int, limit: int) -> str:

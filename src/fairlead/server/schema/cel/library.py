@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from cel_expr_python import cel
 
-from fairlead.server import queries
+from fairlead.server.http import queries
 from fairlead.server.schema import quantity, semver
 from fairlead.server.schema.cel import guarding, ordering, texts, urls
 from fairlead.server.schema.cel.named import FORMATS, problems

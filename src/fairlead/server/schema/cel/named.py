@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from fairlead.server import names
 from fairlead.server.schema import formats
 from fairlead.server.schema.cel.urls import refusal
+from fairlead.server.write import names
 
 
 def _strict(name: str, told: str) -> Callable[[str], list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from fairlead.server.causes import quoted
+from fairlead.server.errors.field_errors import quoted
 from fairlead.server.schema.cel.work import METER
 
 _CLAUSE: Final = re.compile(r"%(%|(?:\.(\d+))?([a-zA-Z]))?")

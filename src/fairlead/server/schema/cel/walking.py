@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from fairlead.api import gojson
-from fairlead.server import causes
-from fairlead.server.causes import Cause
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.field_errors import Cause
 from fairlead.server.schema.cel import engine, types, work
 from fairlead.server.schema.cel.budgets import Budget, Often
 from fairlead.server.schema.cel.checking import UNTYPED, Refused
@@ -109,10 +109,10 @@ def _wrong_rule(
             yield from budget.spend(f"{where}.{key}", key, cost)
     if made is not None and made.old and uncorrelated:
         told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
-        yield causes.invalid(f"{where}.rule", fact["rule"], told)
+        yield field_errors.invalid(f"{where}.rule", fact["rule"], told)
     elif (made is None or not made.old) and fact.get("optionalOldSelf") is not None:
         told = "may not be set if oldSelf is not used in rule"
-        yield causes.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
+        yield field_errors.invalid(f"{where}.optionalOldSelf", fact["optionalOldSelf"], told)
 
 
 class _Place(NamedTuple):
@@ -270,12 +270,12 @@ def _expressed(rule: Rule, data: dict[str, Any]) -> str:
 def _cause(reason: str, field: str, value: Any, told: str) -> Cause:
     plain = not isinstance(value, dict | list)
     if reason == "FieldValueRequired":
-        return causes.required(field, told)
+        return field_errors.required(field, told)
     if reason == "FieldValueForbidden":
-        return causes.forbidden(field, told)
+        return field_errors.forbidden(field, told)
     if reason == "FieldValueDuplicate":
-        return causes.duplicate(field, value) if plain else Cause(reason, field, "Duplicate value")
-    return causes.invalid(field, value, told) if plain else Cause(reason, field, f"Invalid value: {told}")
+        return field_errors.duplicate(field, value) if plain else Cause(reason, field, "Duplicate value")
+    return field_errors.invalid(field, value, told) if plain else Cause(reason, field, f"Invalid value: {told}")
 
 
 def _shown_rule(fact: dict[str, Any]) -> str:

@@ -1,0 +1,137 @@
+"""Who a token is, who I am, and a token for a ServiceAccount."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from fairlead.api.times import rfc3339
+from fairlead.server.authentication.accounts import Refused
+from fairlead.server.authentication.authentication import AUDIENCES
+from fairlead.server.errors import field_errors
+from fairlead.server.errors.statuses import bad_request, failure, invalid_named, not_found
+from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.routing import Route
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import builtin
+from fairlead.server.verbs import ephemeral
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+GROUP: Final = "authentication.k8s.io"
+_HOUR: Final = 3600
+_SHORTEST, _LONGEST = 600, 2**32
+_BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+
+
+def whose_token(server: "Server", request: Request, route: Route) -> Response:
+    """TokenReview."""
+    write, obj = ephemeral.received(server, request, route, route.resource)
+    spec = obj.get("spec") or {}
+    token = spec.get("token")
+    if not token:
+        raise bad_request("token is required for TokenReview in authentication")
+    status: Object = {"user": {}}
+    try:
+        found = server.authentication.reviewed(token, spec.get("audiences") or AUDIENCES)
+    except Refused as refused:
+        status["error"] = f"[invalid bearer token, {refused}]"
+    else:
+        if found is None:
+            status["error"] = "invalid bearer token"
+        else:
+            user, audiences = found
+            status = {"authenticated": True, "user": user.info(), "audiences": audiences}
+    return ephemeral.answered(write, {**obj, "status": status})
+
+
+def who_am_i(server: "Server", request: Request, route: Route) -> Response:
+    """SelfSubjectReview."""
+    write, obj = ephemeral.received(server, request, route, route.resource, tracked=False)
+    metadata = {"creationTimestamp": server.now}
+    return ephemeral.answered(write, {**obj, "metadata": metadata, "status": {"userInfo": request.user.info()}})
+
+
+def request_token(server: "Server", request: Request, route: Route) -> Response:
+    """TokenRequest: POST to a ServiceAccount's /token."""
+    write, obj = ephemeral.received(server, request, route, _kind())
+    metadata, spec = obj.get("metadata") or {}, obj.get("spec") or {}
+    for key, wanted in (("name", route.name), ("namespace", route.namespace)):
+        if metadata.get(key) and metadata[key] != wanted:
+            told = f"must match the service account {key} if specified"
+            found = [field_errors.invalid(f"metadata.{key}", metadata[key], told)]
+            raise invalid_named(GROUP, "TokenRequest", route.name, found)
+    stored = server.store.table("", "serviceaccounts").get(route.namespace, route.name)
+    if stored is None:
+        raise not_found(route.resource, route.name)
+    account = stored.object
+    uid = account["metadata"]["uid"]
+    if metadata.get("uid") and metadata["uid"] != uid:
+        told = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account ({uid})"
+        message = f'Operation cannot be fulfilled on TokenRequest.{GROUP} "{route.name}": {told}'
+        details = {"name": route.name, "group": GROUP, "kind": "TokenRequest"}
+        raise failure(409, "Conflict", message, details)
+    audiences, seconds = spec.get("audiences") or AUDIENCES, spec["expirationSeconds"]
+    if seconds < _SHORTEST or seconds > _LONGEST:
+        told = "less than 10 minutes" if seconds < _SHORTEST else "larger than 2^32 seconds"
+        found = [field_errors.invalid("spec.expirationSeconds", seconds, f"may not specify a duration {told}")]
+        raise invalid_named(GROUP, "TokenRequest", "", found)
+    bound = _bound(server, route, spec.get("boundObjectRef"))
+    ends = rfc3339(server.world.clock.now() + seconds)
+    own = {"name": route.name, "namespace": route.namespace, "uid": uid, "creationTimestamp": server.now}
+    status = {"token": server.accounts.issue(account, audiences, seconds, bound), "expirationTimestamp": ends}
+    made = {
+        **obj,
+        "metadata": {**own, "managedFields": metadata.get("managedFields")},
+        "spec": {**spec, "audiences": audiences},
+        "status": status,
+    }
+    return ephemeral.answered(write, made)
+
+
+def _bound(server: "Server", route: Route, reference: Object | None) -> dict[str, dict[str, str]]:
+    """The object that a token is to live and die with."""
+    if not reference:
+        return {}
+    kind, name = reference.get("kind") or "", reference.get("name") or ""
+    plural = _BINDABLE.get(kind)
+    if plural is None or reference.get("apiVersion") != "v1":
+        group, _, version = (reference.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    resource = server.registry.find("", "v1", plural)
+    assert resource is not None
+    stored = server.store.table("", plural).get("" if kind == "Node" else route.namespace, name)
+    if stored is None:
+        raise not_found(resource, name)
+    uid = stored.object["metadata"]["uid"]
+    if kind == "Pod" and stored.object["spec"].get("serviceAccountName") != route.name:
+        told = f'cannot bind token for serviceaccount "{route.name}" to pod running with different serviceaccount name.'
+        raise bad_request(told)
+    if reference.get("uid") and reference["uid"] != uid:
+        told = (
+            f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record. "
+            "The object might have been deleted and then recreated"
+        )
+        message = f'Operation cannot be fulfilled on {kind} "{name}": {told}'
+        raise failure(409, "Conflict", message, {"name": name, "kind": kind})
+    return {kind.lower(): {"name": name, "uid": uid}}
+
+
+@cache
+def _kind() -> Resource:
+    return Resource(
+        GROUP,
+        "v1",
+        "TokenRequest",
+        "tokenrequests",
+        "tokenrequest",
+        namespaced=True,
+        schema=builtin.node(GROUP, "v1", "TokenRequest"),
+        default=_defaulted,
+    )
+
+
+def _defaulted(obj: Object) -> Object:
+    spec = obj.get("spec") or {}
+    if spec.get("expirationSeconds") is not None:
+        return obj
+    return {**obj, "spec": {**spec, "expirationSeconds": _HOUR}}

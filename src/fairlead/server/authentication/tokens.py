@@ -1,0 +1,45 @@
+"""Tokens known from the start: a list, a mapping to users, or a token file."""
+
+import csv
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from fairlead.server.authentication.users import ADMIN, User
+
+
+def read(text: str) -> dict[str, User]:
+    """A token file, as `kube-apiserver --token-auth-file` reads one: token,user,uid,"group,group" a line.
+
+    A line with nothing but a token is an administrator's. Raises ValueError that names the line.
+    """
+    found: dict[str, User] = {}
+    for number, row in enumerate(csv.reader(text.splitlines(), skipinitialspace=True), 1):
+        if not row or not "".join(row).strip() or row[0].startswith("#"):
+            continue
+        token = row[0].strip()
+        if len(row) == 1 and token:
+            found[token] = ADMIN
+        elif len(row) < 3 or not token or not row[1]:
+            raise ValueError(f"line {number} should be a token alone, or token,user,uid and optionally its groups")
+        else:
+            groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) > 3 else ()
+            found[token] = User(row[1], groups, row[2]).authenticated()
+    return found
+
+
+class Tokens:
+    """Users by token. Held and looked up by digest, so that neither a dump nor the time taken tells one."""
+
+    def __init__(self, given: Iterable[str] | Mapping[str, User]) -> None:
+        users = given if isinstance(given, Mapping) else dict.fromkeys(given, ADMIN)
+        self._users = {_digest(token): user.authenticated() for token, user in users.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._users)
+
+    def user(self, token: str) -> User | None:
+        return self._users.get(_digest(token))
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

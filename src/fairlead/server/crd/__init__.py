@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: accepted names, served kinds, and deletion of their instances."""

@@ -1,0 +1,1 @@
+"""Error responses: Status objects and the field errors inside them."""

@@ -1,0 +1,132 @@
+"""A certificate authority of the server's own, as lasting as its state, and a certificate by it for each start."""
+
+import datetime
+import ipaddress
+import ssl
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from fairlead.server.authentication.users import User
+
+LIFETIME = datetime.timedelta(days=365)
+AUTHORITY_LIFETIME = 10 * LIFETIME  # it is kept with a state; certificates by it are not
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a listening server shows: a context for its sockets, and the CA (PEM) that clients must trust."""
+
+    context: ssl.SSLContext
+    ca: bytes
+
+
+def authority(now: float) -> bytes:
+    """A fresh CA: its key and its certificate, PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fairlead")])
+    ca = (
+        _builder(name, name, key, _start(now), AUTHORITY_LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(sign_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return _pem(key) + ca.public_bytes(serialization.Encoding.PEM)
+
+
+def identity(hosts: list[str], now: float, authority: bytes) -> Identity:
+    """A certificate by a CA (see `authority`) for these hosts, valid from an hour ago for a year."""
+    ca_key = serialization.load_pem_private_key(authority, None)
+    assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
+    ca = x509.load_pem_x509_certificate(authority)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
+    certificate = (
+        _builder(name, ca.subject, key, _start(now), LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(sign_certificates=False), critical=True)
+        .add_extension(x509.SubjectAlternativeName([_general_name(h) for h in hosts]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only; 0700, gone at once
+        chain = Path(folder) / "server.pem"
+        chain.touch(mode=0o600)
+        chain.write_bytes(_pem(key) + certificate.public_bytes(serialization.Encoding.PEM))
+        context.load_cert_chain(chain)
+    return Identity(context, ca.public_bytes(serialization.Encoding.PEM))
+
+
+def trust_clients(context: ssl.SSLContext, ca: bytes) -> None:
+    """Ask clients for a certificate, which they need not have, and take those by this CA (PEM)."""
+    try:
+        context.load_verify_locations(cadata=ca.decode())
+    except (ssl.SSLError, ValueError):
+        raise ValueError("what should authenticate clients is no certificate authority: it should be PEM") from None
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
+def user_of(certificate: dict[str, Any] | None) -> User | None:
+    """The holder of a verified certificate: its common name, its organizations as groups."""
+    named = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
+    name = next((value for key, value in named if key == "commonName"), "")
+    groups = tuple(value for key, value in named if key == "organizationName")
+    return User(name, groups).authenticated() if name else None
+
+
+def _start(now: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(now, datetime.UTC) - datetime.timedelta(hours=1)
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    start: datetime.datetime,
+    lifetime: datetime.timedelta,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + lifetime)
+    )
+
+
+def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=sign_certificates,
+        crl_sign=sign_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,1 @@
+"""Tables: lists and events as the rows and columns that kubectl prints."""

@@ -1,0 +1,10 @@
+"""What stands in the cells of a Table of built-in objects: one small function a column."""
+
+from fairlead.server.tables.cells import cluster, namespaced
+from fairlead.server.tables.cells.namespaced import TIMED
+from fairlead.server.tables.cells.pods import conditions
+from fairlead.server.tables.cells.words import at
+
+CELLS = {**namespaced.CELLS, **cluster.CELLS}
+
+__all__ = ["CELLS", "TIMED", "at", "conditions"]

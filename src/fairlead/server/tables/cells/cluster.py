@@ -1,0 +1,228 @@
+"""The cells of what belongs to the cluster: nodes, volumes, classes, policies, and the server's own kinds."""
+
+from fairlead.server.registry.resource import Object
+from fairlead.server.tables.ages import UNKNOWN, age
+from fairlead.server.tables.cells.words import (
+    NONE,
+    UNSET,
+    Cell,
+    at,
+    count,
+    flag,
+    modes,
+    named,
+    phase,
+    size,
+    storage_class,
+    text,
+)
+
+_ROLE = "node-role.kubernetes.io/"
+
+
+def _ready(node: Object) -> str:
+    found = [c.get("status") for c in at(node, "status", "conditions") or () if c.get("type") == "Ready"]
+    told = ("Ready" if found[-1] == "True" else "NotReady") if found else "Unknown"
+    return f"{told},SchedulingDisabled" if at(node, "spec", "unschedulable") else told
+
+
+def _roles(node: Object) -> str:
+    given = node["metadata"].get("labels") or {}
+    roles = {key.removeprefix(_ROLE) for key in given if key.startswith(_ROLE)} | {given.get("kubernetes.io/role", "")}
+    return ",".join(sorted(roles - {""})) or NONE
+
+
+def _address(kind: str) -> Cell:
+    def cell(node: Object) -> str:
+        found = [a.get("address") or "" for a in at(node, "status", "addresses") or () if a.get("type") == kind]
+        return found[0] if found else NONE
+
+    return cell
+
+
+def _kernel(node: Object) -> str:
+    version, built = (at(node, "status", "nodeInfo", key) for key in ("kernelVersion", "architecture"))
+    return f"{version or UNKNOWN} ({built})" if built else version or UNKNOWN
+
+
+def _claim(volume: Object) -> str:
+    claim = at(volume, "spec", "claimRef")
+    return "" if claim is None else f"{claim.get('namespace') or ''}/{claim.get('name') or ''}"
+
+
+def _parameters(ingress_class: Object) -> str:
+    given = at(ingress_class, "spec", "parameters")
+    if given is None:
+        return NONE
+    group = f".{given['apiGroup']}" if given.get("apiGroup") is not None else ""
+    return f"{given.get('kind')}{group}/{given.get('name')}"
+
+
+def _parent(address: Object) -> str:
+    given = at(address, "spec", "parentRef")
+    if given is None:
+        return NONE
+    kind = f"{given.get('resource')}.{given['group']}" if given.get("group") else given.get("resource") or ""
+    return "/".join(part for part in (kind.lower(), given.get("namespace"), given.get("name")) if part)
+
+
+def _kind_of_parameter(policy: Object) -> str:
+    given = at(policy, "spec", "paramKind")
+    return UNSET if given is None else f"{given.get('apiVersion') or ''}/{given.get('kind') or ''}"
+
+
+def _parameter(binding: Object) -> str:
+    given = at(binding, "spec", "paramRef") or {}
+    return f"{given.get('namespace') or '*'}/{given['name']}" if given.get("name") else UNSET
+
+
+def _dangling(schema: Object) -> str:
+    found = [c.get("status") for c in at(schema, "status", "conditions") or () if c.get("type") == "Dangling"]
+    return found[0] or "" if found else "?"
+
+
+def _limited(*path: str) -> Cell:
+    def cell(level: Object) -> object:
+        given = at(level, "spec", "limited", *path)
+        return NONE if given is None else given
+
+    return cell
+
+
+def _claimed(claim: Object) -> str:
+    deleted, status = bool(claim["metadata"].get("deletionTimestamp")), claim.get("status") or {}
+    states = ["deleted"] if deleted else []
+    if status.get("allocation") is None:
+        states += [] if deleted else ["pending"]
+    else:
+        states += ["allocated", "reserved"] if status.get("reservedFor") else ["allocated"]
+    return ",".join(states)
+
+
+def _certified(request: Object) -> str:
+    given = {c.get("type") for c in at(request, "status", "conditions") or ()}
+    told = next((kind for kind in ("Denied", "Approved") if kind in given), "Pending")
+    return told + (",Failed" if "Failed" in given else "") + (",Issued" if at(request, "status", "certificate") else "")
+
+
+def _lasting(request: Object) -> str:
+    seconds = at(request, "spec", "expirationSeconds")
+    return NONE if seconds is None else age("1970-01-01T00:00:00Z", seconds)
+
+
+def _audiences(driver: Object) -> str:
+    asked = at(driver, "spec", "tokenRequests")
+    return UNSET if asked is None else ",".join(one.get("audience") or "" for one in asked)
+
+
+def _served_by(service: Object) -> str:
+    given = at(service, "spec", "service")
+    return "Local" if given is None else f"{given.get('namespace')}/{given.get('name')}"
+
+
+def _available(service: Object) -> str:
+    found = [c for c in at(service, "status", "conditions") or () if c.get("type") == "Available"]
+    if not found:
+        return "Unknown"
+    status = found[0].get("status") or ""
+    return status if status == "True" else f"{status} ({found[0].get('reason') or ''})"
+
+
+_BINDING: dict[str, Cell] = {"PolicyName": text("spec", "policyName", empty=""), "ParamRef": _parameter}
+CELLS: dict[str, dict[str, Cell]] = {
+    "/nodes": {
+        "Status": _ready,
+        "Roles": _roles,
+        "Version": text("status", "nodeInfo", "kubeletVersion", empty=""),
+        "Internal-IP": _address("InternalIP"),
+        "External-IP": _address("ExternalIP"),
+        "OS-Image": text("status", "nodeInfo", "osImage", empty=UNKNOWN),
+        "Kernel-Version": _kernel,
+        "Container-Runtime": text("status", "nodeInfo", "containerRuntimeVersion", empty=UNKNOWN),
+    },
+    "/persistentvolumes": {
+        "Capacity": text("spec", "capacity", "storage", empty="0"),
+        "Access Modes": modes("spec", "accessModes"),
+        "Reclaim Policy": text("spec", "persistentVolumeReclaimPolicy", empty=""),
+        "Status": phase,
+        "Claim": _claim,
+        "StorageClass": storage_class,
+        "VolumeAttributesClass": text("spec", "volumeAttributesClassName", empty=UNSET),
+        "Reason": text("status", "reason", empty=""),
+        "VolumeMode": text("spec", "volumeMode", empty=UNSET),
+    },
+    "scheduling.k8s.io/priorityclasses": {
+        "Value": count("value"),
+        "Global-Default": flag("globalDefault"),
+        "PreemptionPolicy": text("preemptionPolicy", empty=""),
+    },
+    "storage.k8s.io/storageclasses": {
+        "Name": named(*(f"storageclass.{beta}kubernetes.io/is-default-class" for beta in ("", "beta."))),
+        "Provisioner": text("provisioner"),
+        "ReclaimPolicy": text("reclaimPolicy"),
+        "VolumeBindingMode": text("volumeBindingMode", empty=UNSET),
+        "AllowVolumeExpansion": flag("allowVolumeExpansion"),
+    },
+    "storage.k8s.io/csidrivers": {
+        "AttachRequired": lambda obj: at(obj, "spec", "attachRequired") is not False,
+        "PodInfoOnMount": flag("spec", "podInfoOnMount"),
+        "StorageCapacity": flag("spec", "storageCapacity"),
+        "TokenRequests": _audiences,
+        "RequiresRepublish": flag("spec", "requiresRepublish"),
+        "Modes": lambda obj: ",".join(at(obj, "spec", "volumeLifecycleModes") or ()) or NONE,
+    },
+    "storage.k8s.io/csinodes": {"Drivers": size("spec", "drivers")},
+    "storage.k8s.io/volumeattachments": {
+        "Attacher": text("spec", "attacher", empty=""),
+        "PV": text("spec", "source", "persistentVolumeName", empty=""),
+        "Node": text("spec", "nodeName", empty=""),
+        "Attached": flag("status", "attached"),
+    },
+    "storage.k8s.io/volumeattributesclasses": {"DriverName": text("driverName", empty="")},
+    "node.k8s.io/runtimeclasses": {"Handler": text("handler", empty="")},
+    "networking.k8s.io/ingressclasses": {
+        "Name": named("ingressclass.kubernetes.io/is-default-class"),
+        "Controller": text("spec", "controller", empty=""),
+        "Parameters": _parameters,
+    },
+    "networking.k8s.io/servicecidrs": {"CIDRs": lambda obj: ",".join(at(obj, "spec", "cidrs") or ())},
+    "networking.k8s.io/ipaddresses": {"ParentRef": _parent},
+    "admissionregistration.k8s.io/validatingwebhookconfigurations": {"Webhooks": size("webhooks")},
+    "admissionregistration.k8s.io/mutatingwebhookconfigurations": {"Webhooks": size("webhooks")},
+    "admissionregistration.k8s.io/validatingadmissionpolicies": {
+        "Validations": size("spec", "validations"),
+        "ParamKind": _kind_of_parameter,
+    },
+    "admissionregistration.k8s.io/mutatingadmissionpolicies": {
+        "Mutations": size("spec", "mutations"),
+        "ParamKind": _kind_of_parameter,
+    },
+    "admissionregistration.k8s.io/validatingadmissionpolicybindings": _BINDING,
+    "admissionregistration.k8s.io/mutatingadmissionpolicybindings": _BINDING,
+    "certificates.k8s.io/certificatesigningrequests": {
+        "SignerName": text("spec", "signerName"),
+        "Requestor": text("spec", "username", empty=""),
+        "RequestedDuration": _lasting,
+        "Condition": _certified,
+    },
+    "flowcontrol.apiserver.k8s.io/flowschemas": {
+        "PriorityLevel": text("spec", "priorityLevelConfiguration", "name", empty=""),
+        "MatchingPrecedence": count("spec", "matchingPrecedence"),
+        "DistinguisherMethod": text("spec", "distinguisherMethod", "type"),
+        "MissingPL": _dangling,
+    },
+    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": {
+        "Type": text("spec", "type", empty=""),
+        "NominalConcurrencyShares": _limited("nominalConcurrencyShares"),
+        "Queues": _limited("limitResponse", "queuing", "queues"),
+        "HandSize": _limited("limitResponse", "queuing", "handSize"),
+        "QueueLengthLimit": _limited("limitResponse", "queuing", "queueLengthLimit"),
+    },
+    "resource.k8s.io/resourceclaims": {"State": _claimed},
+    "resource.k8s.io/resourceslices": {
+        "Node": text("spec", "nodeName", empty=""),
+        "Driver": text("spec", "driver", empty=""),
+        "Pool": text("spec", "pool", "name", empty=""),
+    },
+    "apiregistration.k8s.io/apiservices": {"Service": _served_by, "Available": _available},
+}

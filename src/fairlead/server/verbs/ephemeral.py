@@ -1,0 +1,33 @@
+"""Kinds that are answered and never stored: reviews and token requests."""
+
+from typing import TYPE_CHECKING
+
+from fairlead.server.http import representations
+from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.options import write_options
+from fairlead.server.http.routing import Route
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import codec
+from fairlead.server.storage.stored import Stored
+from fairlead.server.write import decoding, pipeline
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+
+def received(
+    server: "Server", request: Request, route: Route, resource: Resource, *, tracked: bool = True
+) -> tuple[pipeline.Write, Object]:
+    """The body as an object of the kind, with managedFields as a create leaves them where it is `tracked`."""
+    options = write_options(request, "CreateOptions")
+    obj = decoding.read(request, resource, options.validation)
+    write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
+    obj = pipeline.expect_namespace(obj, write)
+    return write, server.tracking.created(write, obj) if tracked else obj
+
+
+def answered(write: pipeline.Write, obj: Object) -> Response:
+    """The object with what the server found out."""
+    representation = representations.negotiate(write.request, write.resource, listing=False)
+    shown = codec.decode(write.resource.schema, obj).object
+    return representation.answer(201, Stored(shown, 0, write.resource), write.request.warnings)

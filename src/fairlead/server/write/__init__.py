@@ -1,0 +1,1 @@
+"""The write path: everything between a decoded request and the stored object."""

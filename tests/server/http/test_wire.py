@@ -1,0 +1,147 @@
+"""Requests are read the same in whatever pieces they come; what could be read in two ways is refused."""
+
+import gc
+import itertools
+import weakref
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.server.golang.encoding import MAX_BODY
+from fairlead.server.http import wire
+from fairlead.server.http.exchange import Response
+
+STREAM = (
+    b"GET /api/v1/pods?limit=5&labelSelector=a%3Db,c&watch HTTP/1.1\r\nHost: h\r\nUser-Agent:  me/1 \r\n\r\n"
+    b"POST /api/v1/namespaces HTTP/1.1\r\nhost: h\r\nContent-Length: 4\r\n\r\n{ \n}"
+    b"PUT http://h/x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"3;a=b\r\nabc\r\n0A\r\n0123456789\r\n0\r\nT: t\r\n\r\n"
+    b"\r\nDELETE /y HTTP/1.1\r\nConnection: close\r\n\r\n"
+)
+READ = [
+    ("GET", "/api/v1/pods", {"limit": ["5"], "labelSelector": ["a=b,c"], "watch": [""]}, b"", True),
+    ("POST", "/api/v1/namespaces", {}, b"{ \n}", True),
+    ("PUT", "/x", {}, b"abc0123456789", True),
+    ("DELETE", "/y", {}, b"", False),
+]
+
+
+def read(pieces):
+    requests, found = wire.Requests(), []
+    for piece in pieces:
+        requests.feed(piece)
+        while (message := requests.next()) is not None:
+            found.append(message)
+    assert not requests.more
+    return found
+
+
+@given(st.lists(st.integers(1, len(STREAM) - 1), max_size=8))
+def test_requests_come_in_any_pieces(cuts):
+    ends = [0, *sorted(cuts), len(STREAM)]
+    found = read([STREAM[a:b] for a, b in itertools.pairwise(ends)])
+    assert [(each.method, each.path, each.query, each.body, each.lasting) for each in found] == READ
+    assert found[0].headers == {"host": "h", "user-agent": "me/1"}
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    {
+        "no request at all": (b"hello", 400),
+        "another protocol": (b"PRI * HTTP/2.0\r\n\r\nSM", 400),
+        "no path": (b"GET pods HTTP/1.1", 400),
+        "a bad escape in the path": (b"GET /a%zz HTTP/1.1", 400),
+        "a space before the colon": (b"GET / HTTP/1.1\r\nContent-Length : 3", 400),
+        "a folded header": (b"GET / HTTP/1.1\r\nA: b\r\n c", 400),
+        "a bare line feed": (b"GET / HTTP/1.1\r\nA: b\nContent-Length: 3", 400),
+        "a null": (b"GET / HTTP/1.1\r\nA: \0", 400),
+        "two lengths": (b"GET / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4", 400),
+        "a length with a sign": (b"GET / HTTP/1.1\r\nContent-Length: +3", 400),
+        "a length in other digits": ("GET / HTTP/1.1\r\nContent-Length: ٣".encode(), 400),
+        "a length and chunks": (b"GET / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked", 400),
+        "another coding": (b"GET / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked", 501),
+        "a body too large": (b"POST / HTTP/1.1\r\nContent-Length: %d" % (MAX_BODY + 1), 413),
+    }.values(),
+)
+def test_what_could_be_read_in_two_ways_is_refused(head, status):
+    requests = wire.Requests()
+    requests.feed(head + b"\r\n\r\n")
+    with pytest.raises(wire.Refused) as refused:
+        requests.next()
+    assert refused.value.status == status
+
+
+@pytest.mark.parametrize("chunk", [b"x\r\n", b"-1\r\n", b" 3\r\nabc\r\n", b"3\r\nabcd\r\n", b"1" * 17 + b"\r\n"])
+def test_a_chunk_that_is_none_is_refused(chunk):
+    requests = wire.Requests()
+    requests.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
+    with pytest.raises(wire.Refused) as refused:
+        requests.next()
+    assert refused.value.status == 400
+
+
+def test_heads_and_chunks_are_bounded():
+    endless = wire.Requests()
+    endless.feed(b"GET / HTTP/1.1\r\nA: " + b"a" * wire.MAX_HEAD)
+    with pytest.raises(wire.Refused) as refused:
+        endless.next()
+    assert refused.value.status == 431
+    chunked = wire.Requests()
+    chunked.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(MAX_BODY // 0x1000):
+        chunked.feed(b"1000\r\n" + b"a" * 0x1000 + b"\r\n")
+        assert chunked.next() is None
+    chunked.feed(b"1\r\na")
+    with pytest.raises(wire.Refused) as refused:
+        chunked.next()
+    assert refused.value.status == 413
+    framed = wire.Requests()
+    framed.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: ")
+    with pytest.raises(wire.Refused) as refused:  # noqa: PT012 (it is the last of many pieces)
+        for _ in range(wire.MAX_HEAD // 0x10000 + 2):
+            framed.feed(b"a" * 0x10000)
+            framed.next()
+    assert refused.value.status == 431
+
+
+def test_of_a_query_the_malformed_pairs_do_not_count():
+    (message,) = read([b"GET /?a=1&b=%zz&c;d=2&&e=+%2B&a=2 HTTP/1.1\r\n\r\n"])
+    assert message.query == {"a": ["1", "2"], "e": [" +"]}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "connection", "lasting"),
+    [("1.1", "", True), ("1.1", "Close", False), ("1.0", "", False), ("1.0", "Keep-Alive", True)],
+)
+def test_the_client_says_whether_a_connection_lasts(protocol, connection, lasting):
+    (message,) = read([f"GET / HTTP/{protocol}\r\nConnection: {connection}\r\n\r\n".encode()])
+    assert message.lasting is lasting
+
+
+def test_impersonated_groups_are_all_kept_and_of_other_headers_the_first():
+    head = b"GET / HTTP/1.1\r\nImpersonate-Group: a\r\nAccept: x\r\nImpersonate-Group: b\r\nAccept: y\r\n\r\n"
+    (message,) = read([head])
+    assert message.headers == {"impersonate-group": "a\nb", "accept": "x"}
+
+
+def test_no_warning_can_end_its_header():
+    (message,) = read([b"GET / HTTP/1.1\r\n\r\n"])
+    answer = Response(200, b"{}", warnings=["fine", "evil\r\nSet-Cookie: a=b"])
+    sent = wire.whole(answer, message, "now")
+    assert b'Warning: 299 - "fine"\r\n' in sent
+    assert b"Cookie" not in sent
+
+
+def test_what_a_connection_sent_goes_with_it_without_a_collector():
+    requests = wire.Requests()
+    requests.feed(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert requests.next() is not None
+    left = weakref.ref(requests)
+    gc.disable()
+    try:
+        requests.close()
+        del requests
+        assert left() is None
+    finally:
+        gc.enable()
