@@ -14,13 +14,13 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): requirements/dev.txt pyproject.toml
+$(STAMP): requirements/dev.txt pyproject.toml operators/pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "fairlead needs Python 3.11 or newer, and '$(PYTHON)' is not there: install it or say PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "fairlead needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1): say PYTHON=/path/to/a/newer/python3"; exit 1; }
 	@echo "making the environment in $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "could not make $(VENV): is Python's venv module installed (Debian: python3-venv)?"; exit 1; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt || { echo "could not install the pinned packages of requirements/dev.txt: is there a network, and a compiler if your platform has no wheels?"; exit 1; }
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e operators
 	@touch $@
 
 demo: $(STAMP) ## run the systems on the embedded server, old way against new
@@ -98,7 +98,7 @@ format: $(STAMP) ## put the code into shape
 
 lock: ## pin the development dependencies anew, with hashes
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
-	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra cel -o requirements/dev.txt pyproject.toml requirements/dev.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt -o requirements/docs.txt requirements/docs.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements/clients.txt requirements/clients.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements/peers.txt requirements/peers.in

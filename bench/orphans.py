@@ -17,8 +17,8 @@ import _record
 import fleets
 
 from fairlead.api.world import World
-from fairlead.orphans.judging import State
 from fairlead.server.app import Server
+from fairlead.tools.orphans.judging import State
 
 
 async def main(options):

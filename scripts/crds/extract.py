@@ -27,7 +27,7 @@ WANTED = [
     (ENVOY_GATEWAY, GENERATED + "httproutefilters.yaml"),
     (ENVOY_GATEWAY, GENERATED + "envoypatchpolicies.yaml"),
 ]
-TARGET = ROOT / "operators" / "httpproxy" / "crds"
+TARGET = ROOT / "operators" / "src" / "fairlead_operators" / "httpproxy" / "crds"
 
 
 def without_prose(node):

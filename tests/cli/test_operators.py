@@ -1,4 +1,4 @@
-"""`fairlead run operators/X --embedded`: each reference operator comes up with its own definitions."""
+"""`fairlead run fairlead_operators.X --embedded`: each reference operator comes up with its own definitions."""
 
 import subprocess
 import sys
@@ -10,8 +10,8 @@ from fairlead.api import manifests
 from fairlead.api.world import World
 from fairlead.cli.embedded import prepare
 from fairlead.client.client import Client
-from fairlead.operators import crds
 from fairlead.server.app import Server
+from fairlead_operators import crds
 
 ROOT = Path(__file__).parents[2]
 BAD = {
@@ -22,7 +22,7 @@ BAD = {
 
 
 def run(system, *more):
-    command = [sys.executable, "-m", "fairlead", "run", f"operators/{system}", "--embedded", "--once", *more]
+    command = [sys.executable, "-m", "fairlead", "run", f"fairlead_operators.{system}", "--embedded", "--once", *more]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=110)
 
 
@@ -58,7 +58,7 @@ async def test_the_sample_of_its_readme_is_taken_by_the_embedded_server(system, 
     sample, transport = tmp_path / "sample.yaml", Server(world).transport()
     sample.write_text(readme.partition("## Try it")[2].partition("```yaml\n")[2].partition("```")[0])
     defined = "httpproxy" if system == "orphans" else system
-    await crds.install(Client(transport, world), f"fairlead.operators.{defined}")
+    await crds.install(Client(transport, world), f"fairlead_operators.{defined}")
     samples = manifests.read(sample)
     assert samples
     await prepare(transport, world, [], samples)

@@ -118,7 +118,7 @@ def test_what_cannot_be_loaded_is_one_line_with_the_remedy(write, text, told):
     [
         (["nowhere.py"], "no file nowhere.py"),
         (["no.such.module"], "no module no.such.module"),
-        ([EXAMPLES], "operator.py"),
+        ([EXAMPLES], "controller.py"),
         ([EXAMPLES / "greeter.py", "-A", "-n", "x"], "exclude each other"),
         ([EXAMPLES / "greeter.py", "--embedded", "--cluster", "a=b"], "--embedded and --cluster exclude each other"),
         ([EXAMPLES / "greeter.py", "--apply", EXAMPLES / "greeting.yaml"], "kubectl apply"),
@@ -190,7 +190,7 @@ def test_a_directory_and_a_package_run_their_operator(write, failing):
     write("pkg/__init__.py", "")
     write("pkg/names.py", "NAME = 'packaged'")
     home = write(
-        "pkg/operator.py",
+        "pkg/controller.py",
         """
         import fairlead as fl
         from .names import NAME
@@ -198,6 +198,13 @@ def test_a_directory_and_a_package_run_their_operator(write, failing):
         """,
     ).parent
     assert fairlead("run", home, "--embedded", "--once").returncode == 0
+
+
+def test_an_operator_py_in_a_directory_is_reported_with_the_new_name(write):
+    home = write("old/operator.py", "import fairlead as fl\nop = fl.Operator('old')").parent
+    done = fairlead("run", home, "--embedded", "--once")
+    assert done.returncode != 0
+    assert "rename it to controller.py" in done.stderr
 
 
 def test_dev_starts_the_operator_anew_when_its_file_changes(failing, thing):

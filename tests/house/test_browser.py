@@ -11,9 +11,9 @@ from struct import unpack
 
 import pytest
 
-from fairlead.operators.outcomes import Outcome
-from fairlead.operators.stage import Mark
 from fairlead.report import page
+from fairlead.testing.demo.outcomes import Outcome
+from fairlead.testing.demo.stage import Mark
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no chromium: apt install chromium")

@@ -73,7 +73,7 @@ def test_what_the_user_can_put_right_is_one_line_and_status_2(args, says):
         (["run", "docs/examples/greeter.py", "--kubeconfig", "{bad}"], "name another kubeconfig"),
         (["run", "no-such-operator.py", "--embedded"], "no-such-operator.py"),
         (["serve", "--listen", "nonsense"], "HOST:PORT"),
-        (["demo", "nonsense"], "'httpproxy'"),
+        (["demo", "nonsense"], "choose from httpproxy"),
         (["run", "docs/examples/greeter.py", "--embedded", "--apply", "{bad}"], "bad.yaml: not YAML at line 1"),
         (["serve", "--faults", "{bad}"], "bad.yaml: not YAML at line 1"),
         (["serve", "--data", "/proc/state"], "cannot make /proc/state: No such file or directory; name another folder"),

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from fairlead.operators.outcomes import SYSTEMS, Outcome, bed_of
-from fairlead.operators.stage import Mark, resource_of
 from fairlead.report import page
+from fairlead.testing.demo.outcomes import Outcome, demo_modules, load_demo
+from fairlead.testing.demo.stage import Mark, resource_of
 
 DEMO = [sys.executable, "-m", "fairlead", "demo"]
 
@@ -66,7 +66,8 @@ def test_the_resource_in_a_path_is_named_as_the_server_counts_it(path, resource)
 
 
 def test_each_of_the_five_systems_tells_its_story():
-    assert all(bed_of(system) for system in SYSTEMS)
+    assert list(demo_modules()) == ["httpproxy", "seinode", "projects", "pulsar", "orphans"]
+    assert all(hasattr(load_demo(system), "play") for system in demo_modules())
 
 
 @pytest.mark.parametrize(

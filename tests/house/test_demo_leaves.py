@@ -14,11 +14,11 @@ from fairlead.api.builtin import CustomResourceDefinition
 from fairlead.api.errors import NotFound
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
-from fairlead.operators import crds
-from fairlead.operators.leaving import see_through
-from fairlead.operators.outcomes import bed_of, tell
-from fairlead.operators.projects.kinds import Project
-from fairlead.operators.stage import STORY, WAYS
+from fairlead.testing.demo.cleanup import see_through
+from fairlead.testing.demo.outcomes import load_demo, tell
+from fairlead.testing.demo.stage import STORY, WAYS
+from fairlead_operators import crds
+from fairlead_operators.projects.kinds import Project
 
 DEMO = [sys.executable, "-m", "fairlead", "demo"]
 OURS, SHARED = (
@@ -177,8 +177,8 @@ async def test_a_clean_up_is_cut_by_the_second_signal(when):
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_the_story_of_projects_leaves_those_of_others_alone(api, way):
-    client, bed = Client(api.transport(), World()), bed_of("projects")
-    await crds.install(client, "fairlead.operators.projects")
+    client, bed = Client(api.transport(), World()), load_demo("projects")
+    await crds.install(client, "fairlead_operators.projects")
     before = await client.create(Project(f"{api.namespace}-of-a-user"))
     await tell(bed, way, 1, api.transport, World(), namespace=f"{api.namespace}-story")
     after = await client.get(Project, before.name)

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "systems.md").read_text()
-SOURCES = [*ROOT.glob("operators/*/tests/test_*.py"), *ROOT.glob("tests/orphans/test_*.py")]
+SOURCES = [*ROOT.glob("operators/tests/*/test_*.py"), *ROOT.glob("tests/orphans/test_*.py")]
 TESTS = {
     name: arguments for path in SOURCES for name, arguments in re.findall(r"def (test_\w+)\((.*?)\):", path.read_text())
 }

@@ -1,18 +1,35 @@
-"""What is published: the wheel carries the operators and their CRDs, and none of the tests."""
+"""The wheels: the framework has no reference operator, the operators have their CRDs, and neither has tests."""
 
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_wheel_carries_the_operators_and_no_tests(tmp_path):
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+def wheel_files(project, folder):
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT / project)]
     subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    assert "fairlead/operators/httpproxy/operator.py" in names
-    assert "fairlead/operators/httpproxy/crds/httproutes.gateway.networking.k8s.io.json" in names
-    assert not [name for name in names if "/tests/" in name]
+    (wheel,) = folder.glob("*.whl")
+    return zipfile.ZipFile(wheel).namelist()
+
+
+@pytest.mark.parametrize("project", [".", "operators"])
+def test_a_wheel_contains_no_tests(project, tmp_path):
+    files = wheel_files(project, tmp_path)
+    assert not [name for name in files if "/tests/" in name or "test_" in name or "conftest" in name]
+
+
+def test_the_framework_wheel_contains_no_legacy_module_and_no_operator(tmp_path):
+    files = wheel_files(".", tmp_path)
+    assert "fairlead/runtime/operator.py" in files
+    assert not [name for name in files if "legacy" in name or "fairlead_operators" in name]
+
+
+def test_the_operators_wheel_contains_the_systems_and_their_crds(tmp_path):
+    files = wheel_files("operators", tmp_path)
+    assert "fairlead_operators/httpproxy/controller.py" in files
+    assert "fairlead_operators/httpproxy/crds/httproutes.gateway.networking.k8s.io.json" in files

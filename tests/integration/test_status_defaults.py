@@ -2,15 +2,15 @@
 
 from fairlead.api.world import World
 from fairlead.client.client import Client
-from fairlead.operators.httpproxy import bed
-from fairlead.operators.httpproxy.kinds import Gateway
+from fairlead_operators.httpproxy import demo
+from fairlead_operators.httpproxy.kinds import Gateway
 
 LISTENER = {"name": "default-http", "port": 80, "protocol": "HTTP"}
 
 
 async def made(api, name="one"):
     client = Client(api.transport(), World())
-    await bed.install(client)
+    await demo.install(client)
     return client, Gateway(name, api.namespace, spec={"gatewayClassName": "any", "listeners": [LISTENER]})
 
 

@@ -5,11 +5,11 @@ from fleets import PREFIX, Gateway, HTTPRoute
 
 import fairlead as fl
 from fairlead.client.client import PatchType
-from fairlead.orphans.act import Actor, Outcome
-from fairlead.orphans.caps import Cap
-from fairlead.orphans.journal import JournalError, JournalFile
-from fairlead.orphans.judging import State
-from fairlead.orphans.loading import load
+from fairlead.tools.orphans.act import Actor, Outcome
+from fairlead.tools.orphans.caps import Cap
+from fairlead.tools.orphans.journal import JournalError, JournalFile
+from fairlead.tools.orphans.judging import State
+from fairlead.tools.orphans.loading import load
 
 GRACE = 300.0
 

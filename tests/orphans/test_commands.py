@@ -11,9 +11,9 @@ import subprocess
 
 import pytest
 
-from fairlead.orphans import choosing
-from fairlead.orphans.loading import RulesError, load
-from fairlead.orphans.stores import InFile
+from fairlead.tools.orphans import choosing
+from fairlead.tools.orphans.loading import RulesError, load
+from fairlead.tools.orphans.stores import InFile
 
 
 async def test_plan_then_apply_deletes_what_was_planned(shell):
@@ -365,7 +365,8 @@ async def test_what_cannot_be_judged_is_status_1_and_wrong_use_is_2(shell):
 async def test_text_of_others_cannot_move_the_cursor(shell):
     rules = shell.folder / "rules.py"
     rules.write_text(
-        "import fairlead as fl\nfrom fairlead.orphans.rules import Rule\nfrom fairlead.orphans.identity import *\n"
+        "import fairlead as fl\nfrom fairlead.tools.orphans.rules import Rule\n"
+        "from fairlead.tools.orphans.identity import *\n"
         "def parents(obj, identity):\n    raise Unreadable('says \\x1b[2J')\n"
         "rules = [Rule('mine', fl.kind('gateway.networking.k8s.io/v1', 'HTTPRoute'), parents)]\n"
     )

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 import fairlead as fl
 from fairlead.api.errors import AlreadyExists, NotFound
 from fairlead.client.client import Client
-from fairlead.orphans.caps import Cap
-from fairlead.orphans.clusters import Cluster, Fleet
-from fairlead.orphans.rules import Parent, Rule
-from fairlead.orphans.stores import InConfigMap
-from fairlead.orphans.watch import Collector
 from fairlead.server.app import Server
 from fairlead.testing import virtual
+from fairlead.tools.orphans.caps import Cap
+from fairlead.tools.orphans.clusters import Cluster, Fleet
+from fairlead.tools.orphans.rules import Parent, Rule
+from fairlead.tools.orphans.stores import InConfigMap
+from fairlead.tools.orphans.watch import Collector
 
 GRACE = 300.0
 MOMENTS = ("now", "during", "late", "last")

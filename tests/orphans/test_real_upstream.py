@@ -15,11 +15,11 @@ from fairlead.client.access import Cluster
 from fairlead.client.client import Client
 from fairlead.client.credentials import Static
 from fairlead.client.http import HttpTransport
-from fairlead.orphans import looks
-from fairlead.orphans.act import Actor, Outcome
-from fairlead.orphans.judging import State
 from fairlead.server.app import Server
 from fairlead.testing.real import RealServer
+from fairlead.tools.orphans import looks
+from fairlead.tools.orphans.act import Actor, Outcome
+from fairlead.tools.orphans.judging import State
 
 pytestmark = pytest.mark.real
 

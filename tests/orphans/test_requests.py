@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from fairlead.orphans.judging import State
+from fairlead.tools.orphans.judging import State
 
 ROUTES = int(os.environ.get("FAIRLEAD_ROUTES", "200"))
 """10,000 are the claim's: FAIRLEAD_ROUTES=10000, a minute, some on a real server."""

@@ -10,11 +10,11 @@ from fleets import GATEWAY_API, Gateway
 import fairlead as fl
 from fairlead.client.client import Client
 from fairlead.client.transport import NotSent
-from fairlead.orphans import looks
-from fairlead.orphans.act import Actor, Outcome
-from fairlead.orphans.clusters import Unreachable
-from fairlead.orphans.judging import State
 from fairlead.server.app import Server
+from fairlead.tools.orphans import looks
+from fairlead.tools.orphans.act import Actor, Outcome
+from fairlead.tools.orphans.clusters import Unreachable
+from fairlead.tools.orphans.judging import State
 
 GRACE = 300.0
 

@@ -6,13 +6,13 @@ import json
 from fleets import Bed
 
 import fairlead as fl
-from fairlead.orphans.caps import Cap
-from fairlead.orphans.clusters import Cluster, Fleet
-from fairlead.orphans.rules import Parent
-from fairlead.orphans.stores import InConfigMap
-from fairlead.orphans.watch import Collector, operator
 from fairlead.server.app import Server
 from fairlead.testing import virtual
+from fairlead.tools.orphans.caps import Cap
+from fairlead.tools.orphans.clusters import Cluster, Fleet
+from fairlead.tools.orphans.rules import Parent
+from fairlead.tools.orphans.stores import InConfigMap
+from fairlead.tools.orphans.watch import Collector, operator
 
 GRACE = 300.0
 

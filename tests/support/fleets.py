@@ -10,21 +10,21 @@ from fairlead.api.errors import NotFound
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
 from fairlead.client.transport import NotSent
-from fairlead.operators import crds
-from fairlead.orphans.act import Actor, over_cap
-from fairlead.orphans.clusters import Cluster, Fleet
-from fairlead.orphans.evidence import Evidence
-from fairlead.orphans.judging import State
-from fairlead.orphans.loading import shipped
-from fairlead.orphans.plan import scan
 from fairlead.server.app import Server
+from fairlead.tools.orphans.act import Actor, over_cap
+from fairlead.tools.orphans.clusters import Cluster, Fleet
+from fairlead.tools.orphans.evidence import Evidence
+from fairlead.tools.orphans.judging import State
+from fairlead.tools.orphans.loading import shipped
+from fairlead.tools.orphans.plan import scan
+from fairlead_operators import crds
 
 Gateway = fl.kind("gateway.networking.k8s.io/v1", "Gateway")
 HTTPRoute = fl.kind("gateway.networking.k8s.io/v1", "HTTPRoute")
 PREFIX = "meta.datumapis.com/upstream-"
 GATEWAY_API = [
     crd
-    for crd in crds.definitions("fairlead.operators.httpproxy")
+    for crd in crds.definitions("fairlead_operators.httpproxy")
     if crd["spec"]["group"] == "gateway.networking.k8s.io"
 ]
 

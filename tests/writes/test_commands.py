@@ -10,7 +10,7 @@ import pytest
 from workbench import MANAGER, WIDGET
 
 from fairlead.api.builtin import Secret
-from fairlead.report.blame import blame, fights
+from fairlead.tools.blame import blame, fights
 from fairlead.writes import apply
 
 WIDGETS = "widgets.writes.fairlead.test"  # whole: other tests leave widgets of their own on a shared server

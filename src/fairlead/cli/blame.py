@@ -11,7 +11,7 @@ from fairlead.api.errors import ApiError, NotFound, UserError
 from fairlead.api.objects import Object
 from fairlead.api.text import printable
 from fairlead.cli.cluster import find_kind, options, reach
-from fairlead.report.blame import Owner, blame, fights
+from fairlead.tools.blame import Owner, blame, fights
 
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red")
 

@@ -16,16 +16,15 @@ from fairlead.api.errors import ApiError, Forbidden, UserError
 from fairlead.cli.signals import until_told
 
 if TYPE_CHECKING:
-    from fairlead.operators.outcomes import Outcome
-    from fairlead.operators.stage import Bed, Way
+    from fairlead.testing.demo.outcomes import Outcome
+    from fairlead.testing.demo.stage import Bed, Way
 
-NAMES = ("httpproxy", "seinode", "projects", "pulsar", "orphans")
 Told = dict[str, tuple[int, dict["Way", "Outcome"]]]
 Progress = Callable[[int, int], None]
 
 
 @click.command()
-@click.argument("systems", nargs=-1, type=click.Choice(NAMES), metavar="[SYSTEM]...")
+@click.argument("systems", nargs=-1, metavar="[SYSTEM]...")
 @click.option("--scale", type=click.IntRange(1, 10_000), help="How many objects; each system has its own default.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Where all chance in the run comes from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON and nothing else.")
@@ -50,9 +49,16 @@ def demo(
     Nothing is needed and, without --kubeconfig, nothing is touched: server, controllers and time all run inside this
     process.
     """
-    from fairlead.operators.outcomes import bed_of
-    from fairlead.operators.stage import WAYS
     from fairlead.report import page
+    from fairlead.testing.demo.outcomes import demo_modules, load_demo
+    from fairlead.testing.demo.stage import WAYS
+
+    installed = demo_modules()
+    if not installed:
+        raise UserError("the demo's operators are not installed: pip install 'fairlead[demo]'")
+    for name in systems:
+        if name not in installed:
+            raise UserError(f"there is no demo {name!r}: choose from {', '.join(installed)}")
 
     if kubeconfig is None and find_spec("cel_expr_python") is None:
         raise UserError(
@@ -65,12 +71,8 @@ def demo(
             raise UserError(f"cannot write a page to {report}: {error.strerror}; name another folder") from error
     logging.getLogger("fairlead").addHandler(logging.NullHandler())  # what the systems log is not what is shown
     told: Told = {}
-    for name in systems or NAMES:
-        bed = bed_of(name)
-        if bed is None:
-            if systems:
-                raise UserError(f"{name} has no demo: try one of {', '.join(n for n in NAMES if bed_of(n))}")
-            continue
+    for name in systems or installed:
+        bed = load_demo(name)
         count = scale or bed.SCALE
         outcomes: dict[Way, Outcome] = {}
         for way in WAYS:
@@ -104,9 +106,9 @@ def run(
 ) -> "Outcome":
     """One telling, on a fresh server, or in a namespace of its own on the server of the kubeconfig."""
     from fairlead.api.world import World
-    from fairlead.operators.outcomes import tell
     from fairlead.server.app import Server
     from fairlead.testing import virtual
+    from fairlead.testing.demo.outcomes import tell
 
     if kubeconfig:
         told: list[Outcome] = []
@@ -129,7 +131,7 @@ async def _real(bed: "Bed", way: "Way", scale: int, kubeconfig: Path, progress: 
     from fairlead.api.world import World
     from fairlead.client.http import HttpTransport
     from fairlead.client.locate import locate
-    from fairlead.operators.outcomes import tell
+    from fairlead.testing.demo.outcomes import tell
 
     world = World()
     access = locate(world, path=kubeconfig, context=None)

@@ -14,13 +14,16 @@ from fairlead.runtime.operator import Operator
 # Folders beside an operator that hold what others wrote, fairlead itself among it: a virtual environment's.
 NOT_OURS = re.compile(r"\..+|__pycache__|node_modules|site-packages")
 
+CONVENTIONAL_FILE = "controller.py"
+"""The file that is loaded from a directory or a package."""
+
 
 class NoOperator(UserError):
     """What was named holds no operator, or cannot be loaded. One line, with the remedy."""
 
 
 def load(target: str) -> Operator:
-    """The one Operator that the target defines: `greeter.py`, `package.module`, or a directory with `operator.py`."""
+    """The one Operator that the target defines: `greeter.py`, `package.module`, or a directory with `controller.py`."""
     found = {id(value): value for value in vars(_module(target)).values() if isinstance(value, Operator)}
     if not found:
         raise NoOperator(f"{target} defines no operator: it needs a line such as op = fairlead.Operator('greeter')")
@@ -56,16 +59,20 @@ def folder(target: str) -> Path | None:
 def _module(target: str) -> ModuleType:
     path = Path(target)
     if path.is_dir():
-        path = path / "operator.py"
+        path = path / CONVENTIONAL_FILE
         if not path.is_file():
-            raise NoOperator(f"{target} has no operator.py: name the file that defines the operator")
+            raise NoOperator(_missing_file(target))
     try:
         if path.is_file():
             return _from_file(path.resolve())
         if path.suffix == ".py" or "/" in target:
             raise NoOperator(f"there is no file {target}")
         sys.path.insert(0, str(Path.cwd()))
-        return importlib.import_module(target)
+        conventional = f"{target}.{Path(CONVENTIONAL_FILE).stem}"
+        is_package = hasattr(importlib.import_module(target), "__path__")
+        return importlib.import_module(
+            conventional if is_package and importlib.util.find_spec(conventional) else target
+        )
     except NoOperator:
         raise
     except ModuleNotFoundError as error:
@@ -74,6 +81,15 @@ def _module(target: str) -> ModuleType:
         raise NoOperator(f"{target} needs the module {error.name}: install it beside fairlead") from error
     except Exception as error:
         raise NoOperator(f"{target} cannot be loaded: {_where(error)}{type(error).__name__}: {error}") from error
+
+
+def _missing_file(target: str) -> str:
+    if (Path(target) / "operator.py").is_file():
+        return (
+            f"{target} has an operator.py, a name that shadows Python's own module: "
+            f"rename it to {CONVENTIONAL_FILE}, or name the file"
+        )
+    return f"{target} has no {CONVENTIONAL_FILE}: name the file that defines the operator"
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -86,7 +102,7 @@ def _from_file(path: Path) -> ModuleType:
         sys.path.insert(0, str(home))
     if len(names) > 1:
         return importlib.import_module(".".join(names))
-    name = f"fairlead_run_{path.stem}"  # a name of its own: operator.py must not shadow Python's
+    name = f"fairlead_run_{path.stem}"  # a name of its own, so that it shadows no other module
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise NoOperator(f"{path.name} is no Python file: name the .py file of an operator, or its folder")

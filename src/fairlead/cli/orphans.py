@@ -20,18 +20,18 @@ from fairlead.api.text import printable
 from fairlead.api.world import World
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
-from fairlead.orphans.act import Actor, Done, Outcome, over_cap
-from fairlead.orphans.caps import Cap
-from fairlead.orphans.choosing import choose, read
-from fairlead.orphans.clusters import Cluster, Fleet, Unreachable
-from fairlead.orphans.durations import seconds
-from fairlead.orphans.evidence import Evidence
-from fairlead.orphans.journal import JournalError, JournalFile
-from fairlead.orphans.judging import State
-from fairlead.orphans.loading import load, shipped
-from fairlead.orphans.plan import Plan, scan
-from fairlead.orphans.rules import Rule
-from fairlead.orphans.stores import InConfigMap, InFile, NotKept, Store
+from fairlead.tools.orphans.act import Actor, Done, Outcome, over_cap
+from fairlead.tools.orphans.caps import Cap
+from fairlead.tools.orphans.choosing import choose, read
+from fairlead.tools.orphans.clusters import Cluster, Fleet, Unreachable
+from fairlead.tools.orphans.durations import seconds
+from fairlead.tools.orphans.evidence import Evidence
+from fairlead.tools.orphans.journal import JournalError, JournalFile
+from fairlead.tools.orphans.judging import State
+from fairlead.tools.orphans.loading import load, shipped
+from fairlead.tools.orphans.plan import Plan, scan
+from fairlead.tools.orphans.rules import Rule
+from fairlead.tools.orphans.stores import InConfigMap, InFile, NotKept, Store
 
 LONGEST = 200
 """Lines of a table; the rest is in the file that -o writes."""
@@ -350,8 +350,8 @@ def _tell(done: Done) -> None:
 
 async def _watch(wanted: Wanted, namespace: str | None, elect: bool, health: str | None) -> None:
     from fairlead.cli.signals import until_told
-    from fairlead.orphans.watch import Collector, operator
     from fairlead.runtime.context import View
+    from fairlead.tools.orphans.watch import Collector, operator
 
     world = World()
     async with _reached(wanted, world) as (fleet, transport, default):

@@ -1,0 +1,161 @@
+"""The children of an HTTPProxy, each built from scratch: exactly the fields that this operator owns."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import fairlead as fl
+from fairlead_operators.httpproxy.backends import Backend, backends_of, filters_in
+from fairlead_operators.httpproxy.kinds import (
+    CERT_HOSTNAME,
+    GATEWAY_CLASS,
+    EndpointSlice,
+    EnvoyPatchPolicy,
+    Gateway,
+    HTTPRoute,
+    HTTPRouteFilter,
+)
+
+TLS = {"mode": "Terminate", "options": {"gateway.networking.datumapis.com/certificate-issuer": "auto"}}
+
+Online = Mapping[str, fl.Object]
+"""Connectors that are ready, by name."""
+
+
+def gateway_of(proxy: fl.Object) -> fl.Object:
+    """Two listeners whose hostname the gateway controller assigns, and two for each hostname of the user's."""
+    listeners = [_listener("default"), _listener("default", tls=True)]
+    for i, hostname in enumerate(proxy.spec.get("hostnames") or ()):
+        listeners += [_listener(None, i, hostname), _listener(None, i, hostname, tls=True)]
+    return Gateway(proxy.name, spec={"gatewayClassName": GATEWAY_CLASS, "listeners": listeners})
+
+
+def _listener(name: str | None, i: int = 0, hostname: str | None = None, *, tls: bool = False) -> dict[str, Any]:
+    scheme = "https" if tls else "http"
+    return {
+        "name": f"{name}-{scheme}" if name else f"{scheme}-hostname-{i}",
+        "protocol": scheme.upper(),
+        "port": 443 if tls else 80,
+        "allowedRoutes": {"namespaces": {"from": "Same"}},
+        **({"hostname": hostname} if hostname else {}),
+        **({"tls": TLS} if tls else {}),
+    }
+
+
+def route_of(proxy: fl.Object, online: Online) -> fl.Object:
+    """The rules, each with its backend; one that redirects has none, one whose connector is offline answers 503."""
+    backends = {backend.rule: backend for backend in backends_of(proxy)}
+    rules = [_rule(proxy, rule, backends.get(i), online) for i, rule in enumerate(proxy.spec["rules"])]
+    return HTTPRoute(proxy.name, spec={"parentRefs": [{"name": proxy.name}], "rules": rules})
+
+
+def _rule(proxy: fl.Object, rule: dict[str, Any], backend: Backend | None, online: Online) -> dict[str, Any]:
+    matches = {"matches": rule["matches"]} if rule.get("matches") else {}
+    filters = filters_in(rule)
+    if backend is None:
+        return {**matches, "filters": filters}
+    if _is_offline(backend, online):
+        reference = {"group": HTTPRouteFilter.group, "kind": HTTPRouteFilter.kind, "name": _offline_name(proxy)}
+        return {**matches, "filters": [{"type": "ExtensionRef", "extensionRef": reference}]}
+    if backend.rewritten_host and not any(_sets_host(f) for f in filters):
+        filters = _rewriting(filters, backend.rewritten_host)
+    backend_ref = {
+        "group": EndpointSlice.group,
+        "kind": EndpointSlice.kind,
+        "name": _slice_name(proxy, backend),
+        "port": backend.port,
+    }
+    return {**matches, **({"filters": filters} if filters else {}), "backendRefs": [backend_ref]}
+
+
+def _rewriting(filters: list[dict[str, Any]], host: str) -> list[dict[str, Any]]:
+    """With the Host that the backend expects, in the user's own rewrite if there is one: a rule has one at most."""
+    if not any(f["type"] == "URLRewrite" for f in filters):
+        filters = [*filters, {"type": "URLRewrite"}]
+    return [
+        {**f, "urlRewrite": {**(f.get("urlRewrite") or {}), "hostname": host}} if f["type"] == "URLRewrite" else f
+        for f in filters
+    ]
+
+
+def _sets_host(rule_filter: dict[str, Any]) -> bool:
+    """Whether the user says which Host the backend sees: then it is not ours to rewrite."""
+    if rule_filter["type"] == "URLRewrite":
+        return "hostname" in (rule_filter.get("urlRewrite") or {})
+    headers = (rule_filter.get("requestHeaderModifier") or {}).get("set") or ()
+    return any(header["name"].lower() == "host" for header in headers)
+
+
+def slices_of(proxy: fl.Object) -> list[fl.Object]:
+    """One EndpointSlice for each backend."""
+    return [_slice(proxy, backend) for backend in backends_of(proxy)]
+
+
+def _slice(proxy: fl.Object, backend: Backend) -> fl.Object:
+    port_name = f"httpproxy-{backend.rule}-{backend.index}"
+    return EndpointSlice(
+        _slice_name(proxy, backend),
+        annotations={CERT_HOSTNAME: backend.cert_hostname} if backend.cert_hostname else None,
+        addressType=backend.address_type,
+        endpoints=[{"addresses": [backend.address]}],
+        ports=[{"name": port_name, "port": backend.port, "protocol": "TCP", "appProtocol": backend.scheme}],
+    )
+
+
+def filters_of(proxy: fl.Object, online: Online) -> list[fl.Object]:
+    """The filter that answers for a tunnel which is not there, if one isn't."""
+    if not any(_is_offline(backend, online) for backend in backends_of(proxy)):
+        return []
+    answer = {"statusCode": 503, "contentType": "text/plain", "body": {"type": "Inline", "inline": "Tunnel not online"}}
+    return [HTTPRouteFilter(_offline_name(proxy), spec={"directResponse": answer})]
+
+
+def policies_of(proxy: fl.Object, online: Online) -> list[fl.Object]:
+    """What tells the data plane the far end of each tunnel in use."""
+    patches = []
+    for backend in backends_of(proxy):
+        if backend.connector and backend.connector in online:
+            details = online[backend.connector].status.get("connectionDetails") or {}
+            tunnel = {
+                "address": f"{backend.host}:{backend.port}",
+                "endpoint_id": (details.get("publicKey") or {}).get("id", ""),
+            }
+            path = "/load_assignment/endpoints/0/lb_endpoints/0/metadata"
+            operation = {"op": "add", "path": path, "value": {"filter_metadata": {"tunnel": tunnel}}}
+            cluster = f"httproute/{proxy.namespace}/{proxy.name}/rule/{backend.rule}"
+            kind = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+            patches.append({"type": kind, "name": cluster, "operation": operation})
+    if not patches:
+        return []
+    target = {"group": Gateway.group, "kind": Gateway.kind, "name": proxy.name}
+    return [
+        EnvoyPatchPolicy(policy_name(proxy), spec={"type": "JSONPatch", "targetRef": target, "jsonPatches": patches})
+    ]
+
+
+def has_tunnels(proxy: fl.Object) -> bool:
+    return any(backend.connector for backend in backends_of(proxy))
+
+
+def serves_tls(gateway: fl.Object) -> bool:
+    """Whether the listener is there that a policy patches: sooner, the data plane would refuse it."""
+    listeners = {listener["name"]: listener for listener in gateway.status.get("listeners") or ()}
+    conditions = (listeners.get("default-https") or {}).get("conditions") or ()
+    return gateway.is_true("Programmed") and any(
+        c["type"] == "Programmed" and c["status"] == "True" for c in conditions
+    )
+
+
+def policy_name(proxy: fl.Object) -> str:
+    return f"connector-{proxy.name}"
+
+
+def _is_offline(backend: Backend, online: Online) -> bool:
+    return backend.connector is not None and backend.connector not in online
+
+
+def _offline_name(proxy: fl.Object) -> str:
+    return f"connector-offline-{proxy.name}"
+
+
+def _slice_name(proxy: fl.Object, backend: Backend) -> str:
+    return f"{proxy.name}-{backend.rule}-{backend.index}"

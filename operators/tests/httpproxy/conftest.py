@@ -1,0 +1,69 @@
+"""The operator at work in one namespace, a second writer, a client, and ways to wait."""
+
+from contextlib import AsyncExitStack
+
+import pytest
+from waiting import until, until_condition
+
+from fairlead.api.errors import NotFound
+from fairlead.api.world import World
+from fairlead.client.client import Client, PatchType
+from fairlead_operators.httpproxy import demo, gateway
+from fairlead_operators.httpproxy.controller import op
+from fairlead_operators.httpproxy.kinds import HTTPProxy
+
+
+class Bed:
+    """A namespace with the CRDs of this system in it."""
+
+    def __init__(self, api, stack):
+        self.api, self.stack = api, stack
+        self.namespace = api.namespace
+        self.client = Client(api.transport(), World(), user_agent="test")
+
+    async def operator(self):
+        running = op.running(self.api.transport(), World(), namespaces=[self.namespace])
+        return await self.stack.enter_async_context(running)
+
+    async def gateway(self, *, user_agent="gateway", **options):
+        client = Client(self.api.transport(), World(), user_agent=user_agent)
+        running = gateway.running(client, World(), namespace=self.namespace, **options)
+        return await self.stack.enter_async_context(running)
+
+    async def create(self, name="web", **spec):
+        return await self.client.create(demo.a_proxy(name, self.namespace, **spec))
+
+    async def change(self, name, **spec):
+        patch = {"spec": spec}
+        await self.client.patch(HTTPProxy, name, self.namespace, patch, type=PatchType.MERGE)
+
+    async def connector(self, name="tunnel", *, ready):
+        await demo.report_connector(self.client, name, self.namespace, ready=ready)
+
+    async def get(self, kind, name="web"):
+        try:
+            return await self.client.get(kind, name, self.namespace)
+        except NotFound:
+            return None
+
+    async def until(self, kind, name, holds):
+        return await until(self.client, kind, name, self.namespace, holds)
+
+    async def condition(self, type_, status, reason, name="web"):
+        return await until_condition(self.client, HTTPProxy, name, self.namespace, type_, status, reason)
+
+
+@pytest.fixture
+async def scene(api):
+    """Nobody at work yet."""
+    async with AsyncExitStack() as stack:
+        it = Bed(api, stack)
+        await demo.install(it.client)
+        yield it
+
+
+@pytest.fixture
+async def world(scene):
+    """The operator at work."""
+    await scene.operator()
+    return scene

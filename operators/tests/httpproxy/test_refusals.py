@@ -1,0 +1,194 @@
+"""What makes no sense, or is not there: a condition that says what to do, and nothing retried hot."""
+
+import pytest
+from waiting import gone, there
+
+import fairlead as fl
+from fairlead.api.errors import Invalid
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+from fairlead.testing.demo.stage import Stage
+from fairlead_operators.httpproxy import demo
+from fairlead_operators.httpproxy.controller import op
+from fairlead_operators.httpproxy.kinds import (
+    Connector,
+    EndpointSlice,
+    EnvoyPatchPolicy,
+    Gateway,
+    HTTPProxy,
+    HTTPRoute,
+    HTTPRouteFilter,
+)
+
+HOSTNAMES = [f"www-{i}.example.com" for i in range(17)]
+
+
+def to(endpoint, **more):
+    return {"rules": [{"backends": [{"endpoint": endpoint, **more}]}]}
+
+
+def filtered(spec, **one):
+    return {"rules": [{**spec["rules"][0], "filters": [one]}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"rules": []}, "rules"),
+        ({"rules": [{}]}, "backends"),
+        ({"rules": [{"backends": []}]}, "backends"),
+        (to("backend.example.com"), "endpoint"),
+        (to("ftp://backend.example.com"), "endpoint"),
+        (to("https://backend.example.com/a/path"), "endpoint"),
+        (
+            filtered(to("http://b.example.com"), type="RequestHeaderModifier", requestHeaderModifier="oops"),
+            "must be of type",
+        ),
+        (
+            filtered(
+                to("http://b.example.com"),
+                type="RequestHeaderModifier",
+                requestHeaderModifier={"set": [{"value": "x"}]},
+            ),
+            "set.0..name",
+        ),
+        (filtered(to("http://b.example.com"), type="URLRewrite", urlRewrite=["x"]), "must be of type"),
+        (filtered(to("http://b.example.com"), type="Anything"), "Unsupported value"),
+        (
+            to("http://b.example.com", filters=[{"type": "URLRewrite", "urlRewrite": {"hostname": 1}}]),
+            "must be of type",
+        ),
+        ({"hostnames": HOSTNAMES}, "must have at most 16 items"),
+        ({"hostnames": ["a.example.com", "a.example.com"]}, "Duplicate value"),
+        ({"hostnames": ["not a name"]}, "hostnames"),
+    ],
+    ids=[
+        "no rules",
+        "no backends",
+        "empty backends",
+        "no scheme",
+        "odd scheme",
+        "a path",
+        "a text for a filter",
+        "a header without a name",
+        "a list for a filter",
+        "odd filter",
+        "odd filter of a backend",
+        "17 names",
+        "twice",
+        "no name",
+    ],
+)
+async def test_a_spec_that_makes_no_sense_is_refused_by_the_schema(scene, spec, said):
+    with pytest.raises(Invalid, match=said):
+        await scene.create(**spec)
+
+
+async def test_a_name_too_long_for_its_children_is_refused_by_the_schema(scene):
+    with pytest.raises(Invalid, match="at most 235 characters"):
+        await scene.create("n" * 236)
+
+
+async def test_the_longest_name_and_sixteen_hostnames_work(world):
+    name = "n" * 235
+    await world.connector(ready=False)
+    await world.gateway(verified=HOSTNAMES[:16])
+    await world.create(name, hostnames=HOSTNAMES[:16], **to("http://localhost:8080", connector={"name": "tunnel"}))
+    proxy = await world.until(HTTPProxy, name, lambda obj: len(obj.status.get("hostnames", ())) == 17)
+    assert len((await world.get(Gateway, name)).spec["listeners"]) == 34
+    assert len(proxy.status["hostnameStatuses"]) == 16
+    assert await world.get(HTTPRouteFilter, f"connector-offline-{name}") is not None
+
+
+BAD_ENDPOINTS = {
+    "https://192.0.2.7": "set its tls.hostname",
+    "http://backend.example.com:99999": "Port out of range",
+    "http://backend.example.com:0": "names no host and port",
+    "http://[::1": "write a URL like https://",
+    "http://:8080": "names no host and port",
+    "http://back_end!": "names no host and port",
+    "http://backend:8080": "write one like backend.default.svc.cluster.local",
+    f"http://{'a' * 64}.example.com": "at most 63 characters: shorten it",
+    "http://[fe80::1%25eth0]:80": "write an address without %25eth0",
+    "http://[fe80::1]:80": "write an address that the gateway can reach",
+    "http://127.0.0.1:8080": "write an address that the gateway can reach",
+    "http://224.0.0.1": "write an address that the gateway can reach",
+}
+
+
+@pytest.mark.parametrize(("endpoint", "said"), BAD_ENDPOINTS.items())
+async def test_an_endpoint_that_cannot_be_is_said_and_a_changed_one_recovers(world, endpoint, said):
+    await world.create(**to(endpoint))
+    condition = await world.condition("Programmed", "False", "InvalidEndpoint")
+    assert said in condition["message"]
+    assert (await world.condition("Accepted", "False", "InvalidEndpoint"))["message"] == condition["message"]
+    assert await world.get(Gateway) is None
+    await world.change("web", **to("http://backend.example.com"))
+    await world.until(Gateway, "web", there)
+    await world.condition("Programmed", "False", "Pending")
+
+
+async def test_a_connector_that_is_not_there_is_named_and_its_coming_is_noticed(world):
+    await world.gateway()
+    await world.create(rules=demo.TUNNELLED)
+    await world.until(HTTPRouteFilter, "connector-offline-web", there)
+    said = await world.condition("ConnectorMetadataProgrammed", "False", "Pending")
+    assert "no Connector tunnel: create it" in said["message"]
+    await world.connector(ready=True)
+    await world.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
+
+
+async def test_a_connector_wakes_its_proxies_whatever_stands_beside_them(scene, caplog):
+    """One proxy with an endpoint that cannot be: nobody has to look at all of them for that, later."""
+    running = await scene.operator()
+    await scene.gateway()
+    await scene.create("a", **to("http://[::1"))
+    await scene.condition("Programmed", "False", "InvalidEndpoint", name="a")
+    await scene.create(rules=demo.TUNNELLED)
+    await scene.condition("Programmed", "True", "Programmed")
+    await running.quiet()
+    await scene.connector(ready=True)
+    await scene.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
+    assert "proxies_of raised" not in caplog.text
+
+
+async def test_a_deleted_connector_turns_the_tunnel_off_and_is_named(world):
+    await world.gateway()
+    await world.connector(ready=True)
+    await world.create(rules=demo.TUNNELLED)
+    await world.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
+    await world.client.delete(Connector, "tunnel", world.namespace)
+    await world.until(EnvoyPatchPolicy, "connector-web", gone)
+    await world.until(HTTPRouteFilter, "connector-offline-web", there)
+    said = await world.condition("ConnectorMetadataProgrammed", "False", "Pending")
+    assert "no Connector tunnel" in said["message"]
+
+
+@pytest.mark.parametrize(("kind", "name"), [(Gateway, "web"), (HTTPRoute, "web"), (EndpointSlice, "web-0-0")])
+async def test_a_child_that_someone_deleted_comes_back(world, kind, name):
+    await world.create()
+    first = await world.until(kind, name, there)
+    await world.client.delete(kind, name, world.namespace)
+    await world.until(kind, name, lambda obj: obj is not None and obj.uid != first.uid)
+
+
+@pytest.mark.parametrize("spec", [to("http://[::1"), {"rules": demo.TUNNELLED}], ids=["bad endpoint", "no connector"])
+def test_what_cannot_be_done_is_not_retried_hot(spec):
+    """Ten minutes of virtual time: a few passes at the beginning, then nothing."""
+
+    async def main():
+        world = virtual.world(1)
+        stage = Stage(Server(world).transport, world)
+        await demo.install(stage.admin)
+        async with stage.observed(op).running(stage.transport("operator"), world, namespaces=["default"]):
+            await stage.begin(["web"])
+            await stage.admin.create(demo.a_proxy("web", "default", **spec))
+            await stage.idle()
+        proxy = await stage.admin.get(HTTPProxy, "web", "default")
+        await stage.close()
+        return proxy, [mark for mark in stage.marks if mark.what != "GET" and "/events/" not in mark.about]
+
+    proxy, marks = virtual.run(main())
+    assert fl.Object(proxy).condition("Programmed")["status"] == "False"
+    assert len(marks) < 20
+    assert not [mark for mark in marks if mark.at > 5]

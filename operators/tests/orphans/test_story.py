@@ -1,0 +1,131 @@
+"""The whole story, clean-up and collector, as it was and as it is; then the operator by itself on each server."""
+
+import asyncio
+import json
+
+import pytest
+from waiting import gone, until
+
+import fairlead as fl
+from fairlead.api.world import World
+from fairlead.cli.load import load
+from fairlead.client.client import Client
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+from fairlead.testing.demo.outcomes import tell
+from fairlead.testing.demo.stage import Stage
+from fairlead_operators.httpproxy.kinds import HTTPRoute
+from fairlead_operators.orphans import demo, gateway, legacy
+from fairlead_operators.orphans.controller import op
+
+
+def played(way, scale=3):
+    async def main():
+        world = virtual.world(1)
+        stage = Stage(Server(world).transport, world)
+        await demo.play(stage, way, scale)
+        await stage.close()
+        return stage
+
+    return virtual.run(main())
+
+
+def sorts(names):
+    return {name.removeprefix("HTTPRoute ").partition(",")[0].rpartition("-")[0] for name in names}
+
+
+def test_the_old_way_deletes_what_lives_and_never_finds_what_it_is_for():
+    stage = played("old")
+    assert sorts(stage.losses) == {"no-status-yet", "replaced", "in-the-mesh", "across-namespaces"}
+    assert sorts(stage.stuck) == {"old-label", "of-a-deleted-project"}
+
+
+def test_ours_loses_nothing_and_all_orphans_go_the_old_ones_after_one_grace():
+    stage = played("new")
+    assert (stage.losses, stage.stuck) == ([], [])
+    late = {name: at for name, at in stage.moments.items() if at > 1}
+    assert sorts(late) == {"old-label", "of-a-deleted-project"}
+    assert all(300 <= at <= 310 for at in late.values())
+
+
+@pytest.mark.parametrize(("way", "lost"), [("old", True), ("new", False)])
+def test_five_minutes_of_age_do_not_protect_a_route_whose_gateway_is_away_for_two_seconds(way, lost):
+    """The belief was that they do. Each route is ten minutes old: age is not absence."""
+    assert ("replaced" in sorts(played(way, 1).losses)) is lost
+
+
+def test_what_the_clean_up_by_status_leaves_is_collected_after_one_grace_and_not_before(monkeypatch):
+    monkeypatch.setattr(gateway, "by_spec", gateway.by_status)
+    stage = played("new")
+    assert sorts(stage.losses) == {"no-status-yet"}  # what the first form took, no collector brings back
+    assert stage.stuck == []
+    assert all(300 <= stage.moments[f"stale-status-{i}"] <= 310 for i in range(3))
+
+
+def test_the_demo_counts_both_servers():
+    async def main():
+        world = virtual.world(1)
+        return (await tell(demo, "new", 1, Server(world).transport, world)).json()
+
+    told = virtual.run(main())
+    counts = {(row["verb"], row["resource"]): row["count"] for row in told["by_verb"]}
+    assert counts["LIST", "gateways"] > 5  # these are upstream only
+    assert counts["DELETE", "httproutes"] == 4
+    assert json.dumps(told)
+
+
+def test_a_dry_run_says_what_would_go_and_leaves_it(caplog):
+    async def main():
+        world = virtual.world(1)
+        down, up = Server(world).transport, Server(world).transport
+        scene = demo.Scene(Client(up(), world), Client(down(), world), "default")
+        await scene.set()
+        await scene.delete_gateways(world, gateway.by_status)
+        journal = demo.Lines()
+        told = {"retired": [scene.retired], "grace": None, "journal": journal, "cap": None}
+        there = await names(scene.down, "default")
+        async with op.running(down(), world, clusters={scene.cluster: up()}, resources=told, dry_run=True):
+            await asyncio.sleep(1000)
+        assert await names(scene.down, "default") == there
+        assert journal == []
+        assert not [obj.name for obj in (await scene.down.list(fl.ConfigMap, "default")).items]
+        assert not [obj for obj in (await scene.down.list(fl.Event)).items if obj["reason"] == "OrphanDeleted"]
+
+    virtual.run(main())
+    said = [record.getMessage() for record in caplog.records]
+    would = {line.split()[1].rpartition("/")[2] for line in said if "would be deleted" in line}
+    assert would == {"stale-status-0", "old-label-0", "of-a-deleted-project-0"}
+    assert not [line for line in said if "nothing was judged" in line]
+
+
+@pytest.mark.parametrize("way", ["old", "new"])
+async def test_the_collectors_do_so_on_each_server(api, way):
+    """What the clean-up left, in real time and with no grace: ours takes the orphans, theirs more and less."""
+    world = World()
+    upstream = Server(world).transport
+    up, down = Client(upstream(), world), Client(api.transport(), world)
+    scene = demo.Scene(up, down, api.namespace)
+    await scene.set()
+    await scene.delete_gateways(world, gateway.by_status)
+    told = {"namespace": api.namespace, "retired": [scene.retired], "grace": 0.0, "journal": demo.Lines(), "cap": None}
+    if way == "new":
+        running = op.running(api.transport(), world, clusters={scene.cluster: upstream()}, resources=told)
+        goes = {"stale-status", "old-label", "of-a-deleted-project"}
+    else:
+        running = legacy.running(down, up, world, scene.cluster, age=0.0)
+        goes = {"stale-status", "in-the-mesh", "across-namespaces"}
+    wanted = {copy.name for copy in demo.COPIES} - {"attached", "no-status-yet"} - goes
+    async with running:
+        for name in goes:
+            await until(down, HTTPRoute, f"{name}-0", api.namespace, gone)
+    assert await names(down, api.namespace) == wanted
+    for name in wanted:
+        await down.delete(HTTPRoute, f"{name}-0", api.namespace)
+
+
+async def names(down, namespace):
+    return {route.name.removesuffix("-0") for route in (await down.list(HTTPRoute, namespace)).items}
+
+
+def test_the_operator_is_found_where_fairlead_run_looks():
+    assert load("fairlead_operators.orphans").name == "orphans"

@@ -1,0 +1,85 @@
+"""Projects that cannot be, in virtual time: a condition that says what to do, and no hot retry."""
+
+import asyncio
+
+import pytest
+
+from fairlead.api.errors import Invalid, UserError
+from fairlead.client.client import Client
+from fairlead.server.app import Server
+from fairlead.testing import virtual
+from fairlead.testing.network import CountingTransport
+from fairlead_operators.projects import demo
+from fairlead_operators.projects.controller import op
+from fairlead_operators.projects.kinds import Project
+
+HOUR = 3600.0
+
+
+def two_hours(name, **resources):
+    """What a project comes to: its condition Ready, and how many writes were refused in two hours."""
+
+    async def main():
+        world = virtual.world(1)
+        server = Server(world)
+        client, wire = Client(server.transport(), world), CountingTransport(server.transport())
+        await demo.install(client, "kargo")
+        async with op.running(wire, world, resources={"system": "kargo", **resources}):
+            await client.create(Project(name))
+            await asyncio.sleep(HOUR)
+            first = +wire.counts
+            await asyncio.sleep(HOUR)
+            assert {key for key in wire.counts - first if key[0] != "GET"} == set()  # at rest
+            refused = sum(n for (_, code), n in wire.counts.items() if code == 422)
+            said = (await client.get(Project, name)).condition("Ready")
+            await client.delete(Project, name)
+            await asyncio.sleep(HOUR)
+            assert not (await client.list(Project)).items
+            return said, refused
+
+    return virtual.run(main())
+
+
+def test_a_name_that_is_too_long_is_refused_at_the_door():
+    with pytest.raises(Invalid, match="at most 63 characters"):
+        two_hours("x" * 64)
+
+
+def test_a_name_that_no_namespace_can_have_is_said_once():
+    said, refused = two_hours("with.dots")
+    assert (said["status"], said["reason"]) == ("False", "EnsuringNamespaceFailed")
+    assert "create the project under another name" in said["message"]
+    assert refused == 2  # its own condition wakes it once
+
+
+def test_extended_permissions_that_cannot_be_are_said_once():
+    wrong = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "more"}}
+    said, refused = two_hours("project", extended=[{**wrong, "rules": [{"verbs": []}]}])
+    assert (said["status"], said["reason"]) == ("False", "EnsuringExtendedPermissionsFailed")
+    assert "PROJECTS_EXTENDED_PERMISSIONS" in said["message"]
+    assert refused == 2  # its own condition wakes it once
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "cannot be read"),
+        ("a: [", "correct it"),
+        ("just text", "needs apiVersion and kind"),
+        ("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}}", "takes Roles"),
+        ("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}", "each with a name"),
+    ],
+)
+def test_a_file_of_extended_permissions_that_cannot_be_is_refused_at_the_start(tmp_path, monkeypatch, text, told):
+    path = tmp_path / "extended.yaml"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("PROJECTS_EXTENDED_PERMISSIONS", str(path))
+
+    async def main():
+        world = virtual.world(1)
+        async with op.running(Server(world).transport(), world):
+            pass
+
+    with pytest.raises(UserError, match=told):
+        virtual.run(main())

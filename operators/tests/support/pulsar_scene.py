@@ -1,0 +1,120 @@
+"""What the tests set up and look for, on whichever Pulsar."""
+
+from fairlead.client.client import PatchType
+from fairlead_operators.pulsar.resources import (
+    Function,
+    GeoReplication,
+    Namespace,
+    NSIsolationPolicy,
+    Package,
+    Permission,
+    Sink,
+    Source,
+    Tenant,
+    Topic,
+)
+from fairlead_operators.pulsar.standin import CLUSTER
+
+FOREIGN = "example.com/mine"
+POLICY = {
+    "cluster": CLUSTER,
+    "namespaces": ["acme/.*"],
+    "primary": ["broker-1.*"],
+    "autoFailoverPolicyType": "min_available",
+    "autoFailoverPolicyParams": {"min_limit": "1", "usage_threshold": "80"},
+}
+
+ECHO = "org.apache.pulsar.functions.api.utils.IdentityFunction"
+"""A function that is in Pulsar's own jar pulsar-functions-api."""
+
+IMPOSSIBLE = [
+    (Tenant, {"name": "a/b"}, "Invalid", "1 part"),
+    (Tenant, {"name": "fine", "allowedClusters": ["nowhere"]}, "Refused", "Change the spec"),
+    (Namespace, {"name": "no-slash"}, "Invalid", "such as acme/orders"),
+    (Namespace, {"name": "no-such-tenant/n"}, "Missing", "Create what this is in"),
+    (Namespace, {"name": "public/n", "messageTTL": "soon"}, "Invalid", "no duration"),
+    (Topic, {"name": "kafka://a/b/c"}, "Invalid", "persistent://"),
+    (Topic, {"name": "a/b/c", "retentionSize": "big"}, "Invalid", "no size"),
+    (Package, {"packageURL": "nonsense", "fileURL": "http://127.0.0.1:1/"}, "Invalid", "name@version"),
+    (Package, {"packageURL": "sink://public/default/x@1", "fileURL": "file:///etc/passwd"}, "Invalid", "http"),
+    (
+        Package,
+        {"packageURL": "sink://public/default/x@1", "fileURL": "http://127.0.0.1:1/x"},
+        "Unreachable",
+        "check",
+    ),
+    (Function, {"tenant": "public", "namespace": "default", "name": "f"}, "Invalid", "jar"),
+    (NSIsolationPolicy, {**POLICY, "name": "p", "cluster": "nowhere"}, "Refused", "Change the spec"),
+    (GeoReplication, {"destinationConnectionRef": {"name": "nowhere"}}, "NoConnection", "create it"),
+    (Tenant, {"name": "fine", "connectionRef": {"name": "nowhere"}}, "NoConnection", "create it"),
+]
+"""Specs that cannot be, the reason that the condition gives, and of its words those that say what to do."""
+
+
+def there(found):
+    return found is not None
+
+
+def equals(wanted):
+    return lambda found: found == wanted
+
+
+def gone(found):
+    return found is None
+
+
+async def acme(world):
+    """A tenant, a namespace and a topic, named as the bed's tenant."""
+    await world.create(Tenant, "tenant", name=world.tenant)
+    await world.create(Namespace, "namespace", name=f"{world.tenant}/orders")
+    await world.create(Topic, "topic", name=f"{world.tenant}/orders/placed")
+    await world.ready(Topic, "topic")
+
+
+async def every_kind(world):
+    """One object of each of the ten kinds, the last needed first; answers kind and path of each."""
+    t = world.tenant
+    where = {"tenant": t, "namespace": "orders"}
+    await world.connect("far", clusterName=f"far-{t}", brokerServiceURL="pulsar://127.0.0.1:1")
+    made = {}
+    if world.pulsar.runs_functions:
+        code = {"className": ECHO, "inputs": [f"{t}/orders/placed"], "jar": {"url": f"function://{t}/orders/echo@1"}}
+        await world.create(Function, "function", name="echo", **where, **code)
+        made[Function] = f"/v3/functions/{t}/orders/echo"
+    if not world.pulsar.real:  # which has no connector built in
+        built_in = {"archive": {"url": "builtin://nothing"}}
+        await world.create(Sink, "sink", name="drain", **where, **built_in)
+        await world.create(Source, "source", name="well", **where, **built_in)
+        made |= {Sink: f"/v3/sinks/{t}/orders/drain", Source: f"/v3/sources/{t}/orders/well"}
+    await world.create(
+        Package, "package", packageURL=f"function://{t}/orders/echo@1", fileURL=f"{world.pulsar.files}/code.jar"
+    )
+    grants = {"roles": ["clerk"], "actions": ["produce"]}
+    await world.create(Permission, "permission", resourceName=f"{t}/orders", resourceType="namespace", **grants)
+    await world.create(NSIsolationPolicy, "nsisolationpolicy", name=t, **POLICY)
+    await world.create(GeoReplication, "georeplication", destinationConnectionRef={"name": "far"})
+    await acme(world)
+    made |= {
+        Package: f"/v3/packages/function/{t}/orders/echo/1/metadata",
+        NSIsolationPolicy: f"/v2/clusters/{CLUSTER}/namespaceIsolationPolicies/{t}",
+        GeoReplication: f"/v2/clusters/far-{t}",
+        Topic: f"/v2/persistent/{t}/orders/placed/partitions",
+        Namespace: f"/v2/namespaces/{t}/orders",
+        Tenant: f"/v2/tenants/{t}",
+    }
+    return made
+
+
+def name_of(kind):
+    return kind.kind.removeprefix("Pulsar").lower()
+
+
+async def add_foreign(world, kind, name):
+    mine = kind(name, world.namespace)
+    mine["metadata"]["finalizers"] = [FOREIGN]
+    return await world.client.apply(mine, field_manager="example")
+
+
+async def drop_foreign(world, kind, name):
+    await world.until(kind, name, lambda obj: obj.finalizers == [FOREIGN])
+    await world.client.patch(kind, name, world.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)

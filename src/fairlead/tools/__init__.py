@@ -1,0 +1,1 @@
+"""Commands for people who run clusters: one module or package per tool. They do not import each other."""
