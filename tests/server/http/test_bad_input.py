@@ -6,7 +6,7 @@ import json
 import ssl
 
 import pytest
-from tests.server.test_robustness import BOMB, nested
+from tests.server.http.test_robustness import BOMB, nested
 
 BAD = {
     "cut short": (b"{", "application/json"),
