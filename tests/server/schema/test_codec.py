@@ -3,9 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.server.golang import encoding
-from fairlead.server.schema import builtin, quantity, times
+from fairlead.server.schema import builtin, empty_values, quantity, times
 from fairlead.server.schema.codec import DecodeError, decode
-from fairlead.server.schema.hollow import stored
 
 CONFIG_MAP = builtin.node("", "v1", "ConfigMap")
 SECRET = builtin.node("", "v1", "Secret")
@@ -85,10 +84,10 @@ def test_what_go_always_writes_is_filled_in():
 def test_what_is_given_empty_is_null_only_once_stored():
     given = decode(ROLE, {"rules": []}).object
     assert given == {"metadata": {}, "rules": []}
-    assert stored(ROLE, given) == {"metadata": {}, "rules": None}
-    assert stored(ROLE, {"rules": [{"verbs": []}]}) == {"rules": [{"verbs": None}]}
+    assert empty_values.drop(ROLE, given) == {"metadata": {}, "rules": None}
+    assert empty_values.drop(ROLE, {"rules": [{"verbs": []}]}) == {"rules": [{"verbs": None}]}
     same = decode(ROLE, {"rules": [{"verbs": ["get"]}]}).object
-    assert stored(ROLE, same) is same
+    assert empty_values.drop(ROLE, same) is same
 
 
 def test_null_in_a_map_or_list_is_the_zero_value():

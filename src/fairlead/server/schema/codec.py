@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead.server.golang import base64 as gobase64
-from fairlead.server.schema import builtin, hollow, quantity, times
+from fairlead.server.schema import builtin, empty_values, quantity, times
 from fairlead.server.schema.nodes import Node
 
 _INT_RANGES = {"int32": 2**31, "int64": 2**63, "int": 2**63}
@@ -78,7 +78,7 @@ def decode(node: Node, value: Any) -> Decoded:
     except DecodeError as error:
         raise _told(_overtaking(node, value, error), error) from None
     if unknown:  # what is odd is looked for anew, as it is rarely there
-        return Decoded(hollow.held(node, value, made), list(_unknown(node, value, "")))
+        return Decoded(empty_values.keep_in_atomic_lists(node, value, made), list(_unknown(node, value, "")))
     return Decoded(made, unknown)
 
 

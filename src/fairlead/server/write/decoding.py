@@ -11,7 +11,7 @@ from fairlead.server.http import bodies
 from fairlead.server.http.exchange import Request
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.registry.resource import Object, Resource
-from fairlead.server.schema import codec, defaulting, hollow, pruning
+from fairlead.server.schema import codec, defaulting, empty_values, pruning
 from fairlead.server.storage import versions
 
 
@@ -106,7 +106,7 @@ def _note_empty(request: Request, resource: Resource, value: Object) -> None:
             request.unwritten = request.unwritten or None in (value.get(key) or {}).values()
     if resource.counts_empty:
         keys = resource.generation_of
-        request.hollow = any(hollow.anywhere(resource.schema.fields[key], value.get(key)) for key in keys)
+        request.hollow = any(empty_values.has_omitted(resource.schema.fields[key], value.get(key)) for key in keys)
 
 
 def _strictly(request: Request, problems: list[str], validation: str, shown: Callable[[], str]) -> None:

@@ -30,7 +30,7 @@ from fairlead.server.http.exchange import Request
 from fairlead.server.http.options import WriteOptions
 from fairlead.server.ownership import Managed
 from fairlead.server.registry.resource import Resource
-from fairlead.server.schema import hollow, pruning
+from fairlead.server.schema import empty_values, pruning
 from fairlead.server.storage import versions
 from fairlead.server.storage.store import Table
 from fairlead.server.storage.stored import Object, Stored
@@ -143,7 +143,7 @@ def _commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Sto
             obj, write.respelled = read, True
     held = obj
     if not resource.custom:
-        obj = hollow.stored(resource.schema, obj)
+        obj = empty_values.drop(resource.schema, obj)
         obj = chain.completed(server, resource, write.namespace, obj)
         given = obj["metadata"]
     if write.request.unwritten or (resource.respelled is not None and resource.respelled(obj)):
@@ -262,7 +262,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     obj["metadata"]["resourceVersion"] = str(live.version)
     held = obj
     if not resource.custom:
-        obj = hollow.stored(resource.schema, obj)
+        obj = empty_values.drop(resource.schema, obj)
         write.emptied = obj is not held
     obj = narrow(resource, write.subresource, obj, old)
     if resource.prepare_update:
@@ -281,7 +281,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
         if not write.options.dry_run:
             gone = server.store.delete(write.table, kept)
             server.changed(resource, live, gone, deleted=True)
-        return Stored(_as_merged(write, hollow.written(obj, held)), live.version, resource)
+        return Stored(_as_merged(write, empty_values.restore_nulls(obj, held)), live.version, resource)
     obj = server.tracking.times_kept(write, _settled(write, obj), live)
     if resource.custom and write.subresource == "scale" and resource.storage is None:
         read = decoding.filled(resource, obj)  # what had no spec has no defaults, and is read with them
