@@ -115,7 +115,7 @@ MUTANTS = [
     Mutant(
         "apply: an object that is not ours",
         "writes/apply.py",
-        "raise Foreign(self.what, holder_of(live))\n            return",
+        "raise ForeignObject(self.what, holder_of(live))\n            return",
         "pass\n            return",
     ),
     Mutant(
@@ -139,7 +139,7 @@ MUTANTS = [
     Mutant(
         "recreate: only what is ours, or nobody's and to be adopted",
         "writes/apply.py",
-        "if not self.may_have(live):\n            raise Foreign(self.what, holder_of(live))\n        await",
+        "if not self.may_have(live):\n            raise ForeignObject(self.what, holder_of(live))\n        await",
         "await",
     ),
     Mutant(
@@ -152,7 +152,7 @@ MUTANTS = [
     Mutant("apply: nulls are left out", "writes/payload.py", "if item is not None}", "}"),
     Mutant("apply: stringData becomes data", "writes/payload.py", '"stringData" in body:', '"stringData" in ():'),
     Mutant(
-        "apply: only an immutable field is Immutable",
+        "apply: only an immutable field is ImmutableField",
         "writes/apply.py",
         "if error.causes and all(",
         "if False and all(",
@@ -243,7 +243,7 @@ MUTANTS = [
         """        if cleanup is not None:
             try:
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
-            except Deleting:
+            except ObjectDeleting:
                 return NOTHING  # its event is on the way; nothing was done yet, so there is nothing to clean up
         verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
 """,
@@ -251,7 +251,7 @@ MUTANTS = [
         if cleanup is not None:
             try:
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
-            except Deleting:
+            except ObjectDeleting:
                 return NOTHING  # its event is on the way; nothing was done yet, so there is nothing to clean up
 """,
     ),

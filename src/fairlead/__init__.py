@@ -23,9 +23,9 @@ _PUBLIC = {
     "Wait": "fairlead.runtime.outcomes",
     "Terminal": "fairlead.runtime.outcomes",
     "LeaseLost": "fairlead.runtime.leases",
-    "Foreign": "fairlead.writes.errors",
-    "Immutable": "fairlead.writes.errors",
-    "Gone": "fairlead.writes.errors",
+    "ForeignObject": "fairlead.writes.errors",
+    "ImmutableField": "fairlead.writes.errors",
+    "ObjectDeleted": "fairlead.writes.errors",
     "WriteError": "fairlead.writes.errors",
     "Draft": "fairlead.writes.draft",
 }
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from fairlead.runtime.outcomes import Wait as Wait
     from fairlead.runtime.sources import select as select
     from fairlead.writes.draft import Draft as Draft
-    from fairlead.writes.errors import Foreign as Foreign
-    from fairlead.writes.errors import Gone as Gone
-    from fairlead.writes.errors import Immutable as Immutable
+    from fairlead.writes.errors import ForeignObject as ForeignObject
+    from fairlead.writes.errors import ImmutableField as ImmutableField
+    from fairlead.writes.errors import ObjectDeleted as ObjectDeleted
     from fairlead.writes.errors import WriteError as WriteError
 
 __all__ = ["__version__", *sorted(_PUBLIC)]

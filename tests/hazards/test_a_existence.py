@@ -8,7 +8,7 @@ from workbench import WIDGET
 from fairlead.api.builtin import ConfigMap, Lease, Namespace
 from fairlead.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from fairlead.api.objects import Object
-from fairlead.writes import Gone, Replaced, apply, create_only, delete, finalizers
+from fairlead.writes import ObjectDeleted, ObjectReplaced, apply, create_only, delete, finalizers
 
 
 def cm(bench, **metadata):
@@ -26,7 +26,7 @@ async def test_h01_a_late_apply_revives_a_deleted_object(bench):
     await bench.other.delete(ConfigMap, "c", bench.namespace)
     await apply(bench.cached, cm(bench))
     await bench.other.delete(ConfigMap, "c", bench.namespace)
-    with pytest.raises(Gone):
+    with pytest.raises(ObjectDeleted):
         await apply(bench.cached, cm(bench) | {"data": {"a": "2"}})
     with pytest.raises(NotFound):
         await bench.live(made)
@@ -51,7 +51,7 @@ async def test_h03_another_uid_is_422_by_patch_and_409_by_put_and_replaced_by_ou
         await bench.other.apply(cm(bench, uid=old.uid), field_manager="naive")
     with pytest.raises(Conflict, match="Precondition failed: UID"):
         await bench.other.replace(cm(bench, uid=old.uid))
-    with pytest.raises(Replaced):
+    with pytest.raises(ObjectReplaced):
         await finalizers.add(bench.writer, ConfigMap, old, "a.b/c")
 
 
@@ -83,7 +83,7 @@ async def test_h07_a_put_to_a_missing_name_creates_some_kinds(bench):
     # ours never puts: a decision on a lease that is gone stays gone
     seen = await bench.other.get(Lease, "l", bench.namespace)
     await bench.other.delete(Lease, "l", bench.namespace)
-    with pytest.raises(Gone):
+    with pytest.raises(ObjectDeleted):
         await finalizers.add(bench.writer, Lease, seen, "a.b/c")
 
 
@@ -99,7 +99,7 @@ async def test_h08_a_delete_without_a_uid_kills_the_new_object(bench):
 async def test_h09_a_view_that_missed_a_delete_and_create_shows_another_uid(bench):
     old = bench.view.put(ConfigMap, await bench.config_map("c"))
     await bench.make_anew(old)
-    with pytest.raises(Replaced):
+    with pytest.raises(ObjectReplaced):
         await finalizers.add(bench.cached, ConfigMap, old, "a.b/c")
     assert bench.view.objects == {}
 

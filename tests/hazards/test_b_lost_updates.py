@@ -7,7 +7,7 @@ from fairlead.api.builtin import ConfigMap
 from fairlead.api.errors import ApiError, Conflict, Invalid, NotFound, RequestEntityTooLarge, UnsupportedMediaType
 from fairlead.api.objects import Object
 from fairlead.client.client import PatchType
-from fairlead.writes import Replaced, Report, apply, decide, delete, finalizers, status
+from fairlead.writes import ObjectReplaced, Report, apply, decide, delete, finalizers, status
 
 OURS, THEIRS = "a.b/ours", "a.b/theirs"
 
@@ -110,7 +110,7 @@ async def test_h19_a_finalizer_patch_by_name_hits_the_new_object(bench):
     old = await bench.widget()
     new = await bench.make_anew(old)
     assert (await bench.merge(old, {"metadata": {"finalizers": [OURS]}})).uid == new.uid
-    with pytest.raises(Replaced):
+    with pytest.raises(ObjectReplaced):
         await finalizers.add(bench.writer, WIDGET, old, THEIRS)
 
 

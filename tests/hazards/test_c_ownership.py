@@ -13,7 +13,7 @@ from fairlead.api.builtin import ConfigMap, Deployment
 from fairlead.api.errors import ApiError, BadRequest, Conflict
 from fairlead.api.objects import Object
 from fairlead.client.client import PatchType
-from fairlead.writes import OnlyRead, apply, decide, migrate
+from fairlead.writes import ReadValueInPayload, apply, decide, migrate
 
 
 def widget(bench, **spec):
@@ -64,7 +64,7 @@ async def test_h29_a_payload_from_a_stale_read_deletes_newer_own_fields(bench):
     assert (await bench.other.apply(widget(bench, **stale), field_manager="naive")).spec == {"size": 1}
     # ours: what was read cannot get into a payload
     live = await bench.other.get(WIDGET, "w", bench.namespace)
-    with pytest.raises(OnlyRead):
+    with pytest.raises(ReadValueInPayload):
         await apply(bench.writer, live)
 
 
@@ -165,7 +165,7 @@ async def test_h42_managed_fields_in_a_payload_are_refused(bench):
     body["metadata"]["managedFields"] = [{"manager": "x", "operation": "Apply", "apiVersion": "v1"}]
     with pytest.raises(BadRequest, match="managedFields must be nil"):
         await bench.other.apply(body, field_manager="naive")
-    with pytest.raises(OnlyRead, match="managedFields"):
+    with pytest.raises(ReadValueInPayload, match="managedFields"):
         await apply(bench.writer, body)
 
 

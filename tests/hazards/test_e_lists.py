@@ -6,7 +6,7 @@ from workbench import WIDGET
 from fairlead.api.builtin import ConfigMap, Pod, RoleBinding, Service
 from fairlead.api.errors import ApiError, Invalid
 from fairlead.client.client import PatchType
-from fairlead.writes import Deleting, Immutable, apply, decide, finalizers
+from fairlead.writes import ImmutableField, ObjectDeleting, apply, decide, finalizers
 
 
 def service(bench, *ports):
@@ -75,7 +75,7 @@ async def test_h59_a_finalizer_on_a_deleting_object_is_refused_and_ours_does_not
     with pytest.raises(Invalid, match="no new finalizers can be added"):
         await bench.merge(widget, {"metadata": {"finalizers": ["a.b/held", "a.b/new"]}})
     bench.wire.forget()
-    with pytest.raises(Deleting):
+    with pytest.raises(ObjectDeleting):
         await finalizers.add(bench.writer, WIDGET, deleting, "a.b/new")
     assert bench.wire.sent == []
 
@@ -88,7 +88,7 @@ async def test_h60_an_immutable_field_is_refused_for_ever_and_ours_says_so_or_ma
     old = await apply(bench.writer, binding("view"))
     with pytest.raises(Invalid, match="cannot change roleRef"):
         await bench.other.apply(binding("edit"), field_manager="naive")
-    with pytest.raises(Immutable):
+    with pytest.raises(ImmutableField):
         await apply(bench.writer, binding("edit"))
     assert (await apply(bench.writer, binding("edit"), recreate=True)).uid != old.uid
 

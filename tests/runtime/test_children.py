@@ -85,7 +85,7 @@ async def test_children_given_together_are_written_side_by_side_and_all_of_them_
         assert {name: children[name] for name in "abcde"} == {
             name: {"by": "hand"} if name in "bd" else {"of": "p"} for name in "abcde"
         }
-        assert (await client.get(Parent, "p", api.namespace)).condition("Ready")["reason"] == "Foreign"
+        assert (await client.get(Parent, "p", api.namespace)).condition("Ready")["reason"] == "ForeignObject"
         assert wire.most > 1
         for name in ("b", "d"):
             await client.delete(fl.ConfigMap, name, api.namespace)
@@ -105,7 +105,7 @@ async def test_a_child_that_is_made_two_things_in_one_pass_is_refused(api, clien
     async with operator(twice).running(api.transport(), namespaces=[api.namespace], tries=2) as running:
         await running.quiet()
         ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
-        assert (ready["status"], ready["reason"]) == ("False", "TwoPayloads")
+        assert (ready["status"], ready["reason"]) == ("False", "DuplicatePayload")
         assert "one payload a child" in ready["message"]
         assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
 
@@ -146,7 +146,7 @@ async def test_a_name_that_is_someone_elses_is_told_in_the_condition_and_left_al
     async with operator(each).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
         await running.quiet()
     ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
-    assert (ready["status"], ready["reason"]) == ("False", "Foreign")
+    assert (ready["status"], ready["reason"]) == ("False", "ForeignObject")
     assert "choose another name" in ready["message"]
     assert "adopt" not in ready["message"]  # who reads it has kubectl, not the code
     assert "adopt=True" in caplog.text

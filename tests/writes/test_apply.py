@@ -9,12 +9,12 @@ from workbench import WIDGET
 from fairlead.api.builtin import ClusterRole, ConfigMap, Deployment, RoleBinding, Secret, Service
 from fairlead.api.errors import ApiError, Invalid, NotFound
 from fairlead.writes import (
-    Foreign,
-    Gone,
-    Immutable,
-    OnlyRead,
-    Replaced,
-    TwoPayloads,
+    DuplicatePayload,
+    ForeignObject,
+    ImmutableField,
+    ObjectDeleted,
+    ObjectReplaced,
+    ReadValueInPayload,
     Writer,
     apply,
     apply_all,
@@ -43,7 +43,7 @@ async def test_a_first_apply_is_one_request_and_names_its_owner(bench, owner):
 async def test_a_stranger_of_that_name_is_not_touched(bench, owner):
     """Guard: create-or-refuse. A forced apply without it adopts silently."""
     theirs = await bench.config_map("child", data={"text": "theirs"})
-    with pytest.raises(Foreign, match=r"has no controller: delete that.*or choose another name") as told:
+    with pytest.raises(ForeignObject, match=r"has no controller: delete that.*or choose another name") as told:
         await apply(bench.writer, cm(), owner=owner)
     assert "adopt=True" in told.value.hint
     assert await bench.live(theirs) == theirs
@@ -52,7 +52,7 @@ async def test_a_stranger_of_that_name_is_not_touched(bench, owner):
 async def test_another_owners_child_is_not_touched_even_with_adopt(bench, owner):
     other = await bench.widget("other")
     theirs = await apply(Writer(bench.other, bench.world, "theirs"), cm("theirs"), owner=other)
-    with pytest.raises(Foreign, match="controlled by Widget other"):
+    with pytest.raises(ForeignObject, match="controlled by Widget other"):
         await apply(bench.writer, cm(), owner=owner, adopt=True)
     assert await bench.live(theirs) == theirs
 
@@ -80,10 +80,10 @@ async def test_an_object_that_was_free_when_it_was_seen_is_not_adopted_from_a_co
     live = await bench.make_anew(theirs) if when == "made anew" else theirs
     ref = {"apiVersion": other.api_version, "kind": other.kind, "name": other.name, "uid": other.uid}
     live = await bench.merge(live, {"metadata": {"ownerReferences": [{**ref, "controller": True}]}})
-    with pytest.raises(Foreign, match="is controlled by Widget other"):
+    with pytest.raises(ForeignObject, match="is controlled by Widget other"):
         await apply(bench.cached, cm(), owner=owner, adopt=True)
     assert await bench.live(theirs) == live
-    with pytest.raises(Foreign):
+    with pytest.raises(ForeignObject):
         await apply(bench.cached, ConfigMap("child", bench.namespace), adopt=True)
     assert await bench.live(theirs) == live
 
@@ -99,7 +99,7 @@ async def test_a_deleted_child_is_not_revived_by_who_saw_it(bench, owner):
     """Guard: uid. The change was meant for the object that was there."""
     child = await apply(bench.cached, cm(), owner=owner)
     await bench.other.delete(ConfigMap, child.name, child.namespace)
-    with pytest.raises(Gone):
+    with pytest.raises(ObjectDeleted):
         await apply(bench.cached, cm("changed"), owner=owner)
     with pytest.raises(NotFound):
         await bench.live(child)
@@ -120,10 +120,10 @@ async def test_a_child_made_anew_by_someone_is_not_taken_over(bench, owner):
     """Guard: uid."""
     child = await apply(bench.cached, cm(), owner=owner)
     new = await bench.make_anew(child)
-    with pytest.raises(Replaced):
+    with pytest.raises(ObjectReplaced):
         await apply(bench.cached, cm("changed"), owner=owner)
     assert await bench.live(new) == new
-    with pytest.raises(Foreign):
+    with pytest.raises(ForeignObject):
         await apply(bench.cached, cm("changed"), owner=owner)
 
 
@@ -133,7 +133,7 @@ async def test_the_uid_is_remembered_without_a_view(bench, owner):
     await apply(bench.writer, cm("more"), owner=owner)
     assert bench.wire.writes == ["PATCH"]
     await bench.other.delete(ConfigMap, child.name, child.namespace)
-    with pytest.raises(Gone):
+    with pytest.raises(ObjectDeleted):
         await apply(bench.writer, cm("most"), owner=owner)
 
 
@@ -174,7 +174,7 @@ async def test_cluster_scoped_children_of_a_namespaced_owner_are_known_by_their_
     assert "ownerReferences" not in made.metadata
     again = Writer(bench.client, bench.world, bench.writer.manager)
     assert (await apply(again, role, owner=owner)).uid == made.uid
-    with pytest.raises(Foreign):
+    with pytest.raises(ForeignObject):
         await apply(Writer(bench.client, bench.world, "someone"), role, owner=owner)
     await bench.other.delete(ClusterRole, made.name)
 
@@ -185,7 +185,7 @@ async def test_children_in_another_namespace_are_known_by_their_entry(bench, own
     again = Writer(bench.client, bench.world, bench.writer.manager)
     changed = await apply(again, ConfigMap(made.name, "default", data={"a": "2"}), owner=owner)
     assert (changed.uid, changed["data"]) == (made.uid, {"a": "2"})
-    with pytest.raises(Foreign):
+    with pytest.raises(ForeignObject):
         await apply(Writer(bench.client, bench.world, "someone"), ConfigMap(made.name, "default", data={}), owner=owner)
     await bench.other.delete(ConfigMap, made.name, "default")
 
@@ -240,7 +240,7 @@ async def test_writes_to_one_object_go_one_after_another(bench, owner):
 
 async def test_a_batch_is_tried_whole_and_says_what_failed(bench, owner):
     await bench.config_map("b")
-    with pytest.raises(Foreign, match=r"ConfigMap .*/b"):
+    with pytest.raises(ForeignObject, match=r"ConfigMap .*/b"):
         await apply_all(bench.writer, [cm(name="a"), cm(name="b"), cm(name="c")], owner=owner)
     for name in "ac":
         assert (await bench.other.get(ConfigMap, name, bench.namespace))["data"] == {"text": "hello"}
@@ -253,7 +253,7 @@ async def test_what_a_server_gave_cannot_be_applied(bench, owner):
         {**cm(), "data": {"copy": child}},
         {**cm(), "metadata": {"name": "child", "resourceVersion": "5"}},
     ):
-        with pytest.raises(OnlyRead, match="from scratch"):
+        with pytest.raises(ReadValueInPayload, match="from scratch"):
             await apply(bench.writer, wrong, owner=owner)
 
 
@@ -265,7 +265,7 @@ async def test_a_view_of_a_decision_cannot_be_applied(bench, owner):
 
     with pytest.raises(Exception, match="kept"):
         await decide(bench.writer, WIDGET, owner, keep)
-    with pytest.raises(OnlyRead, match=r"data\.spec"):
+    with pytest.raises(ReadValueInPayload, match=r"data\.spec"):
         await apply(bench.writer, {**cm(), "data": {"spec": kept[0]}}, owner=owner)
 
 
@@ -296,7 +296,7 @@ def binding(role):
 
 async def test_an_immutable_field_is_an_error_that_names_the_remedy(bench, owner):
     await apply(bench.writer, binding("view"), owner=owner)
-    with pytest.raises(Immutable, match=r"roleRef.*delete it, to have it made anew"):
+    with pytest.raises(ImmutableField, match=r"roleRef.*delete it, to have it made anew"):
         await apply(bench.writer, binding("edit"), owner=owner)
 
 
@@ -309,9 +309,9 @@ async def test_an_immutable_field_is_changed_by_making_the_child_anew_where_allo
 
 async def test_an_immutable_field_of_an_object_that_nobody_controls_is_changed_with_adopt_and_recreate(bench, owner):
     theirs = await bench.other.create({**binding("view"), "metadata": {"name": "rb", "namespace": bench.namespace}})
-    with pytest.raises(Foreign):
+    with pytest.raises(ForeignObject):
         await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
-    with pytest.raises(Immutable):
+    with pytest.raises(ImmutableField):
         await apply(bench.writer, binding("edit"), owner=owner, adopt=True)
     assert await bench.live(theirs) == theirs
     new = await apply(bench.writer, binding("edit"), owner=owner, adopt=True, recreate=True)
@@ -335,7 +335,7 @@ async def test_making_anew_never_deletes_what_someone_put_there_meanwhile(bench,
 
     bench.wire.first = {"before the change": [squat], "before the delete": [wait, squat]}.get(when, [])
     bench.wire.then = [squat] if when == "after its refusal" else []
-    with pytest.raises((Foreign, Gone)):
+    with pytest.raises((ForeignObject, ObjectDeleted)):
         await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
     assert await bench.live(strangers[0]) == strangers[0]
 
@@ -366,13 +366,13 @@ async def test_a_value_that_only_says_immutable_is_invalid_and_deletes_nothing(b
 
 async def test_an_immutable_field_is_told_beside_a_map_that_is_emptied(bench, owner):
     await apply(bench.writer, WIDGET("child", spec={"fixed": "a", "options": {"a": "b"}}), owner=owner)
-    with pytest.raises(Immutable, match=r"spec\.fixed"):
+    with pytest.raises(ImmutableField, match=r"spec\.fixed"):
         await apply(bench.writer, WIDGET("child", spec={"fixed": "b", "options": {}}), owner=owner)
 
 
 async def test_immutable_by_a_rule_of_the_kind(bench, owner):
     await apply(bench.writer, WIDGET("child", spec={"fixed": "a"}), owner=owner)
-    with pytest.raises(Immutable, match=r"spec\.fixed"):
+    with pytest.raises(ImmutableField, match=r"spec\.fixed"):
         await apply(bench.writer, WIDGET("child", spec={"fixed": "b"}), owner=owner)
 
 
@@ -568,7 +568,7 @@ async def test_a_name_that_is_remembered_makes_no_other_forgotten(bench, owner, 
 async def test_a_child_deleted_by_someone_before_it_is_made_anew_is_gone(bench, owner):
     await apply(bench.writer, binding("view"), owner=owner)
     bench.wire.then = [lambda: bench.other.delete(RoleBinding, "rb", bench.namespace)]
-    with pytest.raises(Gone):
+    with pytest.raises(ObjectDeleted):
         await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
 
 
@@ -576,6 +576,6 @@ async def test_a_child_deleted_by_someone_before_it_is_made_anew_is_gone(bench, 
 async def test_two_payloads_of_one_object_are_refused(bench, owner, placed):
     namespace = bench.namespace if placed else None
     twice = [WIDGET("child", spec={"size": 1}), WIDGET("other"), WIDGET("child", namespace, spec={"note": "x"})]
-    with pytest.raises(TwoPayloads, match="Widget child is in two payloads"):
+    with pytest.raises(DuplicatePayload, match="Widget child is in two payloads"):
         await apply_all(bench.writer, twice, owner=owner)
     assert bench.wire.writes == []

@@ -13,7 +13,18 @@ from fairlead.api.errors import Invalid
 from fairlead.client.client import Client
 from fairlead.server.app import Server
 from fairlead.testing import virtual
-from fairlead.writes import Gone, Impure, NotNamed, Replaced, Undecided, Untestable, WriteError, Writer, decide, purity
+from fairlead.writes import (
+    DecisionContention,
+    ImpureDecision,
+    ObjectDeleted,
+    ObjectReplaced,
+    PatchTestMismatch,
+    UndeclaredField,
+    WriteError,
+    Writer,
+    decide,
+    purity,
+)
 
 
 def plan(draft, made="ours"):
@@ -150,7 +161,7 @@ async def test_an_object_made_anew_is_another_one(bench):
     """Guard: uid. The new object has what the decision read, and still must not get it."""
     widget = await bench.widget(spec={"size": 1})
     await bench.make_anew(widget)
-    with pytest.raises(Replaced, match="look again"):
+    with pytest.raises(ObjectReplaced, match="look again"):
         await decide(bench.writer, WIDGET, widget, plan)
     assert "status" not in await bench.live(widget)
 
@@ -159,7 +170,7 @@ async def test_a_view_that_knows_the_new_object_does_not_lend_it_to_the_old_one(
     """Guard: the newest copy must be of the same uid."""
     widget = await bench.widget(spec={"size": 1})
     bench.view.put(WIDGET, await bench.make_anew(widget))
-    with pytest.raises(Replaced):
+    with pytest.raises(ObjectReplaced):
         await decide(bench.cached, WIDGET, widget, plan)
     assert "status" not in await bench.live(widget)
 
@@ -167,7 +178,7 @@ async def test_a_view_that_knows_the_new_object_does_not_lend_it_to_the_old_one(
 async def test_a_deleted_object_is_gone(bench):
     widget = await bench.widget()
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
-    with pytest.raises(Gone):
+    with pytest.raises(ObjectDeleted):
         await decide(bench.writer, WIDGET, widget, plan)
 
 
@@ -204,7 +215,7 @@ async def test_a_guard_that_fails_although_it_holds_is_reported(bench, monkeypat
     def phase(draft):
         draft.status["phase"] = draft.spec["note"]
 
-    with pytest.raises(Untestable, match="/spec/note"):
+    with pytest.raises(PatchTestMismatch, match="/spec/note"):
         await decide(bench.writer, WIDGET, widget, phase)
     assert bench.wire.writes == ["PATCH", "PATCH"]
 
@@ -248,7 +259,7 @@ async def test_a_crowd_on_the_very_field_ends_in_an_error(bench):
         await bench.merge(widget, {"status": {"phase": str(int(live.status["phase"]) + 1)}}, "status")
 
     bench.wire.first = [interfere]
-    with pytest.raises(Undecided, match="16 times"):
+    with pytest.raises(DecisionContention, match="16 times"):
         await decide(bench.writer, WIDGET, widget, count)
 
 
@@ -316,7 +327,7 @@ async def test_only_named_fields_may_change(bench):
     def change(draft):
         draft.spec["note"] = "m"
 
-    with pytest.raises(NotNamed, match="/spec/note"):
+    with pytest.raises(UndeclaredField, match="/spec/note"):
         await decide(bench.writer, WIDGET, widget, change, only=["spec.size"])
     await decide(bench.writer, WIDGET, widget, change, only=["spec.note"])
     assert (await bench.live(widget)).spec == {"size": 1, "note": "m"}
@@ -356,7 +367,7 @@ async def test_functions_that_are_not_pure_are_refused(bench):
         invents: "different values",
     }
     for function, said in cases.items():
-        with pytest.raises(Impure, match=said):
+        with pytest.raises(ImpureDecision, match=said):
             await decide(bench.writer, WIDGET, widget, function)
     assert bench.wire.sent == []
 
@@ -412,7 +423,7 @@ def wrapped():
     ids=["slots", "callable object", "partial", "keyword-only default", "wrapped"],
 )
 def test_what_a_function_keeps_from_run_to_run_is_seen(function, said):
-    with pytest.raises(Impure, match=f"it changes .*{said}"):
+    with pytest.raises(ImpureDecision, match=f"it changes .*{said}"):
         purity.run(function, {"metadata": {"uid": "u"}})
 
 

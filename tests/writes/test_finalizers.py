@@ -4,7 +4,7 @@ import pytest
 from workbench import WIDGET
 
 from fairlead.api.errors import Forbidden
-from fairlead.writes import Deleting, Replaced, WriteError, finalizers
+from fairlead.writes import ObjectDeleting, ObjectReplaced, WriteError, finalizers
 
 OURS, THEIRS = "fairlead.test/ours", "fairlead.test/theirs"
 
@@ -49,7 +49,7 @@ async def test_a_deleting_object_gets_no_finalizer(bench):
     """Guard: that nobody deletes it. The copy does not know of the deletion yet."""
     widget = await held(bench, THEIRS)
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
-    with pytest.raises(Deleting):
+    with pytest.raises(ObjectDeleting):
         await finalizers.add(bench.writer, WIDGET, widget, OURS)
     assert (await bench.live(widget)).finalizers == [THEIRS]
 
@@ -62,7 +62,7 @@ async def test_an_object_made_anew_keeps_its_finalizer(bench):
     await bench.merge(new, {"metadata": {"finalizers": [OURS]}})
     await finalizers.remove(bench.writer, WIDGET, widget, OURS)
     assert (await bench.live(new)).finalizers == [OURS]
-    with pytest.raises(Replaced):
+    with pytest.raises(ObjectReplaced):
         await finalizers.add(bench.writer, WIDGET, widget, THEIRS)
 
 

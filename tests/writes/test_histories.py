@@ -23,12 +23,12 @@ from fairlead.api.errors import NotFound, Unknown
 from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.writes import (
-    Deleting,
-    Foreign,
-    Gone,
-    Replaced,
+    ForeignObject,
+    ObjectDeleted,
+    ObjectDeleting,
+    ObjectReplaced,
     Report,
-    Superseded,
+    StatusSuperseded,
     WriteError,
     apply,
     create_only,
@@ -229,7 +229,7 @@ class History:
         seen = (known.uid if ours else None) if watched else self.made.get(name)
         try:
             made = await apply(self.writer, self.payload(name), owner=self.widget)
-        except Gone:  # which is told once
+        except ObjectDeleted:  # which is told once
             self.made.pop(name, None)
             raise
         self.made[name] = made.uid
@@ -242,7 +242,7 @@ class History:
         try:
             made = await apply(self.writer, self.payload(name), owner=self.widget, adopt=True)
             self.made[name] = made.uid
-        except Gone:
+        except ObjectDeleted:
             self.made.pop(name, None)
             raise
         finally:  # lost and cancelled ones may have happened all the same
@@ -373,7 +373,7 @@ class History:
                 await step(0)
             await self.report(1)
             for n in (0, 1):
-                with contextlib.suppress(Foreign):
+                with contextlib.suppress(ForeignObject):
                     await self.apply(n)
             strangers = [name for name in CHILDREN if name in self.strangers]
             if quiet := self.bench.wire.writes == ["PATCH"] * len(strangers):
@@ -554,5 +554,13 @@ def test_the_histories_met_every_refusal():
         test_the_same_holds_of_one_discipline_among_its_rivals()
     print("\n" + "\n".join(f"{count:6} {what}" for what, count in met.items()))
     assert {
-        what.__name__ for what in (Deleting, Foreign, Gone, Replaced, Superseded, asyncio.CancelledError)
+        what.__name__
+        for what in (
+            ObjectDeleting,
+            ForeignObject,
+            ObjectDeleted,
+            ObjectReplaced,
+            StatusSuperseded,
+            asyncio.CancelledError,
+        )
     } <= met.keys()

@@ -4,7 +4,7 @@ import pytest
 from workbench import MANAGER, WIDGET
 
 from fairlead.api.errors import Invalid
-from fairlead.writes import Gone, apply, migrate
+from fairlead.writes import ObjectDeleted, apply, migrate
 
 OLD = "old-agent"
 
@@ -144,7 +144,7 @@ async def test_before_first_apply_is_an_entry_like_any_other(bench):
 async def test_what_is_gone_is_gone(bench):
     old = await once_written(bench)
     await bench.other.delete(WIDGET, "w", bench.namespace)
-    with pytest.raises(Gone):
+    with pytest.raises(ObjectDeleted):
         await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])
 
 

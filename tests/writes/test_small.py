@@ -5,7 +5,7 @@ from workbench import WIDGET
 
 from fairlead.api.builtin import ConfigMap
 from fairlead.api.errors import Unknown
-from fairlead.writes import Changed, Gone, Writer, apply, create_only, defaults, delete, prune
+from fairlead.writes import ObjectChanged, ObjectDeleted, Writer, apply, create_only, defaults, delete, prune
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ async def test_a_changed_object_survives_a_delete_that_depended_on_content(bench
     """Guard: the resourceVersion precondition."""
     old = await bench.config_map(data={"keep": "no"})
     await bench.merge(old, {"data": {"keep": "yes"}})
-    with pytest.raises(Changed, match="decide again"):
+    with pytest.raises(ObjectChanged, match="decide again"):
         await delete(bench.writer, ConfigMap, old, unchanged=True)
     assert await bench.exists(old)
 
@@ -62,7 +62,7 @@ async def test_a_shared_object_that_goes_again_at_once_is_told_as_what_it_is(ben
 
     await bench.other.create(payload)
     bench.wire.then = [take_away]
-    with pytest.raises(Gone):
+    with pytest.raises(ObjectDeleted):
         await create_only(bench.writer, payload)
     bench.wire.then, bench.wire.lost = [take_away], 1
     with pytest.raises(Unknown):

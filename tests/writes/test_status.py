@@ -4,7 +4,7 @@ import pytest
 from workbench import WIDGET
 
 from fairlead.api.world import World
-from fairlead.writes import Report, Superseded, Writer, status
+from fairlead.writes import Report, StatusSuperseded, Writer, status
 
 
 class Clock:
@@ -148,7 +148,7 @@ async def test_a_newer_generation_is_never_reported_over(bench, writer):
     widget = await bench.widget(status={"observedGeneration": 1, "phase": "Old"})
     newer = {"status": {"observedGeneration": 2, "phase": "Newer"}}
     bench.wire.first = [lambda: bench.merge(widget, newer, subresource="status")]
-    with pytest.raises(Superseded, match="generation 2"):
+    with pytest.raises(StatusSuperseded, match="generation 2"):
         await status.flush(writer, WIDGET, widget, ready(1, phase="Older"))
     assert (await bench.live(widget)).status == newer["status"]
 
@@ -212,6 +212,6 @@ async def test_a_condition_never_goes_back_though_nothing_is_said_of_the_object(
     widget = await bench.widget(status={"conditions": [newer]})
     report = Report(4, observed=False)
     report.condition("Ready", False, "Old")
-    with pytest.raises(Superseded, match="condition Ready"):
+    with pytest.raises(StatusSuperseded, match="condition Ready"):
         await status.flush(writer, WIDGET, widget, report)
     assert (await bench.live(widget)).status["conditions"] == [newer]

@@ -14,7 +14,7 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.text import printable
 from fairlead.cli.cluster import Reached, find_kind, options, reach
-from fairlead.writes import Gone, WriteError, Writer
+from fairlead.writes import ObjectDeleted, WriteError, Writer
 from fairlead.writes.migrate import migrate, movable
 from fairlead.writes.writer import refuse_special, told
 
@@ -109,7 +109,7 @@ async def _migrate(
             async with room:
                 try:
                     done = await migrate(writer, kind, obj, fields=fields, managers=managers, dry_run=dry_run)
-                except Gone:
+                except ObjectDeleted:
                     report.settled += 1
                 except (ApiError, WriteError, Unknown, OSError) as error:
                     report.failed[what] = str(error)

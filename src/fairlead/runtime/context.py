@@ -14,7 +14,7 @@ from fairlead.api.objects import Object
 from fairlead.api.world import World
 from fairlead.client.client import Client, Propagation
 from fairlead.runtime.parts import Parts
-from fairlead.writes import Draft, Report, TwoPayloads, Writer, defaults
+from fairlead.writes import Draft, DuplicatePayload, Report, Writer, defaults
 from fairlead.writes.apply import Child, refuse_twins, side_by_side
 from fairlead.writes.payload import kind_in
 from fairlead.writes.writer import Key, Memo, key_of
@@ -131,7 +131,7 @@ class Writing(View):
         known = self.applied.setdefault(key, b"")  # first of all: a child whose apply failed is still wanted
         child = Child(self._writer, kind, payload, owner, adopt)
         if known not in (b"", child.digest):
-            raise TwoPayloads(child.what)
+            raise DuplicatePayload(child.what)
         self.applied[key] = child.digest
         try:
             live = await child.make(recreate=recreate)
@@ -172,8 +172,8 @@ class Elsewhere(Writing):
 class Context(Writing):
     """One pass over one object. There is no bare update: each thing that is written has one safe way.
 
-    What goes wrong is raised (`Foreign`, `Immutable`, `Gone`, `Unknown`, …) and may be caught; what is not caught
-    becomes a condition and a later look.
+    What goes wrong is raised (`ForeignObject`, `ImmutableField`, `ObjectDeleted`, `Unknown`, …) and may be caught; what
+    is not caught becomes a condition and a later look.
     """
 
     def __init__(self, parts: Parts, writer: Writer, kind: Kind, obj: Object, controller: str) -> None:
@@ -187,9 +187,9 @@ class Context(Writing):
         """Make a child be so, by server-side apply, and answer the live object. Nothing is sent if it is so already.
 
         Give exactly the fields that are yours, built from scratch: a dict, or a typed model of one. It gets the
-        primary's namespace and an owner reference (not with `owned=False`). Raises `Foreign` when the name is someone
-        else's (`adopt=True` takes over what nobody controls), `Immutable` when a field cannot change (`recreate=True`
-        makes it anew), `TwoPayloads` when this pass has made the child something else already.
+        primary's namespace and an owner reference (not with `owned=False`). Raises `ForeignObject` when the name is
+        someone else's (`adopt=True` takes over what nobody controls), `ImmutableField` when a field cannot change
+        (`recreate=True` makes it anew), `DuplicatePayload` when this pass has made the child something else already.
         """
         kind, payload = await self._placed(obj)
         return await self._apply(kind, payload, self._obj if owned else None, adopt=adopt, recreate=recreate)

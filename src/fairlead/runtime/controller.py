@@ -21,7 +21,7 @@ from fairlead.runtime.sources import HOME
 from fairlead.runtime.transports import NotLeading
 from fairlead.runtime.verdicts import NOTHING, Next, Verdict
 from fairlead.writes import Report, Writer, finalizers, status
-from fairlead.writes.errors import Deleting, WriteError
+from fairlead.writes.errors import ObjectDeleting, WriteError
 
 # A function that raised may do so on every change: each look at everything waits longer than the one before.
 _CATCH_UP = 1.0, 300.0
@@ -232,7 +232,7 @@ class Reconciler:
         if cleanup is not None:
             try:
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
-            except Deleting:
+            except ObjectDeleting:
                 return NOTHING  # its event is on the way; nothing was done yet, so there is nothing to clean up
         verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
         await self._prune(obj, ctx)

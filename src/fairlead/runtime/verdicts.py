@@ -22,7 +22,7 @@ from fairlead.api.errors import (
 from fairlead.runtime.calls import TimedOut
 from fairlead.runtime.outcomes import After, Terminal, Wait
 from fairlead.writes.decide import failed_test
-from fairlead.writes.errors import Immutable, WriteError
+from fairlead.writes.errors import ImmutableField, WriteError
 
 # Gone by the next try as a rule, and no reason to call an object broken: reported only when it happens again.
 _TRANSIENT = (
@@ -116,7 +116,7 @@ def of_error(error: Exception) -> Verdict:
             return Verdict("error", Next.DONE, False, reason, message, error=error)
         case WriteError(again=True) | Conflict() | AlreadyExists():
             return Verdict("requeue", Next.CONFLICT, error=error)
-        case Immutable() | ApiError() if _for_its_content(error):
+        case ImmutableField() | ApiError() if _for_its_content(error):
             reason = error.reason
             return Verdict("error", Next.DONE, False, reason, _short(error), after=_REFUSED_AGAIN_AFTER, error=error)
         case WriteError():
@@ -132,7 +132,7 @@ def _for_its_content(error: Exception) -> bool:
     """Whether the server refused what it was sent, not the moment. A guard that failed is about the moment."""
     if isinstance(error, Invalid):
         return not failed_test(error)
-    return isinstance(error, (BadRequest, Immutable, RequestEntityTooLarge))
+    return isinstance(error, (BadRequest, ImmutableField, RequestEntityTooLarge))
 
 
 def _words(reason: str, message: str, fallback: str) -> tuple[str, str]:

@@ -13,7 +13,14 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.delete import delete_in_turn
 from fairlead.writes.elision import digest, owned, unchanged
-from fairlead.writes.errors import Foreign, Gone, Immutable, TwoPayloads, Undecided, WriteError
+from fairlead.writes.errors import (
+    DecisionContention,
+    DuplicatePayload,
+    ForeignObject,
+    ImmutableField,
+    ObjectDeleted,
+    WriteError,
+)
 from fairlead.writes.jsonpatch import Path, at, named
 from fairlead.writes.migrate import former, inherit
 from fairlead.writes.payload import can_own, kind_in, scratch
@@ -42,16 +49,24 @@ async def apply(
     adopt: bool = False,
     recreate: bool = False,
 ) -> Object:
-    """Make the child what the payload says and return it as it then is.
+    """Apply the payload to a child object and return the object as the server stored it.
 
-    Guaranteed: an object that is not ours is never touched (`Foreign`; with `adopt` one that nobody controls is taken
-    over); an object that was seen and is gone is never revived (`Gone`, `Replaced`); fields that the payload leaves out
-    and others wrote stay; nothing is sent when nothing would change. Ours is what has the owner as its controller, or
-    where that cannot be, what has an Apply entry of our field manager. Not guaranteed: a field in the payload is
-    forced, whoever wrote it, so put in only what you own.
+    Guarantees:
+        An object that is not ours is never changed. An object is ours if the owner is its controller. Where an owner
+        reference is impossible, it is ours if it has an Apply entry of our field manager. `adopt=True` also takes over
+        an object that nobody controls.
+        An object that this process has seen, and that was deleted since, is not created again by this call.
+        Fields that the payload omits and that others wrote stay as they are.
+        Nothing is sent if nothing would change.
 
-    With `recreate`, a change that the server calls immutable deletes the child, waits until it is gone and makes it
-    anew; without it that is `Immutable`. With `adopt` too, that goes for one that nobody controls.
+    Does not guarantee:
+        The payload's fields are forced, so this call overwrites what others wrote there. Include only fields you own.
+
+    Raises:
+        ForeignObject: another owner has an object of that name, or nobody controls it and `adopt` is false.
+        ImmutableField: the server rejects a change of an immutable field. With `recreate=True`, the child is deleted
+            instead, and created again once it is gone. With `adopt=True` too, that includes one that nobody controls.
+        ObjectDeleted, ObjectReplaced: the object was deleted, or deleted and recreated, since it was last seen.
     """
     kind = await writer.client.resolve(kind_in(payload))
     return await Child(writer, kind, payload, owner, adopt).make(recreate=recreate)
@@ -67,7 +82,7 @@ async def apply_all(
 ) -> list[Object]:
     """`apply` for each, side by side; the answers in order. All are tried; then the first failure is raised.
 
-    Two payloads of one object are refused before anything is sent (`TwoPayloads`).
+    Two payloads of one object are refused before anything is sent (`DuplicatePayload`).
     """
     payloads = list(payloads)
     refuse_twins(payloads, None if owner is None else owner.namespace)
@@ -82,7 +97,7 @@ def refuse_twins(payloads: Iterable[Mapping[str, Any]], namespace: str | None) -
         place, name = metadata.get("namespace") or namespace, metadata.get("name")
         key = (kind.group, kind.kind, str(place), str(name))
         if key in known:
-            raise TwoPayloads(f"{kind.kind} {name}")
+            raise DuplicatePayload(f"{kind.kind} {name}")
         known.add(key)
 
 
@@ -121,7 +136,7 @@ class Child:
         async with self.writer.turn(self.kind, self.name, self.namespace):
             try:
                 return await self.apply()
-            except Immutable:
+            except ImmutableField:
                 if not recreate:
                     raise
                 await self.remove()
@@ -179,9 +194,9 @@ class Child:
                     lost = isinstance(error, Unknown)
                     continue
             if not self.may_have(live):
-                raise Foreign(self.what, holder_of(live))
+                raise ForeignObject(self.what, holder_of(live))
             return await self.settle(live)
-        raise Undecided(self.what, LOOKS)
+        raise DecisionContention(self.what, LOOKS)
 
     async def onto(self, uid: str) -> Object:
         """Apply to the object of that uid and to no other."""
@@ -200,7 +215,7 @@ class Child:
             live = await self.writer.live(self.kind, stub)  # raises Gone or Replaced
             if self.settled(live):
                 return live
-        raise Undecided(self.what, 2)
+        raise DecisionContention(self.what, 2)
 
     async def send(self, **guard: str) -> Object:
         try:
@@ -220,7 +235,7 @@ class Child:
         except Invalid as error:
             # with more than that in the way, one made anew would be refused too, and the old one be gone
             if error.causes and all(map(_immutable, error.causes)):
-                raise Immutable(self.what, error.causes) from error
+                raise ImmutableField(self.what, error.causes) from error
             raise
 
     async def remove(self) -> None:
@@ -228,15 +243,15 @@ class Child:
         try:
             live = await self.writer.client.get(self.kind, self.name, self.namespace)
         except NotFound:  # someone was quicker, and may not want it back
-            raise Gone(self.what) from None
+            raise ObjectDeleted(self.what) from None
         if not self.may_have(live):
-            raise Foreign(self.what, holder_of(live))
+            raise ForeignObject(self.what, holder_of(live))
         await delete_in_turn(self.writer, self.kind, live, propagation="Background")
         delay, waited = 0.02, 0.0
         while waited < GONE_WITHIN:
             try:
                 await self.writer.live(self.kind, live)
-            except Gone:
+            except ObjectDeleted:
                 return
             await asyncio.sleep(delay)
             waited, delay = waited + delay, min(delay * 2, 1.0)

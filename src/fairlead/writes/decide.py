@@ -15,7 +15,7 @@ from fairlead.api.text import refuse_text
 from fairlead.client.client import PatchType
 from fairlead.writes import purity
 from fairlead.writes.draft import Draft
-from fairlead.writes.errors import NotNamed, Undecided, Untestable, WriteError
+from fairlead.writes.errors import DecisionContention, PatchTestMismatch, UndeclaredField, WriteError
 from fairlead.writes.jsonpatch import Op, Path, named, parse, pointer, tests_hold
 from fairlead.writes.payload import SERVERS
 from fairlead.writes.view import Ledger
@@ -94,7 +94,7 @@ async def decide(
                     if says_why(error):
                         raise
                     if live and found.resource_version == base.resource_version:
-                        raise Untestable(what, patch.ops) from error
+                        raise PatchTestMismatch(what, patch.ops) from error
             except NotFound:
                 await writer.live(kind, obj)  # raises Gone; where the object is there, its endpoint is not
                 raise
@@ -108,7 +108,7 @@ async def decide(
             else:
                 return Decided(result, writer.wrote(kind, answer), changed=True)
             base, live = found, True
-    raise Undecided(what, RUNS)
+    raise DecisionContention(what, RUNS)
 
 
 def failed_test(error: Invalid) -> bool:
@@ -127,7 +127,7 @@ def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:
     for path in ledger.edits:
         parts = tuple(map(str, path))
         if not any(parts[: len(name)] == name for name in allowed):
-            raise NotNamed(what, pointer(path), [pointer(name) for name in allowed])
+            raise UndeclaredField(what, pointer(path), [pointer(name) for name in allowed])
 
 
 def _leave_alone(what: str, kind: Kind, changes: list[Op]) -> None:

@@ -4,7 +4,7 @@ from fairlead.api.errors import Conflict, NotFound, Unknown
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.client.client import Propagation
-from fairlead.writes.errors import Changed, Gone
+from fairlead.writes.errors import ObjectChanged, ObjectDeleted
 from fairlead.writes.writer import Writer, identified, told
 
 # An answer that is lost twice is a connection to complain about.
@@ -44,10 +44,10 @@ async def delete_in_turn(
         except (Conflict, Unknown) as error:
             try:
                 live = await writer.live(kind, obj)
-            except Gone:
+            except ObjectDeleted:
                 return
             if unchanged and live.resource_version != obj.resource_version and not live.deleting:
-                raise Changed(told(kind, obj.name, obj.namespace)) from error
+                raise ObjectChanged(told(kind, obj.name, obj.namespace)) from error
             if live.deleting:
                 return
             if attempt == ATTEMPTS:

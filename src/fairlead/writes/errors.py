@@ -15,20 +15,20 @@ class WriteError(Exception):
     """What the operator's code could do about it: for the log. `str()` is for conditions, so for who has kubectl."""
 
 
-class Foreign(WriteError):
+class ForeignObject(WriteError):
     """Something of that name is there and is not ours. Nothing was written."""
 
-    reason = "Foreign"
+    reason = "ForeignObject"
     hint = "adopt=True takes over what nobody controls"
 
     def __init__(self, what: str, holder: str) -> None:
         super().__init__(f"{what} is there and {holder}: delete that, if it is not needed, or choose another name")
 
 
-class Immutable(WriteError):
+class ImmutableField(WriteError):
     """The server refuses to change these fields on an object that exists."""
 
-    reason = "Immutable"
+    reason = "ImmutableField"
     hint = "recreate=True deletes it and makes it anew"
 
     def __init__(self, what: str, causes: list[dict[str, Any]]) -> None:
@@ -40,10 +40,10 @@ class Immutable(WriteError):
         self.causes = causes
 
 
-class TwoPayloads(WriteError):
+class DuplicatePayload(WriteError):
     """One child is to be two things at once."""
 
-    reason = "TwoPayloads"
+    reason = "DuplicatePayload"
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -52,58 +52,58 @@ class TwoPayloads(WriteError):
         )
 
 
-class Gone(WriteError):
+class ObjectDeleted(WriteError):
     """The object that was meant is not there any more. Nothing was written, nothing revived."""
 
-    reason = "Gone"
+    reason = "ObjectDeleted"
     again = True
 
     def __init__(self, what: str, said: str = "was deleted") -> None:
         super().__init__(f"{what} {said}: look again")
 
 
-class Replaced(Gone):
+class ObjectReplaced(ObjectDeleted):
     """The name now belongs to another object (its uid differs)."""
 
-    reason = "Replaced"
+    reason = "ObjectReplaced"
 
     def __init__(self, what: str) -> None:
         super().__init__(what, "was deleted and made anew by someone")
 
 
-class Deleting(Gone):
+class ObjectDeleting(ObjectDeleted):
     """The object is being deleted, so nothing may be added to it."""
 
-    reason = "Deleting"
+    reason = "ObjectDeleting"
 
     def __init__(self, what: str) -> None:
         super().__init__(what, "is being deleted")
 
 
-class Changed(WriteError):
+class ObjectChanged(WriteError):
     """The object changed after it was looked at, and the write depended on its content."""
 
-    reason = "Changed"
+    reason = "ObjectChanged"
     again = True
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} changed since it was read: decide again on what it is now")
 
 
-class Superseded(WriteError):
+class StatusSuperseded(WriteError):
     """A newer generation has been reported on already; this report is dropped."""
 
-    reason = "Superseded"
+    reason = "StatusSuperseded"
     again = True
 
     def __init__(self, what: str, ours: int, theirs: int) -> None:
         super().__init__(f"{what}: generation {theirs} is reported, this report is about {ours}: look again")
 
 
-class Undecided(WriteError):
+class DecisionContention(WriteError):
     """What the decision reads changed before each of its writes."""
 
-    reason = "Undecided"
+    reason = "DecisionContention"
     again = True
 
     def __init__(self, what: str, runs: int) -> None:
@@ -112,13 +112,13 @@ class Undecided(WriteError):
         )
 
 
-class Untestable(WriteError):
+class PatchTestMismatch(WriteError):
     """The server says that a guard failed, yet every guard holds on its own live copy: never a conflict.
 
     Either a value is encoded in another way than the server does, or the patch does not fit the object.
     """
 
-    reason = "Untestable"
+    reason = "PatchTestMismatch"
 
     def __init__(self, what: str, patch: list[dict[str, Any]]) -> None:
         paths = ", ".join(op["path"] for op in patch)
@@ -126,10 +126,10 @@ class Untestable(WriteError):
         self.patch = patch
 
 
-class Impure(WriteError):
+class ImpureDecision(WriteError):
     """A function that decides must depend on the object alone: it may be run again."""
 
-    reason = "Impure"
+    reason = "ImpureDecision"
 
     def __init__(
         self, name: str, seen: str, remedy: str = "make times, ids and counters before it and let it capture them"
@@ -137,19 +137,19 @@ class Impure(WriteError):
         super().__init__(f"{name} is not pure: {seen}; {remedy}")
 
 
-class NotNamed(WriteError):
+class UndeclaredField(WriteError):
     """A decision changed a field that it was not allowed to."""
 
-    reason = "NotNamed"
+    reason = "UndeclaredField"
 
     def __init__(self, what: str, path: str, only: list[str]) -> None:
         super().__init__(f"{what}: the decision changes {path}, but only {', '.join(only)} may change: name it too")
 
 
-class OnlyRead(WriteError):
+class ReadValueInPayload(WriteError):
     """A payload carries something that was read from a server. Applying it would take it over, or revert it."""
 
-    reason = "OnlyRead"
+    reason = "ReadValueInPayload"
 
     def __init__(self, what: str, path: str) -> None:
         super().__init__(f"{what}: {path} was read from a server: build the payload from scratch, with what you own")

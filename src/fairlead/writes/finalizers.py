@@ -7,7 +7,7 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.decide import decide
 from fairlead.writes.draft import Draft
-from fairlead.writes.errors import Deleting, Gone, WriteError
+from fairlead.writes.errors import ObjectDeleted, ObjectDeleting, WriteError
 from fairlead.writes.writer import Writer, told
 
 PAGE = 500  # objects a list request: what kubectl asks for
@@ -24,7 +24,7 @@ async def add(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Object
 
     def put_on(draft: Draft) -> None:
         if draft.deleting:
-            raise Deleting(what)
+            raise ObjectDeleting(what)
         finalizers = draft.metadata.get("finalizers")
         if finalizers is None:
             draft.metadata["finalizers"] = [finalizer]
@@ -45,7 +45,7 @@ async def remove(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Non
         if finalizers and finalizer in finalizers:
             draft.metadata["finalizers"] = [other for other in finalizers if other != finalizer]
 
-    with suppress(Gone):
+    with suppress(ObjectDeleted):
         await decide(writer, kind, obj, take_off)
 
 

@@ -14,7 +14,7 @@ from fairlead.api.times import rfc3339
 from fairlead.client.client import PatchType
 from fairlead.writes.decide import failed_test
 from fairlead.writes.elision import our_entry
-from fairlead.writes.errors import Undecided
+from fairlead.writes.errors import DecisionContention
 from fairlead.writes.jsonpatch import MISSING
 from fairlead.writes.writer import Writer, identified, told
 
@@ -103,7 +103,7 @@ async def _move(
             pass
         else:
             return Migrated(said, writer.wrote(kind, answer))
-    raise Undecided(told(kind, obj.name, obj.namespace), LOOKS)
+    raise DecisionContention(told(kind, obj.name, obj.namespace), LOOKS)
 
 
 def movable(writer: Writer, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> bool:

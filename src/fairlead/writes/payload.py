@@ -7,7 +7,7 @@ from typing import Any
 from fairlead.api.kinds import Kind
 from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
-from fairlead.writes.errors import OnlyRead
+from fairlead.writes.errors import ReadValueInPayload
 from fairlead.writes.values import finite, scalar, text
 from fairlead.writes.view import ListView, MapView
 from fairlead.writes.writer import METADATA_ONLY, identified, told
@@ -45,7 +45,7 @@ def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None)
         raise ValueError(f"{what} needs a namespace to be applied: it has no owner in one to take it from")
     for field in SERVERS:
         if metadata.get(field) is not None:
-            raise OnlyRead(what, f"metadata.{field}")
+            raise ReadValueInPayload(what, f"metadata.{field}")
     if owner is not None:
         if owner.kind == METADATA_ONLY:
             raise ValueError(f"{what}: the owner {owner.name} was read without its kind: read it whole")
@@ -87,10 +87,10 @@ def can_own(owner: Object, namespace: str | None) -> bool:
 
 def _plain(value: Any, what: str, path: str) -> Any:
     if isinstance(value, MapView | ListView):
-        raise OnlyRead(what, path)
+        raise ReadValueInPayload(what, path)
     if isinstance(value, Mapping):
         if path and isinstance(value, Object) and value.uid:
-            raise OnlyRead(what, path)
+            raise ReadValueInPayload(what, path)
         for key in value:
             text(key, f"{what}: the key {key!r} of {path or 'it'}")
         below = {key: _plain(item, what, f"{path}.{key}" if path else str(key)) for key, item in value.items()}

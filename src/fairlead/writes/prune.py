@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.delete import delete
-from fairlead.writes.errors import Changed
+from fairlead.writes.errors import ObjectChanged
 from fairlead.writes.writer import Writer, key_of
 
 
@@ -26,7 +26,7 @@ async def prune(
             continue
         try:
             await delete(writer, kind, child, unchanged=True, propagation="Background")
-        except Changed:
+        except ObjectChanged:
             continue
         pruned.append(child)
     return pruned

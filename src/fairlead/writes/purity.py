@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from fairlead.writes.draft import Draft
-from fairlead.writes.errors import Impure
+from fairlead.writes.errors import ImpureDecision
 from fairlead.writes.guards import Patch, patch_of
 from fairlead.writes.jsonpatch import same
 from fairlead.writes.view import Ledger, ListView, MapView, plain
@@ -30,12 +30,12 @@ def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Ledger
     result, ledger, patch = _once(function, base, name)
     again, _, patch_again = _once(function, base, name)
     if not same(patch_again.ops, patch.ops):
-        raise Impure(name, "two runs on the same object make different changes")
+        raise ImpureDecision(name, "two runs on the same object make different changes")
     if _differ(result, again):
-        raise Impure(name, "two runs on the same object return different values")
+        raise ImpureDecision(name, "two runs on the same object return different values")
     changed = [where for where, value in _captured(function).items() if before.get(where) != value]
     if changed:
-        raise Impure(name, f"it changes {', '.join(changed)}")
+        raise ImpureDecision(name, f"it changes {', '.join(changed)}")
     return result, ledger, patch
 
 
@@ -45,9 +45,11 @@ def _once(function: Callable[[Draft], T], base: dict[str, Any], name: str) -> tu
     if inspect.isawaitable(result):
         getattr(result, "close", lambda: None)()
         seen = "it is a coroutine, and waiting lets the world change under it"
-        raise Impure(name, seen, "make it a plain function that captures what was waited for")
+        raise ImpureDecision(name, seen, "make it a plain function that captures what was waited for")
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
-        raise Impure(name, "it returns a generator, which reads the object only later, or never", "return a list")
+        raise ImpureDecision(
+            name, "it returns a generator, which reads the object only later, or never", "return a list"
+        )
     result = _handed_out(result)
     patch = patch_of(ledger)
     ledger.closed = True

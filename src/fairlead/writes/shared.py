@@ -4,7 +4,7 @@ from typing import Any
 
 from fairlead.api.errors import AlreadyExists, NotFound, Unknown
 from fairlead.api.objects import Object
-from fairlead.writes.errors import Gone
+from fairlead.writes.errors import ObjectDeleted
 from fairlead.writes.payload import kind_in, scratch
 from fairlead.writes.writer import Writer, told
 
@@ -29,4 +29,4 @@ async def create_only(writer: Writer, payload: dict[str, Any]) -> Object:
             except NotFound:
                 if isinstance(error, Unknown):
                     raise error from None
-                raise Gone(told(kind, name, namespace)) from error
+                raise ObjectDeleted(told(kind, name, namespace)) from error

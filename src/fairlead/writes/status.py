@@ -9,7 +9,7 @@ from fairlead.api.times import rfc3339
 from fairlead.writes.decide import decide
 from fairlead.writes.draft import Draft
 from fairlead.writes.elision import digest
-from fairlead.writes.errors import Superseded
+from fairlead.writes.errors import StatusSuperseded
 from fairlead.writes.values import finite, text
 from fairlead.writes.view import MapView, plain
 from fairlead.writes.writer import Memo, Writer, told
@@ -66,7 +66,7 @@ async def flush(writer: Writer, kind: Kind, obj: Object, report: Report) -> Obje
         if report.observed:
             theirs = _generation(draft.status.get("observedGeneration"))
             if theirs > report.generation:
-                raise Superseded(what, report.generation, theirs)
+                raise StatusSuperseded(what, report.generation, theirs)
             draft.status["observedGeneration"] = report.generation
         for name, value in report.fields.items():
             if value is not None:
@@ -111,7 +111,7 @@ def _set_condition(draft: Draft, what: str, type_: str, said: dict[str, Any], no
         return
     theirs = _generation((found.unnoted if isinstance(found, MapView) else found.get)("observedGeneration"))
     if theirs > said["observedGeneration"]:
-        raise Superseded(f"{what}, condition {type_}", said["observedGeneration"], theirs)
+        raise StatusSuperseded(f"{what}, condition {type_}", said["observedGeneration"], theirs)
     if found.get("status") != said["status"]:
         found["lastTransitionTime"] = now
     for key, value in said.items():

@@ -12,7 +12,7 @@ from fairlead.api.text import refuse_text
 from fairlead.api.world import World
 from fairlead.client.client import Client
 from fairlead.writes.elision import our_entry
-from fairlead.writes.errors import Gone, Replaced
+from fairlead.writes.errors import ObjectDeleted, ObjectReplaced
 from fairlead.writes.seen import Nothing, Seen
 
 # What a server calls the kind of an object of which only metadata was asked for.
@@ -103,10 +103,10 @@ class Writer:
             live = await self.client.get(kind, obj.name, obj.namespace)
         except NotFound:
             self.gone(kind, obj)
-            raise Gone(told(kind, obj.name, obj.namespace)) from None
+            raise ObjectDeleted(told(kind, obj.name, obj.namespace)) from None
         if live.uid != obj.uid:
             self.gone(kind, obj)
-            raise Replaced(told(kind, obj.name, obj.namespace))
+            raise ObjectReplaced(told(kind, obj.name, obj.namespace))
         return live
 
     def wrote(self, kind: Kind, obj: Object) -> Object:

@@ -69,7 +69,7 @@ async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
         for endpoints in slices_of(proxy):
             await ctx.apply(endpoints, recreate=True)  # addressType cannot change
         policies = [await ctx.apply(policy) for policy in policies_of(proxy, online) if serves_tls(gateway)]
-    except fl.Foreign as error:
+    except fl.ForeignObject as error:
         ctx.condition("Programmed", False, "Conflict", str(error))
         raise
     except fl.Terminal as error:  # an endpoint that cannot be
