@@ -21,9 +21,9 @@ from fairlead.server.authorization.reviews import access, rules
 from fairlead.server.crd.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.crd.definitions import Definitions
 from fairlead.server.errors.statuses import (
-    Failure,
+    StatusError,
     bad_request,
-    internal,
+    internal_error,
     method_not_allowed,
     unknown_path,
 )
@@ -226,13 +226,13 @@ class Server:
             answer = self.carry_out(request, route) if instead is None else instead(request, route)
         except NoSuchPath:
             answer = PAGE_NOT_FOUND
-        except Failure as failure:
+        except StatusError as failure:
             answer = representations.failed(request, failure)
         except RecursionError:
             answer = representations.failed(request, bad_request("exceeded max depth"))
         except Exception as error:
             log.exception("%s %s could not be answered: this is a fault of the server", request.method, request.path)
-            answer = representations.failed(request, internal(error))
+            answer = representations.failed(request, internal_error(error))
         self.metrics.count(request, route, answer.status)
         if self.audit is not None and not trusted:
             self.audit.answered(request, answer)
@@ -287,7 +287,7 @@ class Server:
         return None if target is None else self._route(request, target)
 
     def carry_out(self, request: Request, route: Route | None) -> Answer:
-        """What an admitted request asks for. Raises Failure."""
+        """What an admitted request asks for. Raises StatusError."""
         return self._nonresource(request) if route is None else self._served(request, route)
 
     def _served(self, request: Request, route: Route) -> Answer:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from fairlead.server.errors.statuses import Failure
+from fairlead.server.errors.statuses import StatusError
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.delete import DeleteOptions, delete_object
@@ -79,7 +79,7 @@ class Controllers:
             while self._work:
                 try:
                     self._work.popleft()()
-                except Failure:
+                except StatusError:
                     continue  # someone else was faster: what they did comes by as a change of its own
         finally:
             self._busy = False

@@ -7,7 +7,7 @@ are known without being stored.
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.registry import preparing
 
 Object = dict[str, Any]
@@ -102,7 +102,7 @@ def _run(pod: Object, classes: Classes) -> Object:
         known = classes("node.k8s.io", "runtimeclasses")
         named = next((one for one in known if _name(one) == name), None)
         if named is None:
-            raise Refused(f"pod rejected: RuntimeClass {quoted(name)} not found")
+            raise Refused(f"pod rejected: RuntimeClass {quote_go(name)} not found")
         found = named
     overhead, asked = (found.get("overhead") or {}).get("podFixed"), spec.get("overhead")
     if found.get("overhead") is None and asked is not None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import forbidden, not_found
 from fairlead.server.registry.resource import Resource
 
@@ -25,5 +25,5 @@ def admit_create(server: "Server", resource: Resource, namespace: str, obj: dict
     given = obj.get("metadata") or {}
     name = given.get("name") or given.get("generateName") or ""
     message = f"unable to create new content in namespace {namespace} because it is being terminated"
-    cause = Cause("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")
+    cause = FieldError("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")
     raise forbidden(resource, name, message, [cause])

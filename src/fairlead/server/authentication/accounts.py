@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead.api.world import World
 from fairlead.server.authentication.users import AUTHENTICATED, User, service_account_groups, service_account_name
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.storage.store import Store
 
 if TYPE_CHECKING:
@@ -127,4 +127,4 @@ def _decoded(text: str) -> bytes:
 
 
 def _listed(values: list[str]) -> str:
-    return f"[{' '.join(quoted(value) for value in values)}]"
+    return f"[{' '.join(quote_go(value) for value in values)}]"

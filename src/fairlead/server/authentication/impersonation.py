@@ -21,8 +21,8 @@ from fairlead.server.authentication.users import (
 from fairlead.server.authorization import attributes
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.deciding import Authorizer, refusal, require
-from fairlead.server.errors.field_errors import quoted
-from fairlead.server.errors.statuses import Failure, bad_request
+from fairlead.server.errors.field_errors import quote_go
+from fairlead.server.errors.statuses import StatusError, bad_request
 from fairlead.server.http.exchange import Request
 
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
@@ -35,13 +35,13 @@ def impersonated(request: Request, user: User, authorizer: Authorizer) -> User:
     wanted = _wanted(request)
     if wanted is None:
         return user
-    refused: Failure | None = None
+    refused: StatusError | None = None
     for mode in (_finer(wanted), ""):
         if mode is None:
             continue
         try:
             _check(authorizer, user, wanted, mode, request)
-        except Failure as failure:
+        except StatusError as failure:
             refused = refused or failure  # the finer mode's tells more
             continue
         request.constraint = f"impersonate:{mode}" if mode else ""
@@ -119,10 +119,10 @@ def _completed(wanted: User, mode: str) -> User:
 
 def _go(uid: str, groups: tuple[str, ...], extra: dict[str, tuple[str, ...]]) -> str:
     """The user asked for, as Go prints it."""
-    listed = ", ".join(quoted(group) for group in groups)
+    listed = ", ".join(quote_go(group) for group in groups)
     shown = "[]string{" + listed + "}" if groups else "[]string(nil)"
     keys = ", ".join(
-        f"{quoted(key)}:[]string{{{', '.join(quoted(v) for v in values)}}}" for key, values in sorted(extra.items())
+        f"{quote_go(key)}:[]string{{{', '.join(quote_go(v) for v in values)}}}" for key, values in sorted(extra.items())
     )
     more = "map[string][]string{" + keys + "}" if extra else "map[string][]string(nil)"
-    return f'&user.DefaultInfo{{Name:"", UID:{quoted(uid)}, Groups:{shown}, Extra:{more}}}'
+    return f'&user.DefaultInfo{{Name:"", UID:{quote_go(uid)}, Groups:{shown}, Extra:{more}}}'

@@ -7,7 +7,7 @@ from fairlead.api.times import rfc3339
 from fairlead.server.authentication.accounts import Refused
 from fairlead.server.authentication.authentication import AUDIENCES
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.statuses import bad_request, failure, invalid_named, not_found
+from fairlead.server.errors.statuses import bad_request, invalid_kind, not_found, status_error
 from fairlead.server.http.exchange import Request, Response
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object, Resource
@@ -59,7 +59,7 @@ def request_token(server: "Server", request: Request, route: Route) -> Response:
         if metadata.get(key) and metadata[key] != wanted:
             told = f"must match the service account {key} if specified"
             found = [field_errors.invalid(f"metadata.{key}", metadata[key], told)]
-            raise invalid_named(GROUP, "TokenRequest", route.name, found)
+            raise invalid_kind(GROUP, "TokenRequest", route.name, found)
     stored = server.store.table("", "serviceaccounts").get(route.namespace, route.name)
     if stored is None:
         raise not_found(route.resource, route.name)
@@ -69,12 +69,12 @@ def request_token(server: "Server", request: Request, route: Route) -> Response:
         told = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account ({uid})"
         message = f'Operation cannot be fulfilled on TokenRequest.{GROUP} "{route.name}": {told}'
         details = {"name": route.name, "group": GROUP, "kind": "TokenRequest"}
-        raise failure(409, "Conflict", message, details)
+        raise status_error(409, "Conflict", message, details)
     audiences, seconds = spec.get("audiences") or AUDIENCES, spec["expirationSeconds"]
     if seconds < _SHORTEST or seconds > _LONGEST:
         told = "less than 10 minutes" if seconds < _SHORTEST else "larger than 2^32 seconds"
         found = [field_errors.invalid("spec.expirationSeconds", seconds, f"may not specify a duration {told}")]
-        raise invalid_named(GROUP, "TokenRequest", "", found)
+        raise invalid_kind(GROUP, "TokenRequest", "", found)
     bound = _bound(server, route, spec.get("boundObjectRef"))
     ends = rfc3339(server.world.clock.now() + seconds)
     own = {"name": route.name, "namespace": route.namespace, "uid": uid, "creationTimestamp": server.now}
@@ -112,7 +112,7 @@ def _bound(server: "Server", route: Route, reference: Object | None) -> dict[str
             "The object might have been deleted and then recreated"
         )
         message = f'Operation cannot be fulfilled on {kind} "{name}": {told}'
-        raise failure(409, "Conflict", message, {"name": name, "kind": kind})
+        raise status_error(409, "Conflict", message, {"name": name, "kind": kind})
     return {kind.lower(): {"name": name, "uid": uid}}
 
 

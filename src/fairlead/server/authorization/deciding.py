@@ -4,8 +4,8 @@ from typing import Any, NamedTuple, Protocol
 
 from fairlead.server.authentication.users import User
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.errors.field_errors import quoted
-from fairlead.server.errors.statuses import Failure, failure
+from fairlead.server.errors.field_errors import quote_go
+from fairlead.server.errors.statuses import StatusError, status_error
 
 Rule = dict[str, Any]  # a PolicyRule
 
@@ -44,16 +44,16 @@ def require(authorizer: Authorizer, asked: Attributes) -> None:
         raise refusal(asked, decision.reason)
 
 
-def refusal(asked: Attributes, reason: str) -> Failure:
+def refusal(asked: Attributes, reason: str) -> StatusError:
     told = f": {reason}" if reason else ""
-    who = f"User {quoted(asked.user.name)} cannot {asked.verb}"
+    who = f"User {quote_go(asked.user.name)} cannot {asked.verb}"
     if asked.path:
-        return failure(403, "Forbidden", f"forbidden: {who} path {quoted(asked.path)}{told}", {})
-    where = f"in the namespace {quoted(asked.namespace)}" if asked.namespace else "at the cluster scope"
-    message = f"{who} resource {quoted(asked.whole_resource)} in API group {quoted(asked.group)} {where}{told}"
+        return status_error(403, "Forbidden", f"forbidden: {who} path {quote_go(asked.path)}{told}", {})
+    where = f"in the namespace {quote_go(asked.namespace)}" if asked.namespace else "at the cluster scope"
+    message = f"{who} resource {quote_go(asked.whole_resource)} in API group {quote_go(asked.group)} {where}{told}"
     called = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
     named = f'{called} "{asked.name}"' if asked.name else called
     details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
-    return failure(
+    return status_error(
         403, "Forbidden", f"{named} is forbidden: {message}", {key: value for key, value in details.items() if value}
     )

@@ -6,7 +6,7 @@ from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.deciding import Rule, require
 from fairlead.server.authorization.rbac import GROUP, RBAC, RoleMissing
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import forbidden, not_found
 from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.registry.resource import Object
@@ -64,8 +64,8 @@ def may_grant(write: "Write", obj: Object, old: Object | None) -> None:
     owned, problems = authorizer.rules(user, write.namespace)
     name = (obj.get("metadata") or {}).get("name") or ""
     if lacking := rules.missing(owned, wanted):
-        groups = " ".join(quoted(group) for group in user.groups)
-        who = f"user {quoted(user.name)} (groups=[{groups}])"
+        groups = " ".join(quote_go(group) for group in user.groups)
+        who = f"user {quote_go(user.name)} (groups=[{groups}])"
         message = f"{who} is attempting to grant RBAC permissions not currently held:\n{rules.told(lacking)}"
         if problems:
             message += f"; resolution errors: [{' '.join(problems)}]"

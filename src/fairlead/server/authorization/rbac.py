@@ -8,7 +8,7 @@ from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.bindings import Bindings, named
 from fairlead.server.authorization.deciding import Decision, Rule
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.storage.store import Store
 
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -19,7 +19,7 @@ class RoleMissing(Exception):
     """A binding's role is not there."""
 
     def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"{kind.lower()}.{GROUP} {quoted(name)} not found")
+        super().__init__(f"{kind.lower()}.{GROUP} {quote_go(name)} not found")
         self.name = name
 
 
@@ -84,7 +84,7 @@ def _source(binding: Object, user: User) -> str:
     if subject["kind"] == "ServiceAccount":
         whom = f"{whom}/{subject.get('namespace') or namespace}"
     role = binding["roleRef"]
-    return f"{kind} {quoted(name)} of {role['kind']} {quoted(role['name'])} to {subject['kind']} {quoted(whom)}"
+    return f"{kind} {quote_go(name)} of {role['kind']} {quote_go(role['name'])} to {subject['kind']} {quote_go(whom)}"
 
 
 def _joined(problems: list[str]) -> str:

@@ -7,8 +7,8 @@ import msgspec
 from fairlead.server.authentication.users import User
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
-from fairlead.server.errors.statuses import bad_request, invalid_named
+from fairlead.server.errors.field_errors import FieldError
+from fairlead.server.errors.statuses import bad_request, invalid_kind
 from fairlead.server.http.exchange import Request, Response
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object
@@ -26,7 +26,7 @@ def access(server: "Server", request: Request, route: Route) -> Response:
     own = route.resource.kind == "SelfSubjectAccessReview"
     local = route.resource.kind == "LocalSubjectAccessReview"
     if found := _wrong(route.resource.schema, obj, spec, own=own, local=local):
-        raise invalid_named(route.resource.group, "", "", found)
+        raise invalid_kind(route.resource.group, "", "", found)
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     user = (
         request.user
@@ -73,8 +73,8 @@ def _attributes(user: User, spec: Object) -> Attributes:
     return Attributes(user, *(given.get(word) or "" for word in words))
 
 
-def _wrong(schema: Node, obj: Object, spec: Object, *, own: bool, local: bool) -> list[Cause]:
-    found: list[Cause] = []
+def _wrong(schema: Node, obj: Object, spec: Object, *, own: bool, local: bool) -> list[FieldError]:
+    found: list[FieldError] = []
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         told = "cannot be specified in combination with resourceAttributes"
@@ -90,7 +90,7 @@ def _wrong(schema: Node, obj: Object, spec: Object, *, own: bool, local: bool) -
         told = "must be empty except for namespace" if local else "must be empty"
         shown = _in_go_order(schema.fields["metadata"], {k: v for k, v in metadata.items() if v})
         message = f"Invalid value: {msgspec.json.encode(shown).decode()}: {told}"
-        found.append(Cause("FieldValueInvalid", "metadata", message))
+        found.append(FieldError("FieldValueInvalid", "metadata", message))
     if local:
         namespace = metadata.get("namespace") or ""
         if resource is not None and (resource.get("namespace") or "") != namespace:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.deciding import Rule
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 
 
 def allows(rule: Rule, asked: Attributes) -> bool:
@@ -88,5 +88,5 @@ _WORDS = (
 
 
 def _compact(rule: Rule) -> str:
-    parts = [f"{word}:[{' '.join(quoted(v) for v in rule[key])}]" for word, key in _WORDS if rule.get(key)]
+    parts = [f"{word}:[{' '.join(quote_go(v) for v in rule[key])}]" for word, key in _WORDS if rule.get(key)]
     return "{" + ", ".join(parts) + "}"

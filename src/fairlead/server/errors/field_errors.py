@@ -1,4 +1,7 @@
-"""Field errors: what is wrong with one field of an object, worded as the real server words it."""
+"""Field errors: why one field of an object is invalid, in the wording of a real kube-apiserver.
+
+The functions up to `too_many` build one error each. Their messages match `field.Error` in k8s.io/apimachinery.
+"""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -6,73 +9,74 @@ from typing import Any, NamedTuple
 from fairlead.api import gojson
 
 
-class Cause(NamedTuple):
-    """One field error. `message` is what stands after the field in the text."""
+class FieldError(NamedTuple):
+    """One invalid field. `message` is the text that follows the field's path in a Status message."""
 
     reason: str
     field: str
     message: str
 
 
-def required(field: str, detail: str = "") -> Cause:
-    return Cause("FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value")
+def required(field: str, detail: str = "") -> FieldError:
+    return FieldError("FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value")
 
 
-def invalid(field: str, value: Any, detail: str) -> Cause:
-    return Cause("FieldValueInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+def invalid(field: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {format_value(value)}: {detail}")
 
 
-def type_invalid(field: str, value: Any, detail: str) -> Cause:
-    return Cause("FieldValueTypeInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+def type_invalid(field: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueTypeInvalid", field, f"Invalid value: {format_value(value)}: {detail}")
 
 
-def forbidden(field: str, detail: str) -> Cause:
-    return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
+def forbidden(field: str, detail: str) -> FieldError:
+    return FieldError("FieldValueForbidden", field, f"Forbidden: {detail}")
 
 
-def not_supported(field: str, value: Any, supported: Iterable[str]) -> Cause:
-    listed = ", ".join(quoted(one) for one in supported)
-    detail = f": supported values: {listed}" if listed else ""
-    return Cause("FieldValueNotSupported", field, f"Unsupported value: {shown(value)}{detail}")
+def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
+    values = ", ".join(map(quote_go, supported))
+    detail = f": supported values: {values}" if values else ""
+    return FieldError("FieldValueNotSupported", field, f"Unsupported value: {format_value(value)}{detail}")
 
 
-def duplicate(field: str, value: Any) -> Cause:
-    return Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
+def duplicate(field: str, value: Any) -> FieldError:
+    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {format_value(value)}")
 
 
-def too_long(field: str, limit: int) -> Cause:
-    told = f"may not be more than {limit} bytes" if limit >= 0 else "value is too long"
-    return Cause("FieldValueTooLong", field, f"Too long: {told}")
+def too_long(field: str, limit: int) -> FieldError:
+    detail = f"may not be more than {limit} bytes" if limit >= 0 else "value is too long"
+    return FieldError("FieldValueTooLong", field, f"Too long: {detail}")
 
 
-def too_many(field: str, actual: int, limit: int) -> Cause:
-    return Cause("FieldValueTooMany", field, f"Too many: {actual}: must have at most {limit} items")
+def too_many(field: str, actual: int, limit: int) -> FieldError:
+    return FieldError("FieldValueTooMany", field, f"Too many: {actual}: must have at most {limit} items")
 
 
-def of_manager(field: str, manager: str) -> list[Cause]:
-    """What is wrong with a field manager's name."""
-    found = [too_long(field, 128)] if len(manager.encode()) > 128 else []
+def validate_manager_name(field: str, manager: str) -> list[FieldError]:
+    """Return the errors of a field manager's name: it has at most 128 bytes, all of them printable characters."""
+    errors = [too_long(field, 128)] if len(manager.encode()) > 128 else []
     if not manager.isprintable():
-        odd = next(at for at, ch in enumerate(manager) if not ch.isprintable())
-        found.append(invalid(field, manager, f"invalid character U+{ord(manager[odd]):04X} (at position {odd})"))
-    return found
+        position = next(index for index, char in enumerate(manager) if not char.isprintable())
+        detail = f"invalid character U+{ord(manager[position]):04X} (at position {position})"
+        errors.append(invalid(field, manager, detail))
+    return errors
 
 
-def shown(value: Any) -> str:
-    """A value as a field error shows it: strings quoted, numbers as Go prints them, the rest as JSON."""
+def format_value(value: Any) -> str:
+    """Format a value for a field error: strings quoted, numbers as Go prints them, everything else as JSON."""
     if isinstance(value, str):
-        return quoted(value)
+        return quote_go(value)
     if isinstance(value, float):
         return gojson.printed(value)
     return gojson.dumps(value).decode()
 
 
-def go_text(value: Any) -> str:
-    """A JSON value as Go's %v shows it."""
+def format_go(value: Any) -> str:
+    """Format a JSON value as Go's %v does."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{format_go(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(go_text, value))}]"
+        return f"[{' '.join(map(format_go, value))}]"
     if value is None:
         return "<nil>"
     if isinstance(value, float):
@@ -80,17 +84,17 @@ def go_text(value: Any) -> str:
     return value if isinstance(value, str) else gojson.dumps(value).decode()
 
 
-def quoted(text: str) -> str:
-    """A string as Go's %q shows it."""
+def quote_go(text: str) -> str:
+    """Quote a string as Go's %q does."""
     out = ['"']
-    for letter in text:
-        code = ord(letter)
-        if letter in ('"', "\\"):
-            out.append("\\" + letter)
-        elif code in _SHORT:
-            out.append(_SHORT[code])
-        elif letter.isprintable() or letter == " ":
-            out.append(letter)
+    for char in text:
+        code = ord(char)
+        if char in ('"', "\\"):
+            out.append("\\" + char)
+        elif code in _SHORT_ESCAPES:
+            out.append(_SHORT_ESCAPES[code])
+        elif char.isprintable() or char == " ":
+            out.append(char)
         elif code < 0x80:
             out.append(f"\\x{code:02x}")
         else:
@@ -99,4 +103,4 @@ def quoted(text: str) -> str:
     return "".join(out)
 
 
-_SHORT = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}
+_SHORT_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}

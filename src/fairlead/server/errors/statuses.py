@@ -1,16 +1,16 @@
-"""What the server answers when it refuses: Status objects with the reasons, details and wording clients rely on."""
+"""Error responses: Status objects with the reasons, details and messages that clients rely on."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from fairlead.server.errors.field_errors import Cause, quoted
+from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.registry.resource import Object, Resource
 
 OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-class Failure(Exception):
-    """A request refused. `status` is the Status object to answer."""
+class StatusError(Exception):
+    """A rejected request. `status` is the Status object that the server responds with."""
 
     def __init__(self, status: dict[str, Any]) -> None:
         super().__init__(status.get("message", ""))
@@ -21,8 +21,8 @@ class Failure(Exception):
         return int(self.status["code"])
 
 
-def failure(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> Failure:
-    """A Failure; an empty reason and absent details are left out, as the real server leaves them out."""
+def status_error(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> StatusError:
+    """Return a StatusError. As on a real server, its Status omits an empty reason and absent details."""
     status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     if message:
         status["message"] = message
@@ -31,7 +31,7 @@ def failure(code: int, reason: str, message: str, details: dict[str, Any] | None
     if details is not None:
         status["details"] = details
     status["code"] = code
-    return Failure(status)
+    return StatusError(status)
 
 
 def _details(resource: Resource | None, name: str, kind: str | None = None) -> dict[str, Any]:
@@ -47,73 +47,77 @@ def _details(resource: Resource | None, name: str, kind: str | None = None) -> d
 
 
 def group_kind(resource: Resource) -> str:
-    """As validation errors name it: ConfigMap, Deployment.apps."""
+    """Return the kind as validation errors name it: `ConfigMap`, `Deployment.apps`."""
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 
 
-def bad_request(message: str) -> Failure:
-    return failure(400, "BadRequest", message)
+def bad_request(message: str) -> StatusError:
+    return status_error(400, "BadRequest", message)
 
 
-def not_found(resource: Resource, name: str) -> Failure:
-    return failure(404, "NotFound", f"{resource.group_resource} {quoted(name)} not found", _details(resource, name))
+def not_found(resource: Resource, name: str) -> StatusError:
+    return status_error(
+        404, "NotFound", f"{resource.group_resource} {quote_go(name)} not found", _details(resource, name)
+    )
 
 
-def unknown_path() -> Failure:
-    return failure(404, "NotFound", "the server could not find the requested resource", {})
+def unknown_path() -> StatusError:
+    return status_error(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def method_not_allowed(resource: Resource | None = None) -> Failure:
-    """Built-in kinds say nothing in details; a custom resource's subresource names itself (see `unsupported`)."""
+def method_not_allowed(resource: Resource | None = None) -> StatusError:
+    """The 405 of built-in kinds. Its details are empty. For custom resources see `method_not_supported`."""
     message = "the server does not allow this method on the requested resource"
-    return failure(405, "MethodNotAllowed", message, {})
+    return status_error(405, "MethodNotAllowed", message, {})
 
 
-def unsupported(resource: Resource, verb: str) -> Failure:
+def method_not_supported(resource: Resource, verb: str) -> StatusError:
     details = {"group": resource.group, "kind": resource.plural} if resource.group else {"kind": resource.plural}
     message = f'{verb} is not supported on resources of kind "{resource.group_resource}"'
-    return failure(405, "MethodNotAllowed", message, details)
+    return status_error(405, "MethodNotAllowed", message, details)
 
 
-def already_exists(resource: Resource, name: str) -> Failure:
-    return failure(409, "AlreadyExists", f'{resource.group_resource} "{name}" already exists', _details(resource, name))
+def already_exists(resource: Resource, name: str) -> StatusError:
+    return status_error(
+        409, "AlreadyExists", f'{resource.group_resource} "{name}" already exists', _details(resource, name)
+    )
 
 
-def being_deleted(resource: Resource, name: str) -> Failure:
+def being_deleted(resource: Resource, name: str) -> StatusError:
     message = f'object is being deleted: {resource.group_resource} "{name}" already exists'
-    return failure(409, "AlreadyExists", message, _details(resource, name))
+    return status_error(409, "AlreadyExists", message, _details(resource, name))
 
 
-def conflict(resource: Resource, name: str, message: str, *, by_kind: bool = False) -> Failure:
-    """A precondition that failed. Deletes name the kind, other writes the plural."""
-    called = group_kind(resource) if by_kind else resource.group_resource
-    text = f'Operation cannot be fulfilled on {called} "{name}": {message}'
-    return failure(409, "Conflict", text, _details(resource, name, resource.kind if by_kind else None))
+def conflict(resource: Resource, name: str, message: str, *, by_kind: bool = False) -> StatusError:
+    """A failed precondition. The message of a delete names the kind (`by_kind`), other messages name the plural."""
+    resource_name = group_kind(resource) if by_kind else resource.group_resource
+    text = f'Operation cannot be fulfilled on {resource_name} "{name}": {message}'
+    return status_error(409, "Conflict", text, _details(resource, name, resource.kind if by_kind else None))
 
 
-def forbidden(resource: Resource, name: str, message: str, causes: Sequence[Cause] = ()) -> Failure:
+def forbidden(resource: Resource, name: str, message: str, errors: Sequence[FieldError] = ()) -> StatusError:
     details = _details(resource, name)
-    if causes:
-        details["causes"] = [as_cause(c) for c in causes]
+    if errors:
+        details["causes"] = [to_status_cause(error) for error in errors]
     text = (
         f'{resource.group_resource} "{name}" is forbidden: {message}'
         if name
         else f"{resource.group_resource} is forbidden: {message}"
     )
-    return failure(403, "Forbidden", text, details)
+    return status_error(403, "Forbidden", text, details)
 
 
-def as_cause(cause: Cause) -> dict[str, str]:
-    return {"reason": cause.reason, "message": cause.message, "field": cause.field}
+def to_status_cause(error: FieldError) -> dict[str, str]:
+    return {"reason": error.reason, "message": error.message, "field": error.field}
 
 
-def joined(causes: Sequence[Cause]) -> str:
-    """Field errors as one text; repeated ones are said once, several stand in brackets."""
-    texts = list(dict.fromkeys(f"{c.field}: {c.message}" for c in causes))
+def join_errors(errors: Sequence[FieldError]) -> str:
+    """Return field errors as one text: without repetitions, and in brackets if there are several."""
+    texts = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def invalid_named(group: str, kind: str, name: str, causes: Sequence[Cause]) -> Failure:
+def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     details: dict[str, Any] = {}
     if name:
         details["name"] = name
@@ -121,56 +125,56 @@ def invalid_named(group: str, kind: str, name: str, causes: Sequence[Cause]) -> 
         details["group"] = group
     if kind:
         details["kind"] = kind
-    if causes:
-        details["causes"] = [as_cause(c) for c in causes]
-    called = f"{kind}.{group}" if group else kind
-    text = f'{called} "{name}" is invalid'
-    if causes:
-        text += f": {joined(causes)}"
-    return failure(422, "Invalid", text, details)
+    if errors:
+        details["causes"] = [to_status_cause(error) for error in errors]
+    group_kind = f"{kind}.{group}" if group else kind
+    text = f'{group_kind} "{name}" is invalid'
+    if errors:
+        text += f": {join_errors(errors)}"
+    return status_error(422, "Invalid", text, details)
 
 
-def invalid(resource: Resource, obj: Object, causes: Sequence[Cause]) -> Failure:
-    """The object is refused for these fields. It is called what it calls itself."""
+def invalid(resource: Resource, obj: Object, errors: Sequence[FieldError]) -> StatusError:
+    """The 422 of an invalid object. The message names the kind and group that the object itself specifies."""
     if resource.storage is not None and not resource.custom:
-        resource = resource.storage  # one kind of two groups goes by the name of the one that keeps it
+        resource = resource.storage  # a kind of two groups (Event) is named by its storage group
         group = resource.group
     else:
         group, _, _ = (obj.get("apiVersion") or resource.api_version).rpartition("/")
-    return invalid_named(group, obj.get("kind") or resource.kind, obj["metadata"].get("name") or "", causes)
+    return invalid_kind(group, obj.get("kind") or resource.kind, obj["metadata"].get("name") or "", errors)
 
 
-def rejected_patch(resource: Resource, name: str) -> Failure:
-    """A JSON patch that could not be applied, a failed `test` included: no cause is given."""
+def rejected_patch(resource: Resource, name: str) -> StatusError:
+    """A JSON patch that cannot be applied, for example because a `test` failed. The Status has no causes."""
     message = "the server rejected our request due to an error in our request"
-    return failure(422, "Invalid", message, {})
+    return status_error(422, "Invalid", message, {})
 
 
-def bare(message: str) -> Failure:
-    """What the real server answers to an error it never classified: a 500 without a reason. Never transient."""
-    return failure(500, "", message)
+def unclassified(message: str) -> StatusError:
+    """A 500 without a reason, as a real server responds with to errors it does not classify. Retrying does not help."""
+    return status_error(500, "", message)
 
 
-def internal(error: Exception) -> Failure:
-    """A fault of this server, told as one."""
-    return internal_text(f"{type(error).__name__}: {error}")
+def internal_error(error: Exception) -> StatusError:
+    """A 500 for an unexpected exception in this server."""
+    return internal_error_message(f"{type(error).__name__}: {error}")
 
 
-def internal_text(text: str) -> Failure:
-    return failure(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
+def internal_error_message(text: str) -> StatusError:
+    return status_error(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
 
 
-def expired(message: str) -> Failure:
-    return failure(410, "Expired", message)
+def expired(message: str) -> StatusError:
+    return status_error(410, "Expired", message)
 
 
-def unauthorized() -> Failure:
-    return failure(401, "Unauthorized", "Unauthorized")
+def unauthorized() -> StatusError:
+    return status_error(401, "Unauthorized", "Unauthorized")
 
 
-def unsupported_media_type(message: str) -> Failure:
-    return failure(415, "UnsupportedMediaType", message)
+def unsupported_media_type(message: str) -> StatusError:
+    return status_error(415, "UnsupportedMediaType", message)
 
 
-def too_large(message: str) -> Failure:
-    return failure(413, "RequestEntityTooLarge", message)
+def too_large(message: str) -> StatusError:
+    return status_error(413, "RequestEntityTooLarge", message)

@@ -11,7 +11,14 @@ from weakref import WeakSet
 from fairlead.api.world import World
 from fairlead.server.authorization import attributes
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.errors.statuses import OPTIMISTIC_LOCK, Failure, conflict, expired, failure, internal
+from fairlead.server.errors.statuses import (
+    OPTIMISTIC_LOCK,
+    StatusError,
+    conflict,
+    expired,
+    internal_error,
+    status_error,
+)
 from fairlead.server.faults.plan import Fault, Plan, Seconds
 from fairlead.server.faults.replica import Commits, Replica
 from fairlead.server.golang import encoding
@@ -126,7 +133,7 @@ class Faults:
             answer.headers["Retry-After"] = "1"
             return answer
         if code == 504 and asked.verb in WRITES and self._random.random() < 0.5:
-            with contextlib.suppress(Failure):
+            with contextlib.suppress(StatusError):
                 self._server.carry_out(request, route)  # a server that gives up waiting does not undo
         refused = _status(code, asked, route.resource if route is not None else None)
         if code == 410 and asked.verb == "watch":
@@ -183,18 +190,18 @@ async def _caught_up(replica: Replica, asked: str) -> None:
             pass  # the answer says that the version is too large
 
 
-def _status(code: int, asked: Attributes, resource: Resource | None) -> Failure:
+def _status(code: int, asked: Attributes, resource: Resource | None) -> StatusError:
     if code == 409 and resource is not None:
         return conflict(resource, asked.name, OPTIMISTIC_LOCK)
     if code == 409:
-        return failure(409, "Conflict", f"Operation cannot be fulfilled: {OPTIMISTIC_LOCK}")
+        return status_error(409, "Conflict", f"Operation cannot be fulfilled: {OPTIMISTIC_LOCK}")
     if code == 410:
         return expired("The resourceVersion for the provided list is too old.")
     if code == 500:
-        return internal(RuntimeError("by the fault plan"))
+        return internal_error(RuntimeError("by the fault plan"))
     if code == 503:
-        return failure(503, "ServiceUnavailable", "service unavailable")
-    return failure(504, "Timeout", "Timeout: request did not complete within the allotted timeout", {})
+        return status_error(503, "ServiceUnavailable", "service unavailable")
+    return status_error(504, "Timeout", "Timeout: request did not complete within the allotted timeout", {})
 
 
 async def _only(chunk: bytes) -> AsyncIterator[bytes]:

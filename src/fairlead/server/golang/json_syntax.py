@@ -1,6 +1,6 @@
 """What Go's scanner says of a text that is no JSON: the byte that it stops at, and what it was looking for there."""
 
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 
 _SPACE = b" \t\r\n"
 _DIGITS = b"0123456789"
@@ -130,4 +130,4 @@ class _Scanner:
 def _shown(byte: int) -> str:
     if byte == ord("'"):
         return "'\\''"
-    return "'" + quoted(chr(byte))[1:-1].replace('\\"', '"') + "'"
+    return "'" + quote_go(chr(byte))[1:-1].replace('\\"', '"') + "'"

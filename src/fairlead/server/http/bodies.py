@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead.server import protobuf
-from fairlead.server.errors.statuses import Failure, bad_request, too_large, unsupported_media_type
+from fairlead.server.errors.statuses import StatusError, bad_request, too_large, unsupported_media_type
 from fairlead.server.golang import encoding
 from fairlead.server.http.exchange import Request
 from fairlead.server.registry.resource import Resource
@@ -78,7 +78,7 @@ def no_object(value: Any) -> str:
     return f"couldn't get version/kind; json parse error: {problem}"
 
 
-def unrecognized(resource: Resource, body: bytes, message: str) -> Failure:
+def unrecognized(resource: Resource, body: bytes, message: str) -> StatusError:
     return bad_request(
         f"the object provided is unrecognized (must be of type {resource.kind}): {message} ({summary(body)})"
     )
@@ -143,7 +143,7 @@ def _read_message(request: Request, resource: Resource) -> Object:
     return claim(value, resource, request.body)
 
 
-def _not_handled(kind: str, api_version: str, resource: Resource, why: str) -> Failure:
+def _not_handled(kind: str, api_version: str, resource: Resource, why: str) -> StatusError:
     version = api_version.rpartition("/")[2]
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause, quoted
-from fairlead.server.errors.statuses import Failure, bad_request, invalid_named
+from fairlead.server.errors.field_errors import FieldError, quote_go
+from fairlead.server.errors.statuses import StatusError, bad_request, invalid_kind
 from fairlead.server.http.exchange import Request
 
 TRUE = ("true", "1", "t", "T", "TRUE", "True")
@@ -26,13 +26,13 @@ def truth(value: str) -> bool:
     return value.lower() not in FALSE
 
 
-def option_failure(kind: str, causes: list[Cause]) -> Failure:
-    return invalid_named("meta.k8s.io", kind, "", causes)
+def option_failure(kind: str, causes: list[FieldError]) -> StatusError:
+    return invalid_kind("meta.k8s.io", kind, "", causes)
 
 
 def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
     """The options of a create, update or patch; `kind` is CreateOptions, UpdateOptions or PatchOptions."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     manager = request.first("fieldManager")
     forced = "force" in request.query
     if kind == "PatchOptions":
@@ -40,7 +40,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
             found.append(field_errors.forbidden("force", "may not be specified for non-apply patch"))
         if apply and not manager:
             found.append(field_errors.required("fieldManager", "is required for apply patch"))
-    found += field_errors.of_manager("fieldManager", manager)
+    found += field_errors.validate_manager_name("fieldManager", manager)
     found += dry_run_causes(request.query.get("dryRun", []))
     validation = request.first("fieldValidation")
     if validation not in ("", "Ignore", "Warn", "Strict"):
@@ -55,7 +55,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
     )
 
 
-def dry_run_causes(values: list[str]) -> list[Cause]:
+def dry_run_causes(values: list[str]) -> list[FieldError]:
     if values and set(values) != {"All"}:
         return [field_errors.not_supported("dryRun", values, ["All"])]
     return []
@@ -79,7 +79,7 @@ def integer(request: Request, key: str) -> int | None:
         if not -(2**63) <= value < 2**63 or text.strip() != text or "_" in text:
             raise ValueError
     except ValueError:
-        raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: {unparsed(text)}") from None
+        raise bad_request(f"strconv.ParseInt: parsing {quote_go(text)}: {unparsed(text)}") from None
     return value
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from fairlead.server.errors.statuses import Failure, failure
+from fairlead.server.errors.statuses import StatusError, status_error
 from fairlead.server.golang import encoding
 from fairlead.server.http.exchange import Request, Response
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
@@ -138,11 +138,11 @@ def _response(status: int, body: bytes, warnings: list[str], as_yaml: bool) -> R
     return Response(status, body, warnings=warnings)
 
 
-def failed(request: Request, failure: Failure) -> Response:
+def failed(request: Request, error: StatusError) -> Response:
     """A refusal in the format that was asked for."""
     as_yaml = request.headers.get("accept", "").startswith("application/yaml")
-    answer = _response(failure.code, encoding.encode(failure.status), request.warnings, as_yaml)
-    if after := (failure.status.get("details") or {}).get("retryAfterSeconds"):
+    answer = _response(error.code, encoding.encode(error.status), request.warnings, as_yaml)
+    if after := (error.status.get("details") or {}).get("retryAfterSeconds"):
         answer.headers["Retry-After"] = str(after)
     return answer
 
@@ -170,7 +170,7 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
             continue
         as_yaml = media == "application/yaml"
         if as_yaml and streaming:
-            raise failure(406, "NotAcceptable", f"only the following media types are accepted: {STREAMED}")
+            raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {STREAMED}")
         wanted = parameters.get("as")
         if not wanted:
             return Representation(resource, as_yaml)
@@ -179,13 +179,13 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
             return MetadataOnly(resource, as_yaml, parameters["v"])
         if known and wanted == "PartialObjectMetadata":
             of = f"a list (*{internal(resource)}List)"
-            raise failure(
+            raise status_error(
                 406, "NotAcceptable", f"you requested PartialObjectMetadata, but the requested object is {of}"
             )
         if known and wanted == "PartialObjectMetadataList":
             of = f"not a list (*{internal(resource)})"
             message = f"you requested PartialObjectMetadataList, but the requested object is {of}"
-            raise failure(406, "NotAcceptable", message)
+            raise status_error(406, "NotAcceptable", message)
         if known and wanted == "Table":
             from fairlead.server.tables.tables import Table, included
 
@@ -193,10 +193,10 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
             return Table(resource, as_yaml, parameters["v"], request.first("includeObject"), request.time)
         refused_as = True
     if refused_as or resource.custom:
-        raise failure(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
+        raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
     available = f"{FORMATS}, {STREAMED}" if listing or streaming else FORMATS
     request.warnings.clear()  # refused before anyone looks at the kind
-    raise failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
+    raise status_error(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 
 def document(request: Request, obj: Object, *, grouped: bool, formats: str = FORMATS) -> Response:
@@ -211,8 +211,8 @@ def document(request: Request, obj: Object, *, grouped: bool, formats: str = FOR
             return _response(200, encoding.encode(obj), request.warnings, media == "application/yaml")
         grouped = grouped or shaped
     if grouped:
-        raise failure(406, "NotAcceptable", f"only the following media types are accepted: {formats}")
-    raise failure(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {formats}", {})
+        raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {formats}")
+    raise status_error(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {formats}", {})
 
 
 def _by_preference(accept: str) -> list[tuple[str, dict[str, str]]]:

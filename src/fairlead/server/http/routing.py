@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import (
     bad_request,
-    bare,
-    internal_text,
+    internal_error_message,
     method_not_allowed,
+    method_not_supported,
     not_found,
+    unclassified,
     unknown_path,
-    unsupported,
 )
 from fairlead.server.http.exchange import Request
 from fairlead.server.http.options import truth
@@ -112,7 +112,7 @@ def asked_verb(request: Request, *, named: bool, watch: bool) -> str:
 
 
 def route(resource: Resource, target: Target, request: Request) -> Route:
-    """What is to be done, on a kind that is served. Raises Failure, or NoSuchPath."""
+    """What is to be done, on a kind that is served. Raises StatusError, or NoSuchPath."""
     verb = (_custom if resource.custom else _builtin)(resource, target, request)
     _check_segments(resource, target, verb)
     return Route(resource, verb, target.namespace, target.name, target.subresource)
@@ -126,7 +126,7 @@ def _custom(resource: Resource, target: Target, request: Request) -> str:
     if target.subresource and not _has(resource, target.subresource):
         raise not_found(resource, target.name)
     if verb not in (SUBRESOURCE_VERBS.values() if target.subresource else resource.verbs):
-        raise unsupported(resource, verb)
+        raise method_not_supported(resource, verb)
     if verb in ("update", "patch") and not target.name:
         raise bad_request("name must be provided")
     return verb
@@ -171,12 +171,12 @@ def _has(resource: Resource, subresource: str) -> bool:
 def _check_segments(resource: Resource, target: Target, verb: str) -> None:
     """Refuse a name or namespace that could not be a part of a storage key."""
     if told := unfit(target.name):
-        raise bad_request(f"Name parameter invalid: {quoted(target.name)}: {told}")
+        raise bad_request(f"Name parameter invalid: {quote_go(target.name)}: {told}")
     if target.namespace in (".", "..") and verb == "create" and not target.name:
-        raise internal_text(f"invalid resource name {quoted(target.namespace)}: [{unfit(target.namespace)}]")
+        raise internal_error_message(f"invalid resource name {quote_go(target.namespace)}: [{unfit(target.namespace)}]")
     if target.namespace in (".", ".."):
         place = f"/{resource.group}/{resource.plural}" if resource.custom else f"/{resource.plural}"
-        raise bare(f"invalid key: {quoted('/'.join(filter(None, [place, target.namespace, target.name])))}")
+        raise unclassified(f"invalid key: {quote_go('/'.join(filter(None, [place, target.namespace, target.name])))}")
 
 
 def unfit(name: str) -> str:

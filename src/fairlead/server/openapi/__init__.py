@@ -8,7 +8,7 @@ import hashlib
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from fairlead.server.errors.statuses import failure
+from fairlead.server.errors.statuses import status_error
 from fairlead.server.golang import encoding
 from fairlead.server.http.exchange import Request, Response
 from fairlead.server.openapi import custom, gnostic
@@ -51,7 +51,7 @@ def _answer_v2(registry: Registry, request: Request) -> Response:
         if media in (gnostic.ASKED, gnostic.MEDIA_TYPE):
             return Response(200, _encoded_v2(resources), gnostic.MEDIA_TYPE)
     told = f"only the following media types are accepted: application/json, {gnostic.MEDIA_TYPE}"
-    raise failure(406, "NotAcceptable", told)
+    raise status_error(406, "NotAcceptable", told)
 
 
 @lru_cache(maxsize=4)

@@ -5,7 +5,7 @@ Directives: `$patch` (replace, delete), `$retainKeys`, `$setElementOrder/F` and 
 
 from typing import Any
 
-from fairlead.server.errors.field_errors import go_text
+from fairlead.server.errors.field_errors import format_go
 from fairlead.server.schema.nodes import Node
 
 _PATCH = "$patch"
@@ -126,7 +126,7 @@ def _same_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
         if at < len(kept) and _identity(kept[at], merge_key) == _identity(item, merge_key):
             at += 1
     if at < len(kept):
-        told = f"The order in patch list:\n{go_text(patch)}\n doesn't match {_ORDER[:-1]} list:\n{go_text(order)}\n"
+        told = f"The order in patch list:\n{format_go(patch)}\n doesn't match {_ORDER[:-1]} list:\n{format_go(order)}\n"
         raise StrategicError(told)
 
 
@@ -145,7 +145,7 @@ def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bo
         merged = list(found.values())
     else:
         if not all(type(item) is dict for item in [*original, *patch]):
-            raise StrategicError(f"list element types are not identical: {go_text([original, patch])}")
+            raise StrategicError(f"list element types are not identical: {format_go([original, patch])}")
         if not merge_key:
             raise StrategicError(f"cannot merge lists without merge key for {node.go.type}")
         original, patch = _special(original, patch, merge_key)
@@ -210,7 +210,7 @@ def _interleaved(ours: list[Any], others: list[Any], order: list[Any], live: lis
 
 def _identity(item: Any, merge_key: str) -> Any:
     value = item.get(merge_key) if type(item) is dict else item
-    return go_text(value) if type(value) in (dict, list) else value  # which no key should be
+    return format_go(value) if type(value) in (dict, list) else value  # which no key should be
 
 
 def _child(node: Node | None, key: str) -> Node | None:
@@ -256,12 +256,12 @@ def _without_nulls(value: Any) -> Any:
 def _unknown(item: dict[str, Any]) -> str:
     directive = item[_PATCH]
     if type(directive) is not str:  # as Go prints what is no string as one
-        directive = f"%!s({_go_kind(directive)}={go_text(directive)})" if directive is not None else "%!s(<nil>)"
-    return f"unknown patch type: {directive} in map: {go_text(item)}"
+        directive = f"%!s({_go_kind(directive)}={format_go(directive)})" if directive is not None else "%!s(<nil>)"
+    return f"unknown patch type: {directive} in map: {format_go(item)}"
 
 
 def _no_key(item: Any, merge_key: str) -> str:
-    return f"map: {go_text(item)} does not contain declared merge key: {merge_key}"
+    return f"map: {format_go(item)} does not contain declared merge key: {merge_key}"
 
 
 def _go_kind(value: Any) -> str:

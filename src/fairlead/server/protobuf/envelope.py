@@ -3,7 +3,7 @@
 import base64
 from typing import Any, Final, NamedTuple
 
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.protobuf.messages import decode
 from fairlead.server.protobuf.wire import ProtoError
 from fairlead.server.schema import builtin
@@ -26,8 +26,8 @@ class Envelope(NamedTuple):
         if self.kind == "DeleteOptions":  # of whichever group
             named = "meta.v1.DeleteOptions"
         if named is None:
-            where = f'version {quoted(self.api_version)} in scheme "pkg/api/legacyscheme/scheme.go:30"'
-            raise ProtoError(f"no kind {quoted(self.kind)} is registered for {where}")
+            where = f'version {quote_go(self.api_version)} in scheme "pkg/api/legacyscheme/scheme.go:30"'
+            raise ProtoError(f"no kind {quote_go(self.kind)} is registered for {where}")
         return {"apiVersion": self.api_version, "kind": self.kind, **decode(named, self.raw)}
 
 

@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from fairlead.server.authentication.users import User
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry import autoscaling, defaults, events, preparing
 from fairlead.server.registry.resource import Object, Resource, Retold
 from fairlead.server.registry.validation import (
@@ -60,8 +60,8 @@ class Entry:
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
     stamp_update: Callable[[Object, Object, str], None] | None = None  # what it says of when it was changed
-    validate: Callable[[Object, Object | None], list[Cause]] | None = None
-    validate_status: Callable[[Object, Object | None], list[Cause]] | None = None
+    validate: Callable[[Object, Object | None], list[FieldError]] | None = None
+    validate_status: Callable[[Object, Object | None], list[FieldError]] | None = None
     warn: Callable[[Object, Object | None], list[str]] | None = None
     deprecation: str = ""  # what every answer warns of
 

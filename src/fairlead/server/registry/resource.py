@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fairlead.server.authentication.users import User
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]
@@ -59,8 +59,8 @@ class Resource:
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
     stamp_update: Callable[[Object, Object, str], None] | None = None  # what it says of when it was changed
-    validate: Callable[[Object, Object | None], list[Cause]] | None = None  # beyond the metadata; old or None
-    validate_status: Callable[[Object, Object | None], list[Cause]] | None = None  # on /status, in place of `validate`
+    validate: Callable[[Object, Object | None], list[FieldError]] | None = None  # beyond the metadata; old or None
+    validate_status: Callable[[Object, Object | None], list[FieldError]] | None = None  # on /status
     warn: Callable[[Object, Object | None], list[str]] | None = None
 
     @property

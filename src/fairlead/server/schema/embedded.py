@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.golang import encoding
 from fairlead.server.schema import builtin, codec
 from fairlead.server.schema.nodes import Node
@@ -11,11 +11,11 @@ from fairlead.server.write import names
 from fairlead.server.write.metadata import general
 
 
-def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[Cause]:
+def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
     """What is wrong with the apiVersions, kinds and metadata of embedded resources. The root is not one of them."""
     if node is None or node.rules is None:
         return []
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if type(value) is dict:
         if node.embedded and path:
             found += _resource(value, path)
@@ -32,7 +32,7 @@ def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[Cause
     return found
 
 
-def _resource(value: dict[str, Any], path: str) -> list[Cause]:
+def _resource(value: dict[str, Any], path: str) -> list[FieldError]:
     found = [field_errors.required(f"{path}.{key}") for key in ("apiVersion", "kind") if key not in value]
     version, kind = value.get("apiVersion"), value.get("kind")
     if version == "":

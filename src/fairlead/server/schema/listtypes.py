@@ -4,16 +4,16 @@ from typing import Any
 
 from fairlead.api import gojson
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
 
-def duplicate_causes(node: Node | None, value: Any, path: str = "") -> list[Cause]:
+def duplicate_causes(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
     """The duplicates in the sets and map lists of a custom resource."""
     if node is None or node.rules is None:
         return []
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if type(value) is dict:
         values = None if node.values is ANYTHING else node.values
         properties = node.rules.properties
@@ -34,7 +34,7 @@ def duplicate_causes(node: Node | None, value: Any, path: str = "") -> list[Caus
     return found
 
 
-def _map(node: Node, value: list[Any], path: str) -> list[Cause]:
+def _map(node: Node, value: list[Any], path: str) -> list[FieldError]:
     for index, item in enumerate(value):
         if item is not None and type(item) is not dict:
             told = "must be an object for an array of list-type map"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.server.errors.field_errors import shown
+from fairlead.server.errors.field_errors import format_value
 from fairlead.server.schema import builtin, codec
 from fairlead.server.schema.codec import DecodeError
 from fairlead.server.schema.nodes import MISSING, Node
@@ -141,10 +141,10 @@ def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, roo
                     try:
                         made[key], extra = _metadata(inner, here)
                     except DecodeError as error:
-                        raise DecodeError(f"{here}: Invalid value: {shown(inner)}: {error.message}") from None
+                        raise DecodeError(f"{here}: Invalid value: {format_value(inner)}: {error.message}") from None
                     unknown += extra
                 elif key in _TYPE_META and type(inner) is not str:
-                    raise DecodeError(f"{here}: Invalid value: {shown(inner)}: must be a string")
+                    raise DecodeError(f"{here}: Invalid value: {format_value(inner)}: must be a string")
             child = node.rules.properties.get(key)
             if child is not None:
                 made[key] = _coerce(child, made[key], here, unknown)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import re2
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.golang import encoding
 from fairlead.server.schema import cel, codec, pruning, structural
 from fairlead.server.schema.embedded import embedded_causes
@@ -54,13 +54,13 @@ _EMBEDDED: Final = (
 )
 
 
-def schema_problems(schema: Schema, path: str, *, costs: bool = True) -> list[Cause]:
+def schema_problems(schema: Schema, path: str, *, costs: bool = True) -> list[FieldError]:
     """What is wrong with a custom resource's schema. Rules are compiled once all else is sound.
 
     Without `costs`, no single rule is too expensive: that of one which stood there before.
     """
     spoken = list(_keywords(schema, path, root=True, defaults=True))
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if not any(cause.reason == "FieldValueForbidden" and _breaks(cause.field) for cause in spoken):
         found = sorted(
             [*_shape(schema, path, "root"), *_completeness(schema, path)], key=lambda c: (c.field, c.message)
@@ -75,7 +75,7 @@ def schema_problems(schema: Schema, path: str, *, costs: bool = True) -> list[Ca
     return found + spoken
 
 
-def _compiling(schema: Schema, path: str, wrong: list[str], costs: bool) -> Iterator[Cause]:
+def _compiling(schema: Schema, path: str, wrong: list[str], costs: bool) -> Iterator[FieldError]:
     """What is wrong with the rules, save where a field at or below the schema they stand in is wrong anyway."""
     node = structural.compile(schema)
     if not cel.has_rules(node):
@@ -110,7 +110,7 @@ def _nested(schema: Schema, path: str) -> Iterator[tuple[Schema, str]]:
         yield schema["not"], f"{path}.not"
 
 
-def _keywords(schema: Schema, path: str, *, root: bool, defaults: bool) -> Iterator[Cause]:
+def _keywords(schema: Schema, path: str, *, root: bool, defaults: bool) -> Iterator[FieldError]:
     kind = schema.get("type") or ""
     if kind and kind not in _TYPES:
         yield field_errors.not_supported(f"{path}.type", kind, _TYPES)
@@ -142,13 +142,13 @@ def _keywords(schema: Schema, path: str, *, root: bool, defaults: bool) -> Itera
     yield from _rules(schema, path)
 
 
-def _must_be(path: str, kind: str, wanted: str, why: str) -> Iterator[Cause]:
+def _must_be(path: str, kind: str, wanted: str, why: str) -> Iterator[FieldError]:
     if kind != wanted:
         told = f"must be {wanted} if {why} is specified"
         yield field_errors.invalid(f"{path}.type", kind, told) if kind else field_errors.required(f"{path}.type", told)
 
 
-def _map_type(schema: Schema, path: str, kind: str) -> Iterator[Cause]:
+def _map_type(schema: Schema, path: str, kind: str) -> Iterator[FieldError]:
     map_type = schema.get("x-kubernetes-map-type")
     if map_type is not None:
         yield from _must_be(path, kind, "object", "x-kubernetes-map-type")
@@ -156,7 +156,7 @@ def _map_type(schema: Schema, path: str, kind: str) -> Iterator[Cause]:
             yield field_errors.not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
 
 
-def _list_type(schema: Schema, path: str, kind: str) -> Iterator[Cause]:
+def _list_type(schema: Schema, path: str, kind: str) -> Iterator[FieldError]:
     list_type, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or []
     items = schema.get("items") if isinstance(schema.get("items"), dict) else None
     if list_type is not None:
@@ -176,7 +176,7 @@ def _list_type(schema: Schema, path: str, kind: str) -> Iterator[Cause]:
         yield field_errors.forbidden(f"{path}.items.nullable", told)
 
 
-def _set_items(items: Schema, path: str) -> Iterator[Cause]:
+def _set_items(items: Schema, path: str) -> Iterator[FieldError]:
     told = "must be atomic as item of a list with x-kubernetes-list-type=set"
     inner = items.get("x-kubernetes-list-type")
     if items.get("type") == "array" and inner not in (None, "atomic"):
@@ -185,7 +185,7 @@ def _set_items(items: Schema, path: str) -> Iterator[Cause]:
         yield field_errors.invalid(f"{path}.items.x-kubernetes-map-type", inner, told)
 
 
-def _map_items(schema: Schema, items: Schema | None, keys: list[str], path: str) -> Iterator[Cause]:
+def _map_items(schema: Schema, items: Schema | None, keys: list[str], path: str) -> Iterator[FieldError]:
     where = f"{path}.x-kubernetes-list-map-keys"
     if not keys:
         yield field_errors.required(where, "must not be empty if x-kubernetes-list-type is map")
@@ -215,7 +215,7 @@ def _map_items(schema: Schema, items: Schema | None, keys: list[str], path: str)
             yield field_errors.forbidden(f"{here}.nullable", told)
 
 
-def _rules(schema: Schema, path: str) -> Iterator[Cause]:
+def _rules(schema: Schema, path: str) -> Iterator[FieldError]:
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         here = f"{path}.x-kubernetes-validations[{index}]"
         text, message = rule.get("rule") or "", rule.get("message") or ""
@@ -241,7 +241,7 @@ def _breaks_lines(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _shape(schema: Schema, path: str, level: str) -> Iterator[Cause]:
+def _shape(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
     """The invariants of a structural schema."""
     kind = schema.get("type") or ""
     embedded = bool(schema.get("x-kubernetes-embedded-resource"))
@@ -275,7 +275,7 @@ def _shape(schema: Schema, path: str, level: str) -> Iterator[Cause]:
         yield field_errors.required(f"{path}.properties", _EMBEDDED)
 
 
-def _type_meta(properties: Schema, path: str, *, root: bool) -> Iterator[Cause]:
+def _type_meta(properties: Schema, path: str, *, root: bool) -> Iterator[FieldError]:
     for key in ("kind", "apiVersion"):
         if key in properties and properties[key].get("type") != "string":
             where = f"{path}.properties[{key}].type"
@@ -295,7 +295,7 @@ def _type_meta(properties: Schema, path: str, *, root: bool) -> Iterator[Cause]:
             yield field_errors.forbidden(where, _METADATA)
 
 
-def _values(schema: Schema, path: str, level: str, free: list[Schema] | None) -> Iterator[Cause]:
+def _values(schema: Schema, path: str, level: str, free: list[Schema] | None) -> Iterator[FieldError]:
     """Value validations: the alternatives of combinators may not say what the structure must say."""
     for inner, where in _nested(schema, path):
         if free is not None and where.startswith(f"{path}.anyOf[") and _plain(schema.get("anyOf") or []) == free:
@@ -328,7 +328,7 @@ def _regexp_error(error: Exception, pattern: str) -> str:
     return f"{_REGEXP.get(name, name)}: `{piece or pattern}`"
 
 
-def _alternative(schema: Schema, path: str, free: list[Schema] | None) -> Iterator[Cause]:
+def _alternative(schema: Schema, path: str, free: list[Schema] | None) -> Iterator[FieldError]:
     yield from _values(schema, path, "field", free)
     for inner, where, _ in _children(schema, path):
         if not where.endswith(".additionalProperties"):
@@ -340,13 +340,13 @@ def _alternative(schema: Schema, path: str, free: list[Schema] | None) -> Iterat
         yield field_errors.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
-def _completeness(schema: Schema, path: str) -> Iterator[Cause]:
+def _completeness(schema: Schema, path: str) -> Iterator[FieldError]:
     """What the root's alternatives speak of must be declared outside them."""
     for inner, where in _nested(schema, path):
         yield from _declared(schema, inner, path, where)
 
 
-def _declared(schema: Schema, inner: Schema, path: str, where: str) -> Iterator[Cause]:
+def _declared(schema: Schema, inner: Schema, path: str, where: str) -> Iterator[FieldError]:
     properties = schema.get("properties") or {}
     open_ended = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("additionalProperties") is not None
     for key, below in (inner.get("properties") or {}).items():
@@ -359,7 +359,7 @@ def _declared(schema: Schema, inner: Schema, path: str, where: str) -> Iterator[
         yield from _declared(schema, nested, path, nested_where)
 
 
-def _defaults(schema: Schema, path: str) -> Iterator[Cause]:
+def _defaults(schema: Schema, path: str) -> Iterator[FieldError]:
     """Defaults must themselves be valid, and hold nothing that would be pruned."""
     if schema.get("default") is not None:
         node, value, here = structural.part(schema), schema["default"], f"{path}.default"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fairlead.api import gojson
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema import cel, formats
 from fairlead.server.schema.correlation import correlated, unchanged
 from fairlead.server.schema.embedded import embedded_causes
@@ -44,7 +44,7 @@ def validate(
     status_only: bool = False,
     by_schema: bool = True,
     warn: Callable[[str], None] | None = None,
-) -> list[Cause]:
+) -> list[FieldError]:
     """What is wrong with a custom resource by its schema, embedded resources, list types and rules included.
 
     A write of /status holds only the status to the schema, and tells of it as of a thing by itself. Rules that an
@@ -79,7 +79,7 @@ def validate(
     return found
 
 
-def schema_causes(node: Node, obj: Any, old: Any = None, under: str = "") -> list[Cause]:
+def schema_causes(node: Node, obj: Any, old: Any = None, under: str = "") -> list[FieldError]:
     """What is wrong by the schema alone. `under` is where `obj` stands in its object: a status is checked alone."""
     errors: list[_Found] = []
     _check(node, obj, "", errors, MISSING if old is None else old, root=True)
@@ -89,7 +89,7 @@ def schema_causes(node: Node, obj: Any, old: Any = None, under: str = "") -> lis
         if error.path:
             name = error.path.removeprefix(".")
             field = f"{under}.{name}" if under else name
-        made.append(Cause(error.reason, field, error.message))
+        made.append(FieldError(error.reason, field, error.message))
     return made
 
 
@@ -228,22 +228,22 @@ def _number(rules: Declared, value: float, path: str, errors: list[_Found]) -> N
         exact = _in_range(rules.multiple_of, single, form, "MultipleOf", path, errors)
         factor = int(rules.multiple_of) if whole and exact else float(rules.multiple_of)
         if factor <= 0:
-            told = f"factor MultipleOf declared for {path} must be positive: {field_errors.go_text(factor)}"
+            told = f"factor MultipleOf declared for {path} must be positive: {field_errors.format_go(factor)}"
             errors.append(_Found(told, *_named(field_errors.invalid("", factor, told), path)))
         elif value % factor if whole and exact else not _json_integer(value / factor):
-            errors.append(_invalid(path, value, f"should be a multiple of {field_errors.go_text(factor)}"))
+            errors.append(_invalid(path, value, f"should be a multiple of {field_errors.format_go(factor)}"))
     if rules.minimum is not None:
         exact = _in_range(rules.minimum, single, form, "Minimum boundary", path, errors)
         bound = int(rules.minimum) if whole and exact else float(rules.minimum)
         if value < bound or (rules.exclusive_minimum and value == bound):
             told = "greater than" if rules.exclusive_minimum else "greater than or equal to"
-            errors.append(_invalid(path, value, f"should be {told} {field_errors.go_text(bound)}"))
+            errors.append(_invalid(path, value, f"should be {told} {field_errors.format_go(bound)}"))
     if rules.maximum is not None:
         exact = _in_range(rules.maximum, single, form, "Maximum boundary", path, errors)
         bound = int(rules.maximum) if whole and exact else float(rules.maximum)
         if value > bound or (rules.exclusive_maximum and value == bound):
             told = "less than" if rules.exclusive_maximum else "less than or equal to"
-            errors.append(_invalid(path, value, f"should be {told} {field_errors.go_text(bound)}"))
+            errors.append(_invalid(path, value, f"should be {told} {field_errors.format_go(bound)}"))
 
 
 def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: list[_Found]) -> bool:
@@ -327,7 +327,7 @@ def _not_in(rules: Declared, path: str, value: Any) -> _Found:
 
 
 def _wrong_type(path: str, wanted: str, value: str) -> _Found:
-    told = f"{path} in body must be of type {wanted}: {field_errors.quoted(value)}"
+    told = f"{path} in body must be of type {wanted}: {field_errors.quote_go(value)}"
     return _Found(told, *_named(field_errors.type_invalid("", value, told), path))
 
 
@@ -344,7 +344,7 @@ def _plain_at(path: str, text: str) -> _Found:
     return _Found(text, "FieldValueInvalid", path, f'Invalid value: "": {text}')
 
 
-def _named(cause: Cause, path: str) -> tuple[str, str, str]:
+def _named(cause: FieldError, path: str) -> tuple[str, str, str]:
     return cause.reason, path, cause.message
 
 

@@ -7,7 +7,7 @@ removed fields vanish, the resourceVersion stays.
 
 from typing import Any
 
-from fairlead.server.errors.statuses import Failure, bare, failure
+from fairlead.server.errors.statuses import StatusError, status_error, unclassified
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec, defaulting, pruning, structural
 from fairlead.server.schema.nodes import Node
@@ -31,7 +31,7 @@ def view(resource: Resource, stored: Stored) -> Stored:
 def expect_readable(resource: Resource, stored: Stored) -> Stored:
     """The stored object, unless its definition has the version no more that it is stored at: that is a 500."""
     if resource.custom and stored.seen is not resource and schema(resource, stored.object["apiVersion"]) is None:
-        raise bare(unreadable(stored.object["apiVersion"]))
+        raise unclassified(unreadable(stored.object["apiVersion"]))
     return stored
 
 
@@ -39,10 +39,10 @@ def unreadable(api_version: str) -> str:
     return f"request to convert CR from an invalid group/version: {api_version}"
 
 
-def not_listed(resource: Resource, api_version: str) -> Failure:
+def not_listed(resource: Resource, api_version: str) -> StatusError:
     """A whole kind cannot be listed or watched while one object of it cannot be read."""
     told = f"failed to list {resource.api_version}, Kind={resource.kind}: {unreadable(api_version)}"
-    return failure(429, "TooManyRequests", f"storage is (re)initializing: {told}", {"retryAfterSeconds": 1})
+    return status_error(429, "TooManyRequests", f"storage is (re)initializing: {told}", {"retryAfterSeconds": 1})
 
 
 def read(resource: Resource, obj: Object) -> Object:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import bad_request
 from fairlead.server.golang import encoding
 from fairlead.server.http.exchange import Response
@@ -27,7 +27,7 @@ COLUMN = "Custom resource definition column (in JSONPath format): "
 def included(wanted: str) -> None:
     """Refuse what no row can hold."""
     if wanted not in ("", "None", "Metadata", "Object"):
-        told = f"includeObject: Invalid value: {quoted(wanted)}: must be 'Metadata', 'Object', 'None', or empty"
+        told = f"includeObject: Invalid value: {quote_go(wanted)}: must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {told}")
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from fairlead.api.times import parse, rfc3339
 from fairlead.server.crd.definitions import GROUP, PLURAL
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause, quoted
-from fairlead.server.errors.statuses import Failure, bad_request, conflict, not_found
+from fairlead.server.errors.field_errors import FieldError, quote_go
+from fairlead.server.errors.statuses import StatusError, bad_request, conflict, not_found
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies, representations
 from fairlead.server.http.exchange import Request, Response
@@ -87,11 +87,11 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax") from None
+        raise bad_request(f"strconv.ParseInt: parsing {quote_go(text)}: invalid syntax") from None
 
 
-def _validate(given: dict[str, Any]) -> list[Cause]:
-    found: list[Cause] = []
+def _validate(given: dict[str, Any]) -> list[FieldError]:
+    found: list[FieldError] = []
     policy = given.get("propagationPolicy")
     if policy is not None and given.get("orphanDependents") is not None:
         message = "orphanDependents and deletionPropagation cannot be both set"
@@ -197,7 +197,7 @@ def _nothing(resource: Resource) -> Stored:
     return Stored(empty if resource.custom else codec.decode(resource.schema, empty).object, 0, resource)
 
 
-def _forgotten(resource: Resource, stored: Stored) -> Failure:
+def _forgotten(resource: Resource, stored: Stored) -> StatusError:
     """A real server that takes the last finalizers away forgets the version that it was to hold the object to."""
     metadata = stored.object["metadata"]
     place = [resource.group] if resource.custom else []
@@ -324,7 +324,7 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
             continue
         try:
             delete_object(server, resource, live, replace(options))
-        except Failure as failure:
+        except StatusError as failure:
             if failure.code != 404:
                 raise
     return representation.answer_list(200, page, request.warnings)

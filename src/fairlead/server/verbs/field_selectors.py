@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.registry.resource import Object, Resource
 
 _NAME = ("metadata.name",)
@@ -61,12 +61,12 @@ def refusal(resource: Resource, path: str) -> str:
     if resource.custom:
         return f"field label not supported: {path}"
     if (resource.group, resource.kind) == ("batch", "Job"):
-        return f"field label {quoted(path)} not supported for Job"
+        return f"field label {quote_go(path)} not supported for Job"
     if resource.kind == "ResourceSlice":
         return f"field label not supported for {resource.api_version}, Kind=ResourceSlice: {path}"
     if (resource.group, resource.kind) in _FIELDS:
         return f"field label not supported: {path}"
-    return f'{quoted(path)} is not a known field selector: only "metadata.name", "metadata.namespace"'
+    return f'{quote_go(path)} is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def value(resource: Resource, obj: Object, path: str) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from fairlead.api import gojson, selectors
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import quoted
-from fairlead.server.errors.statuses import Failure, bad_request, bare, expired, failure
+from fairlead.server.errors.field_errors import quote_go
+from fairlead.server.errors.statuses import StatusError, bad_request, expired, status_error, unclassified
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations
 from fairlead.server.http.exchange import Request, Response
@@ -82,9 +82,9 @@ def parsed_selectors(request: Request) -> tuple[selectors.Labels, selectors.Fiel
 def _check_label(key: str, value: str | None) -> str | None:
     if value is None:
         problems = names.qualified(key)
-        return f"<nil>: Invalid value: {quoted(key)}: {'; '.join(problems)}" if problems else None
+        return f"<nil>: Invalid value: {quote_go(key)}: {'; '.join(problems)}" if problems else None
     problems = names.label_value(value)
-    return f"values[0][{key}]: Invalid value: {quoted(value)}: {'; '.join(problems)}" if problems else None
+    return f"values[0][{key}]: Invalid value: {quote_go(value)}: {'; '.join(problems)}" if problems else None
 
 
 def list_objects(server: "Server", request: Request, route: Route) -> Response:
@@ -156,11 +156,11 @@ CONTINUE_EXPIRED = (
 def parse_version(text: str, reading: str) -> int:
     if text.isascii() and text.isdigit() and len(text) < 21 and int(text) < 2**64:
         return int(text)
-    problem = f"strconv.ParseUint: parsing {quoted(text)}: {unparsed(text, signed=False)}"
-    named = f"resourceVersion: Invalid value: {quoted(text)}: {problem}"
+    problem = f"strconv.ParseUint: parsing {quote_go(text)}: {unparsed(text, signed=False)}"
+    named = f"resourceVersion: Invalid value: {quote_go(text)}: {problem}"
     if reading == "list":
         raise bad_request(f"invalid resource version: {named}")
-    raise bare(named)
+    raise unclassified(named)
 
 
 def at_least(server: "Server", request: Request, text: str, *, reading: str) -> int:
@@ -176,12 +176,12 @@ def _not_in_the_future(version: int, present: int) -> None:
         raise too_large(version, present)
 
 
-def too_large(version: int, current: int) -> Failure:
+def too_large(version: int, current: int) -> StatusError:
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
     }
-    return failure(504, "Timeout", f"Timeout: Too large resource version: {version}, current: {current}", details)
+    return status_error(504, "Timeout", f"Timeout: Too large resource version: {version}, current: {current}", details)
 
 
 def _check_match(match: str, version: str, token: str, initial: bool) -> None:

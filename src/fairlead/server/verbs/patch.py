@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairlead.server.errors.field_errors import go_text
+from fairlead.server.errors.field_errors import format_go
 from fairlead.server.errors.statuses import (
-    Failure,
+    StatusError,
     bad_request,
-    bare,
     conflict,
-    failure,
     not_found,
     rejected_patch,
+    status_error,
     too_large,
+    unclassified,
 )
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies, representations
@@ -68,7 +68,7 @@ def patch_type(request: Request, resource: Resource) -> str:
     kind = request.headers.get("content-type", "").partition(";")[0]
     supported = (JSON_PATCH, MERGE_PATCH, APPLY) if resource.custom else (JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY)
     if kind not in supported:
-        raise failure(415, "UnsupportedMediaType", _unsupported(resource, supported), {})
+        raise status_error(415, "UnsupportedMediaType", _unsupported(resource, supported), {})
     return kind
 
 
@@ -216,9 +216,9 @@ def _strategic(write: pipeline.Write) -> Patch:
         except strategic.BadFormat as error:
             raise bad_request(str(error)) from None
         except strategic.StrategicError as error:
-            raise bare(str(error)) from None
+            raise unclassified(str(error)) from None
 
-    return Patch(evaluate, [f'duplicate field "{path}"' for path in duplicates], lambda made: go_text(given))
+    return Patch(evaluate, [f'duplicate field "{path}"' for path in duplicates], lambda made: format_go(given))
 
 
 def _document(write: pipeline.Write) -> Callable[[Any], str]:
@@ -230,6 +230,6 @@ def _document(write: pipeline.Write) -> Callable[[Any], str]:
 EVALUATORS = {JSON_PATCH: _json_patch, MERGE_PATCH: _merge_patch, STRATEGIC: _strategic}
 
 
-def uid_of_missing(write: pipeline.Write, uid: str) -> Failure:
+def uid_of_missing(write: pipeline.Write, uid: str) -> StatusError:
     message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
     return conflict(write.resource, write.name, message)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.statuses import bad_request, failure, invalid_named, not_found
+from fairlead.server.errors.statuses import bad_request, invalid_kind, not_found, status_error
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies
 from fairlead.server.http.exchange import Request, Response
@@ -25,11 +25,11 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
     binding = _body(request, "v1", "Binding", route.name)
     target = binding.get("target") or {}
     if not target.get("name"):
-        raise invalid_named("", "Binding", route.name, [field_errors.required("target.name")])
+        raise invalid_kind("", "Binding", route.name, [field_errors.required("target.name")])
     live = _pod(server, route)
     if told := _unassignable(route.name, live.object):
         message = f'Operation cannot be fulfilled on pods/binding "{route.name}": {told}'
-        raise failure(409, "Conflict", message, {"name": route.name, "kind": "pods/binding"})
+        raise status_error(409, "Conflict", message, {"name": route.name, "kind": "pods/binding"})
     if options.dry_run:
         return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
     status = live.object.get("status") or {}
@@ -125,6 +125,6 @@ def _budget(server: "Server", pod: Object) -> None:
             message = "Cannot evict pod as it would violate the pod's disruption budget."
             name = stored.object["metadata"]["name"]
             detail = f"The disruption budget {name} does not allow evicting pods currently"
-            raise failure(
+            raise status_error(
                 429, "TooManyRequests", message, {"causes": [{"reason": "DisruptionBudget", "message": detail}]}
             )

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.api.fields import FieldSet, Path, path
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.statuses import Failure, bad_request, bare, failure, invalid_named, not_found
+from fairlead.server.errors.statuses import (
+    StatusError,
+    bad_request,
+    invalid_kind,
+    not_found,
+    status_error,
+    unclassified,
+)
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies, representations
 from fairlead.server.http.exchange import Request, Response
@@ -198,7 +205,7 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
         raise bad_request(f'the spec replicas field "{resource.scale["specReplicasPath"]}" cannot be empty')
     if replicas < 0 and not resource.custom:
         cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise invalid_named("autoscaling", "Scale", write.name, [cause])
+        raise invalid_kind("autoscaling", "Scale", write.name, [cause])
     owners = _owners(resource, managed_of(live), managed or ())
     version = scale["metadata"].get("resourceVersion") or str(live.version)
     obj = _put(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
@@ -270,12 +277,12 @@ def _put(obj: Object, parts: list[str], value: Any) -> Object:
     return {**obj, first: _put(obj.get(first) or {}, rest, value) if rest else value}
 
 
-def _missing_replicas(resource: Resource) -> Failure:
+def _missing_replicas(resource: Resource) -> StatusError:
     message = f'the spec replicas field "{resource.scale["specReplicasPath"]}" does not exist'
-    return failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
+    return status_error(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
 
 
-def _inconvertible(what: str, place: str) -> Failure:
+def _inconvertible(what: str, place: str) -> StatusError:
     """A real server cannot change a custom resource by applying its Scale: it looks for that among its versions."""
     told = "request to convert CR to an invalid group/version: autoscaling/v1"
-    return bare(f"{what} object ({place}; autoscaling/v1, Kind=Scale) to proper version: {told}")
+    return unclassified(f"{what} object ({place}; autoscaling/v1, Kind=Scale) to proper version: {told}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.statuses import Failure, expired
+from fairlead.server.errors.statuses import StatusError, expired
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations
 from fairlead.server.http.exchange import Request, Streaming
@@ -153,7 +153,7 @@ class Watch:
         obj = self.representation.bookmark(version, annotations)
         return b'{"type":"BOOKMARK","object":%s}\n' % encoding.encode(obj)
 
-    def error(self, failure: Failure) -> bytes:
+    def error(self, failure: StatusError) -> bytes:
         return b'{"type":"ERROR","object":%s}\n' % encoding.encode(failure.status)
 
 
@@ -163,7 +163,7 @@ def _at_version(stored: Stored, version: int) -> Stored:
     return Stored(obj, version)
 
 
-def too_old(version: int, floor: int) -> Failure:
+def too_old(version: int, floor: int) -> StatusError:
     return expired(f"too old resource version: {version} ({floor})")
 
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.server.errors.field_errors import Cause, quoted
-from fairlead.server.errors.statuses import bad_request, invalid_named
+from fairlead.server.errors.field_errors import FieldError, quote_go
+from fairlead.server.errors.statuses import bad_request, invalid_kind
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies
 from fairlead.server.http.exchange import Request
@@ -148,7 +148,7 @@ def _expect_number(annotations: Object) -> None:
     """A DaemonSet's annotation that was a field once is still read as its number."""
     text = annotations.get(TEMPLATE_GENERATION, "0")
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise codec.DecodeError(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax")
+        raise codec.DecodeError(f"strconv.ParseInt: parsing {quote_go(text)}: invalid syntax")
 
 
 def filled(resource: Resource, obj: Object) -> Object:
@@ -181,5 +181,5 @@ def _handled(resource: Resource, value: Object) -> str:
 
 
 def _invalid_patch(shown: str, message: str) -> Exception:
-    told = f"Invalid value: {quoted(shown)}: {message}"
-    return invalid_named("", "", "", [Cause("FieldValueInvalid", "patch", told)])
+    told = f"Invalid value: {quote_go(shown)}: {message}"
+    return invalid_kind("", "", "", [FieldError("FieldValueInvalid", "patch", told)])

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause, quoted
+from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.registry.resource import Resource
 from fairlead.server.write import names
 
@@ -38,7 +38,7 @@ def name_rule(resource: Resource) -> Any:
     return names.subdomain
 
 
-def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -> list[Cause]:
+def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -> list[FieldError]:
     """What is wrong with an object's metadata. `generic` is the check that every kind gets: names fit in a path."""
     rule = names.path_segment if generic else name_rule(resource)
     found = general(metadata, rule, namespaced=resource.namespaced)
@@ -47,9 +47,9 @@ def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -
     return found
 
 
-def general(metadata: Metadata, rule: Any, *, namespaced: bool, path: str = "metadata") -> list[Cause]:
+def general(metadata: Metadata, rule: Any, *, namespaced: bool, path: str = "metadata") -> list[FieldError]:
     """What is wrong with metadata of any kind whose names are checked by this rule."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     prefix = metadata.get("generateName") or ""
     if prefix:
         found += [field_errors.invalid(f"{path}.generateName", prefix, m) for m in rule(prefix, True)]
@@ -76,13 +76,13 @@ def general(metadata: Metadata, rule: Any, *, namespaced: bool, path: str = "met
     return found
 
 
-def validate_update(new: Metadata, old: Metadata) -> list[Cause]:
+def validate_update(new: Metadata, old: Metadata) -> list[FieldError]:
     """What is wrong with a change of metadata."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if old.get("deletionTimestamp"):
         extra = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if extra:
-            shown = "[]string{" + ", ".join(quoted(f) for f in extra) + "}"
+            shown = "[]string{" + ", ".join(quote_go(f) for f in extra) + "}"
             found.append(
                 field_errors.forbidden(
                     "metadata.finalizers",
@@ -105,9 +105,9 @@ def _empty(key: str) -> str | None:
     return "" if key in ("name", "namespace", "uid") else None
 
 
-def labels_and_annotations(metadata: Metadata, path: str) -> list[Cause]:
+def labels_and_annotations(metadata: Metadata, path: str) -> list[FieldError]:
     """What is wrong with those of an object, or of the template of one."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
         found += [field_errors.invalid(f"{path}.labels", key, m) for m in names.qualified(key)]
         found += [field_errors.invalid(f"{path}.labels", value, m) for m in names.label_value(value)]
@@ -123,8 +123,8 @@ def labels_and_annotations(metadata: Metadata, path: str) -> list[Cause]:
     )
 
 
-def _owner_references(metadata: Metadata, path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _owner_references(metadata: Metadata, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
     field = f"{path}.ownerReferences"
     references = metadata.get("ownerReferences") or []
     controller = ""
@@ -162,12 +162,12 @@ def _reference(reference: dict[str, Any]) -> dict[str, Any]:
     return shown | {key: reference[key] for key in ("controller", "blockOwnerDeletion") if key in reference}
 
 
-def _invalid_reference(field: str, shown: Any, message: str) -> Cause:
+def _invalid_reference(field: str, shown: Any, message: str) -> FieldError:
     text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-    return Cause("FieldValueInvalid", field, f"Invalid value: {text}: {message}")
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {text}: {message}")
 
 
-def _finalizers(metadata: Metadata, path: str) -> list[Cause]:
+def _finalizers(metadata: Metadata, path: str) -> list[FieldError]:
     field = f"{path}.finalizers"
     finalizers = metadata.get("finalizers") or []
     found = [field_errors.invalid(field, f, m) for f in finalizers for m in names.qualified(f)]
@@ -177,21 +177,21 @@ def _finalizers(metadata: Metadata, path: str) -> list[Cause]:
     return found
 
 
-def _managed_fields(metadata: Metadata, path: str) -> list[Cause]:
+def _managed_fields(metadata: Metadata, path: str) -> list[FieldError]:
     """What else is wrong with entries was unreadable and did not get this far."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, entry in enumerate(metadata.get("managedFields") or ()):
         manager, subresource = entry.get("manager") or "", entry.get("subresource") or ""
         if len(manager) > 32 or not manager.isprintable():
-            found += field_errors.of_manager(f"{path}.managedFields[{index}].manager", manager)
+            found += field_errors.validate_manager_name(f"{path}.managedFields[{index}].manager", manager)
         if len(subresource) > 256:
             found.append(field_errors.too_long(f"{path}.managedFields[{index}].subresource", 256))
     return found
 
 
-def standard_finalizers(metadata: Metadata, resource: Resource) -> list[Cause]:
+def standard_finalizers(metadata: Metadata, resource: Resource) -> list[FieldError]:
     """Finalizers of most built-in kinds name their domain, or are among the few that Kubernetes itself knows."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if resource.custom or resource.group in _ANY_FINALIZER:
         return found
     for index, finalizer in enumerate(metadata.get("finalizers") or []):

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.server.admission import chain, namespaces
 from fairlead.server.authorization.granting import may_create_by_update, may_grant
-from fairlead.server.errors.field_errors import Cause, quoted
+from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.errors.statuses import (
     OPTIMISTIC_LOCK,
     already_exists,
     bad_request,
-    bare,
     being_deleted,
     conflict,
-    internal_text,
+    internal_error_message,
     invalid,
-    invalid_named,
+    invalid_kind,
     not_found,
+    unclassified,
 )
 from fairlead.server.golang import encoding
 from fairlead.server.golang.encoding import exactly_equal
@@ -178,7 +178,7 @@ def _expect_new(given: Object, *, by_update: bool) -> None:
     """What is stored gets a version of its own; one that was posted is refused, if it is a version at all."""
     text = given.pop("resourceVersion", "")
     if text and not by_update and not _misread(text) and int(text):
-        raise bare("resourceVersion should not be set on objects to be created")
+        raise unclassified("resourceVersion should not be set on objects to be created")
 
 
 def _settled(write: Write, obj: Object) -> Object:
@@ -243,14 +243,14 @@ def update(
         obj = server.tracking.updated(write, live, obj)
     obj = dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED)  # of a patch: whoever repeats an owner owns it
     if not version and not resource.unconditional_update:
-        cause = Cause(
+        cause = FieldError(
             "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
         )
-        raise invalid_named(resource.group, resource.plural, write.name, [cause])
+        raise invalid_kind(resource.group, resource.plural, write.name, [cause])
     if version and version != live.version:
         raise conflict(resource, write.name, OPTIMISTIC_LOCK)
     if nameless:
-        raise internal_text("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+        raise internal_error_message("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     return _commit_update(write, obj, live), False
 
 
@@ -340,7 +340,7 @@ def _requested_version(obj: Object) -> int:
     if not given:
         return 0
     if problem := _misread(given):
-        raise bare(f"strconv.ParseUint: parsing {quoted(given)}: {problem}")
+        raise unclassified(f"strconv.ParseUint: parsing {quote_go(given)}: {problem}")
     return int(given)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from fairlead.server.admission import namespaces
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import forbidden
 from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.registry.resource import Object, Resource, Retold
@@ -20,7 +20,7 @@ def _at(obj: Object, path: str) -> Any:
     return value
 
 
-def _type_meta(resource: Resource, obj: Object) -> list[Cause]:
+def _type_meta(resource: Resource, obj: Object) -> list[FieldError]:
     """A custom resource's kind and apiVersion are checked like any other field."""
     wanted = {"kind": resource.kind, "apiVersion": resource.api_version}
     return [
@@ -30,9 +30,9 @@ def _type_meta(resource: Resource, obj: Object) -> list[Cause]:
     ]
 
 
-def _replicas(resource: Resource, obj: Object, *, status_only: bool = False) -> list[Cause]:
+def _replicas(resource: Resource, obj: Object, *, status_only: bool = False) -> list[FieldError]:
     """The replicas behind a custom resource's /scale are integers, not negative and not too large."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     keys = ("statusReplicasPath",) if status_only else ("specReplicasPath", "statusReplicasPath")
     for key in keys if resource.scale else ():
         path = resource.scale[key]
@@ -64,7 +64,7 @@ def _integer_at(obj: Object, parts: list[str]) -> tuple[int, str]:
 
 
 def _accessor_error(parts: list[str], value: Any, wanted: str) -> str:
-    shown = f"{field_errors.go_text(value)} is of the type {_GO[type(value)]}"
+    shown = f"{field_errors.format_go(value)} is of the type {_GO[type(value)]}"
     return f".{'.'.join(parts)} accessor error: {shown}, expected {wanted}"
 
 
@@ -83,15 +83,15 @@ def _unqualified(obj: Object, old: Object | None) -> list[str]:
     """Custom resources may have finalizers without a domain, with a warning when one is added."""
     before = (old["metadata"].get("finalizers") or ()) if old else ()
     return [
-        f"metadata.finalizers: {field_errors.quoted(name)}: prefer a domain-qualified finalizer name to avoid "
+        f"metadata.finalizers: {field_errors.quote_go(name)}: prefer a domain-qualified finalizer name to avoid "
         "accidental conflicts with other finalizer writers"
         for name in obj["metadata"].get("finalizers") or ()
         if "/" not in name and name not in metadata.STANDARD_FINALIZERS and name not in before
     ]
 
 
-def _retold(how: Retold, changed: list[Cause], new: Object, resource: Resource) -> list[Cause]:
-    found: list[Cause] = []
+def _retold(how: Retold, changed: list[FieldError], new: Object, resource: Resource) -> list[FieldError]:
+    found: list[FieldError] = []
     if how in ("twice", "once", "loosely"):
         found += changed
     if how in ("twice", "once"):
@@ -104,7 +104,7 @@ def _retold(how: Retold, changed: list[Cause], new: Object, resource: Resource) 
 class Rules:
     """Answers for every kind from its Resource; nothing here is per request."""
 
-    def on_create(self, resource: Resource, obj: Object) -> list[Cause]:
+    def on_create(self, resource: Resource, obj: Object) -> list[FieldError]:
         if resource.custom and (wrong := _type_meta(resource, obj)):
             return wrong + validation.validate(resource.schema, obj, by_schema=False)
         found = metadata.validate(obj["metadata"], resource)
@@ -114,7 +114,7 @@ class Rules:
 
     def on_update(
         self, resource: Resource, subresource: str, obj: Object, old: Object, warn: Callable[[str], None]
-    ) -> list[Cause]:
+    ) -> list[FieldError]:
         """A kind's own validation looks at the metadata too: its errors are told more than once."""
         status = subresource == "status"
         changed = metadata.validate_update(obj["metadata"], old["metadata"])

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.api.fields import FieldSet, path
 from fairlead.server import ownership
-from fairlead.server.errors.statuses import bare, failure
+from fairlead.server.errors.statuses import status_error, unclassified
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec
@@ -185,9 +185,9 @@ class Tracking:
                 now=write.now,
             )
         except ownership.FieldConflict as conflict:
-            raise failure(409, "Conflict", conflict.message, {"causes": conflict.causes}) from None
+            raise status_error(409, "Conflict", conflict.message, {"causes": conflict.causes}) from None
         except ownership.TypedError as error:
-            raise bare(str(error)) from None
+            raise unclassified(str(error)) from None
         return made.object, made.managed
 
     def times_kept(self, write: "Write", obj: Object, live: Stored) -> Object:

@@ -7,7 +7,7 @@ import ipaddress
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.vocabulary import Object, address, one_of
 
 _POLICIES: Final = ("PreferDualStack", "RequireDualStack", "SingleStack")
@@ -15,7 +15,7 @@ _BOTH: Final = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {}
 _RELEASED: Final = "must be 'SingleStack' to release the secondary {}"
 
 
-def unallocatable(spec: Object, before: Object | None) -> list[Cause]:
+def unallocatable(spec: Object, before: Object | None) -> list[FieldError]:
     """Why a Service that has addresses of its own cannot have them; each step is told alone."""
     if before is not None and _prefers_as_before(spec, before):
         return []
@@ -27,10 +27,10 @@ def _prefers_as_before(spec: Object, before: Object) -> bool:
     return spec.get("ipFamilyPolicy") == "PreferDualStack" and all(spec.get(key) == before.get(key) for key in keys)
 
 
-def _unrelated(spec: Object) -> list[Cause]:
+def _unrelated(spec: Object) -> list[FieldError]:
     own, given = spec.get("clusterIP"), spec.get("clusterIPs") or []
     families, policy = spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy")
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if own and given and own != given[0]:
         found.append(field_errors.invalid("spec.clusterIPs", given, "first value must match `clusterIP`"))
     if not own and given:
@@ -41,7 +41,7 @@ def _unrelated(spec: Object) -> list[Cause]:
             found.append(field_errors.duplicate(f"spec.ipFamilies[{index}]", family))
     if policy is not None:
         found += one_of("spec.ipFamilyPolicy", policy, _POLICIES)
-    wrong: list[Cause] = []
+    wrong: list[FieldError] = []
     for index, text in enumerate(given):
         if index or text != "None":
             wrong += address(f"spec.clusterIPs[{index}]", text)
@@ -53,10 +53,10 @@ def _unrelated(spec: Object) -> list[Cause]:
     return found if wrong else found + _of_families(given, families)
 
 
-def _of_families(given: list[str], families: list[str]) -> list[Cause]:
+def _of_families(given: list[str], families: list[str]) -> list[FieldError]:
     """What is wrong with addresses that are well-formed."""
     versions = [ipaddress.ip_address(text).version for text in given if text != "None"]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if len(given) > 1 and len(set(versions)) < 2:
         told = "may specify no more than one IP for each IP family"
         found.append(field_errors.invalid("spec.clusterIPs", given, told))
@@ -67,7 +67,7 @@ def _of_families(given: list[str], families: list[str]) -> list[Cause]:
     return found
 
 
-def _against_policy(spec: Object, before: Object) -> list[Cause]:
+def _against_policy(spec: Object, before: Object) -> list[FieldError]:
     policy, found = spec.get("ipFamilyPolicy"), []
     for key, one, many in (
         ("clusterIPs", "cluster IP", "cluster IPs"),
@@ -81,11 +81,11 @@ def _against_policy(spec: Object, before: Object) -> list[Cause]:
     return found
 
 
-def _not_here(spec: Object) -> list[Cause]:
+def _not_here(spec: Object) -> list[FieldError]:
     """What this cluster does not have; only headless Services without a selector are open to both families."""
     if spec.get("clusterIP") == "None" and not spec.get("selector"):
         return []
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if spec.get("ipFamilyPolicy") == "RequireDualStack":
         told = "this cluster is not configured for dual-stack services"
         found.append(field_errors.invalid("spec.ipFamilyPolicy", "RequireDualStack", told))

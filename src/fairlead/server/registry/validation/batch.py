@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import schedules
 from fairlead.server.registry.validation.jobpolicies import INDEXED, failing, succeeding
 from fairlead.server.registry.validation.pods import pod_template
@@ -19,7 +19,7 @@ _LONGEST_NAME: Final = 63
 _LONGEST_CRON: Final = 52  # a Job's name is the CronJob's and eleven letters
 
 
-def job(new: Object, old: Object | None) -> list[Cause]:
+def job(new: Object, old: Object | None) -> list[FieldError]:
     """On update the spec is told of twice, as a real server does."""
     found = _generated(new) + _whole(new, old, "spec")
     if old is not None:
@@ -27,7 +27,7 @@ def job(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
-def _generated(new: Object) -> list[Cause]:
+def _generated(new: Object) -> list[FieldError]:
     """The selector and labels that a Job is given by its uid stay."""
     spec, metadata = new["spec"], new["metadata"]
     if spec.get("manualSelector") or spec.get("selector") is None:
@@ -52,7 +52,7 @@ def _generated(new: Object) -> list[Cause]:
     return found
 
 
-def _whole(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _whole(new: Object, old: Object | None, path: str) -> list[FieldError]:
     spec = at(new, path) or {}
     found = _spec(spec, old, path)
     chosen, labels = spec.get("selector"), at(spec, "template.metadata.labels")
@@ -65,7 +65,7 @@ def _whole(new: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _completion(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _completion(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     mode, most = spec.get("completionMode"), spec.get("maxFailedIndexes")
     if mode != "Indexed":
         keys = ("backoffLimitPerIndex", "maxFailedIndexes") if mode in (None, "NonIndexed") else ()
@@ -88,11 +88,11 @@ def _completion(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found + _many(spec, path)
 
 
-def _many(spec: Object, path: str) -> list[Cause]:
+def _many(spec: Object, path: str) -> list[FieldError]:
     """Of very many indexes that may each fail, fewer run and fail at once."""
     if (spec.get("completions") or 0) <= _MOST_INDEXED or spec.get("backoffLimitPerIndex") is None:
         return []
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if spec.get("maxFailedIndexes") is None:
         told = f"must be specified when completions is above {_MOST_INDEXED}"
         found.append(field_errors.required(f"{path}.maxFailedIndexes", told))
@@ -101,12 +101,12 @@ def _many(spec: Object, path: str) -> list[Cause]:
     return found + [field_errors.invalid(f"{path}.{key}", spec[key], f"{told}backoff limit per index") for key in over]
 
 
-def _replacement(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _replacement(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     allowed = _REPLACEMENTS[:1] if spec.get("podFailurePolicy") is not None else _REPLACEMENTS
     return choice("podReplacementPolicy", allowed)(spec, old, path)
 
 
-def _template(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _template(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     pod = at(spec, "template.spec") or {}
     found = pod_template(spec.get("template") or {}, f"{path}.template")
     policy, field = pod.get("restartPolicy"), f"{path}.template.spec.restartPolicy"
@@ -120,13 +120,13 @@ def _template(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _limit_without_backoff(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _limit_without_backoff(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     if spec.get("maxFailedIndexes") is None or spec.get("backoffLimitPerIndex") is not None:
         return []
     return [field_errors.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")]
 
 
-def _managed(field: str, text: str) -> list[Cause]:
+def _managed(field: str, text: str) -> list[FieldError]:
     return domain_path(field, text) + (
         [field_errors.too_long(field, _LONGEST_NAME)] if len(text) > _LONGEST_NAME else []
     )
@@ -149,14 +149,14 @@ _RULES: Final = (
 )
 
 
-def _spec(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _spec(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     return [cause for rule in _RULES for cause in rule(spec, None, path)]
 
 
-def _kept(new: Object, old: Object) -> list[Cause]:
+def _kept(new: Object, old: Object) -> list[FieldError]:
     """What of a Job's spec no update changes."""
     spec, was = new["spec"], old["spec"]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if spec.get("completionMode") != "Indexed":
         found += fixed("spec.completions")(new, old, "")
     elif spec.get("completions") not in (None, was.get("completions"), spec.get("parallelism")):
@@ -168,7 +168,7 @@ def _kept(new: Object, old: Object) -> list[Cause]:
     return found + fixed(*(f"spec.{key}" for key in rest))(new, old, "")
 
 
-def _template_kept(template: Object, was: Object, old: Object) -> list[Cause]:
+def _template_kept(template: Object, was: Object, old: Object) -> list[FieldError]:
     """While a Job is suspended and no Pod of it runs, where its Pods will run and what they get is free."""
     status = old.get("status") or {}
     held = [c.get("status") for c in status.get("conditions") or () if c.get("type") == "Suspended"]
@@ -193,7 +193,7 @@ def _fixed_part(spec: Object, was: Object) -> Object:
     return kept
 
 
-def _schedule(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _schedule(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     text, field = spec.get("schedule") or "", f"{path}.schedule"
     if not text:
         return []
@@ -208,14 +208,14 @@ def _schedule(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _zone(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _zone(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     zone: Any = spec.get("timeZone")
     if zone is None or (old is not None and old.get("timeZone") == zone):
         return []
     return [field_errors.invalid(f"{path}.timeZone", zone, wrong)] if (wrong := schedules.wrong_zone(zone)) else []
 
 
-def _generated_selector(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _generated_selector(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     found = []
     if spec.get("selector") is not None:
         found.append(field_errors.invalid(f"{path}.selector", spec["selector"], "`selector` will be auto-generated"))
@@ -224,7 +224,7 @@ def _generated_selector(spec: Object, old: Object | None, path: str) -> list[Cau
     return found
 
 
-def _short_name(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _short_name(new: Object, old: Object | None, path: str) -> list[FieldError]:
     name = new["metadata"].get("name") or ""
     if old is not None or len(name) <= _LONGEST_CRON:
         return []

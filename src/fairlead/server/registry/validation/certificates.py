@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import at_least, checks, inside, joined, needed
 from fairlead.server.registry.validation.vocabulary import Object
 from fairlead.server.write import names
@@ -22,7 +22,7 @@ _FORM: Final = "must be a fully qualified domain and path of the form 'example.c
 _SOON: Final = "may not specify a duration less than 600 seconds (10 minutes)"
 
 
-def _request(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _request(new: Object, old: Object | None, path: str) -> list[FieldError]:
     given = new.get("request")
     if b"-----BEGIN CERTIFICATE REQUEST-----" in base64.b64decode(given or ""):
         return []
@@ -30,7 +30,7 @@ def _request(new: Object, old: Object | None, path: str) -> list[Cause]:
     return [field_errors.invalid(joined(path, "request"), given, told)]
 
 
-def _usages(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _usages(new: Object, old: Object | None, path: str) -> list[FieldError]:
     field, given = joined(path, "usages"), new.get("usages") or []
     unknown = [
         field_errors.not_supported(f"{field}[{i}]", one, _USAGES) for i, one in enumerate(given) if one not in _USAGES
@@ -38,7 +38,7 @@ def _usages(new: Object, old: Object | None, path: str) -> list[Cause]:
     return unknown + [field_errors.duplicate(f"{field}[{i}]", one) for i, one in enumerate(given) if one in given[:i]]
 
 
-def _signer(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _signer(new: Object, old: Object | None, path: str) -> list[FieldError]:
     field, name = joined(path, "signerName"), new.get("signerName") or ""
     if not name:
         return [field_errors.required(field)]
@@ -57,12 +57,12 @@ def _signer(new: Object, old: Object | None, path: str) -> list[Cause]:
     return found + ([field_errors.too_long(field, _DOMAIN + _PATH + 1)] if len(name) > _DOMAIN + _PATH + 1 else [])
 
 
-def _labels(field: str, text: str, rule: Callable[[str], list[str]]) -> list[Cause]:
+def _labels(field: str, text: str, rule: Callable[[str], list[str]]) -> list[FieldError]:
     """What is wrong with the first part that is wrong."""
     for part in text.split("."):
         if told := rule(part):
             return [
-                field_errors.invalid(field, text, f"validating label {field_errors.quoted(part)}: {one}")
+                field_errors.invalid(field, text, f"validating label {field_errors.quote_go(part)}: {one}")
                 for one in told
             ]
     return []

@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.placing import toleration
 from fairlead.server.registry.validation.rules import (
     checks,
@@ -24,12 +24,12 @@ _LONGEST: Final = 250
 _HIGHEST: Final = 1_000_000_000
 
 
-def _value_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _value_kept(new: Object, old: Object | None, path: str) -> list[FieldError]:
     same = old is None or (new.get("value") or 0) == (old.get("value") or 0)
     return [] if same else [field_errors.forbidden("value", "may not be changed in an update.")]
 
 
-def _reserved(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _reserved(new: Object, old: Object | None, path: str) -> list[FieldError]:
     """Names and values that the system keeps for itself."""
     name, priority = new["metadata"].get("name") or "", new.get("value") or 0
     if old is not None:
@@ -47,13 +47,13 @@ def _reserved(new: Object, old: Object | None, path: str) -> list[Cause]:
 priority_class: Final = checks(_reserved, on_update(_value_kept, fixed("preemptionPolicy")))
 
 
-def _overhead(field: str, amounts: Object) -> list[Cause]:
+def _overhead(field: str, amounts: Object) -> list[FieldError]:
     told = "must be greater than or equal to 0"
     below = [(name, amount) for name, amount in amounts.items() if quantity.parse(amount)[0] < 0]
     return [field_errors.invalid(f"overhead.limits[{name}]", amount, told) for name, amount in below]
 
 
-def _tolerations_once(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _tolerations_once(new: Object, old: Object | None, path: str) -> list[FieldError]:
     given = (new.get("scheduling") or {}).get("tolerations") or []
     again = [(at, one) for at, one in enumerate(given) if one in given[:at]]
     return [field_errors.duplicate(f"scheduling.tolerations[{at}]", one) for at, one in again]
@@ -70,7 +70,7 @@ runtime_class: Final = checks(
 )
 
 
-def _scoped(parameters: Object, old: Object | None, path: str) -> list[Cause]:
+def _scoped(parameters: Object, old: Object | None, path: str) -> list[FieldError]:
     scope, namespace, field = parameters.get("scope"), parameters.get("namespace"), f"{path}.namespace"
     if scope == "Namespace" and not namespace:
         return [field_errors.required(field, "`parameters.scope` is set to 'Namespace'")]
@@ -79,7 +79,7 @@ def _scoped(parameters: Object, old: Object | None, path: str) -> list[Cause]:
     return []
 
 
-def _long(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _long(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     given = spec.get("controller") or ""
     return [field_errors.too_long(f"{path}.controller", _LONGEST)] if len(given) > _LONGEST else []
 

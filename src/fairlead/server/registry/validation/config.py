@@ -5,7 +5,7 @@ import binascii
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.golang import encoding
 from fairlead.server.registry.validation.vocabulary import Object, config_key, plain_keys
 
@@ -20,7 +20,7 @@ _REQUIRED: Final = {
 _JSON: Final = (".dockercfg", ".dockerconfigjson")
 
 
-def config_map(new: Object, old: Object | None) -> list[Cause]:
+def config_map(new: Object, old: Object | None) -> list[FieldError]:
     found = _frozen(new, old, ("data", "binaryData")) if old is not None else []
     data, binary = new.get("data") or {}, new.get("binaryData") or {}
     found += _keys(data, "data")
@@ -32,7 +32,7 @@ def config_map(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
-def _keys(data: Object, field: str) -> list[Cause]:
+def _keys(data: Object, field: str) -> list[FieldError]:
     if plain_keys(data):
         return []
     return [cause for key in data for cause in config_key(f"{field}[{key}]", key)]
@@ -44,8 +44,8 @@ def _size(data: Object) -> int:
     return letters if letters * 4 <= _LIMIT // 2 else sum(len(text.encode()) for text in data.values())
 
 
-def secret(new: Object, old: Object | None) -> list[Cause]:
-    found: list[Cause] = []
+def secret(new: Object, old: Object | None) -> list[FieldError]:
+    found: list[FieldError] = []
     kind, data = new.get("type") or "", new.get("data") or {}
     if old is not None:
         found += [field_errors.invalid("type", kind, "field is immutable")] if kind != old.get("type") else []
@@ -66,7 +66,7 @@ def secret(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
-def _frozen(new: Object, old: Object, fields: tuple[str, ...]) -> list[Cause]:
+def _frozen(new: Object, old: Object, fields: tuple[str, ...]) -> list[FieldError]:
     if not old.get("immutable"):
         return []
     found = [] if new.get("immutable") else [field_errors.forbidden("immutable", _FIXED)]

@@ -4,7 +4,7 @@ import re
 from typing import Final, NamedTuple
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import security
 from fairlead.server.registry.validation.mounts import devices, mounts, not_found
 from fairlead.server.registry.validation.references import (
@@ -45,7 +45,7 @@ class Around(NamedTuple):
     of_pod: bool  # not of a template
 
 
-def container(given: Object, path: str, around: Around, *, repeated: bool, starting: bool) -> list[Cause]:
+def container(given: Object, path: str, around: Around, *, repeated: bool, starting: bool) -> list[FieldError]:
     """`starting`: it runs before the others, and probes only if it stays."""
     name = given.get("name") or ""
     found = label(f"{path}.name", name) if name else [field_errors.required(f"{path}.name")]
@@ -72,14 +72,14 @@ def container(given: Object, path: str, around: Around, *, repeated: bool, start
     return found if starting else found + _restarted(given, path)
 
 
-def padded(given: Object, path: str) -> list[Cause]:
+def padded(given: Object, path: str) -> list[FieldError]:
     """An image's name with space around it, which templates may have."""
     image = given.get("image") or ""
     told = "must not have leading or trailing whitespace"
     return [field_errors.invalid(f"{path}.image", image, told)] if image != image.strip() else []
 
 
-def _restarted(given: Object, path: str) -> list[Cause]:
+def _restarted(given: Object, path: str) -> list[FieldError]:
     policy, rules = given.get("restartPolicy"), given.get("restartPolicyRules") or []
     if policy is None:
         told = "must specify restartPolicy when restart rules are used"
@@ -87,13 +87,13 @@ def _restarted(given: Object, path: str) -> list[Cause]:
     return choice("restartPolicy", _RESTARTS)(given, None, path)
 
 
-def _living(given: Object, path: str, around: Around, *, passing: bool) -> list[Cause]:
+def _living(given: Object, path: str, around: Around, *, passing: bool) -> list[FieldError]:
     """Hooks and probes, which a container that passes has not."""
     keys = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
     if passing:
         told = "may not be set for init containers without restartPolicy=Always"
         return [field_errors.forbidden(f"{path}.{key}", told) for key in keys if given.get(key) is not None]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for hook in ("postStart", "preStop"):
         found += inside(f"lifecycle.{hook}", _handler(around.grace))(given, None, path)
     for key in keys[1:]:
@@ -111,7 +111,7 @@ def _living(given: Object, path: str, around: Around, *, passing: bool) -> list[
 def _handler(grace: int | None) -> Rule:
     """Exactly one way to ask; a hook that waits must end before its container is killed."""
 
-    def slept(given: Object, old: Object | None, path: str) -> list[Cause]:
+    def slept(given: Object, old: Object | None, path: str) -> list[FieldError]:
         seconds = given.get("seconds") or 0
         told = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
         return [field_errors.invalid(path, seconds, told)] if grace is not None and not 0 <= seconds <= grace else []
@@ -124,7 +124,7 @@ def _handler(grace: int | None) -> Rule:
         "sleep": slept,
     }
 
-    def rule(given: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(given: Object, old: Object | None, path: str) -> list[FieldError]:
         ways = [key for key in _HANDLERS if given.get(key) is not None]
         if not ways:
             return [field_errors.required(path, "must specify a handler type")]
@@ -136,7 +136,7 @@ def _handler(grace: int | None) -> Rule:
     return rule
 
 
-def _http(get: Object, old: Object | None, path: str) -> list[Cause]:
+def _http(get: Object, old: Object | None, path: str) -> list[FieldError]:
     found = needed("path")(get, None, path) + port(f"{path}.port", get.get("port"))
     found += choice("scheme", ("HTTP", "HTTPS"))(get, None, path)
     headers = [one.get("name") or "" for one in get.get("httpHeaders") or ()]
@@ -150,8 +150,8 @@ _PROBE: Final = (
 )
 
 
-def _ports(ports: list[Object], path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _ports(ports: list[Object], path: str) -> list[FieldError]:
+    found: list[FieldError] = []
     named: set[str] = set()
     for index, one in enumerate(ports):
         here, name = f"{path}[{index}]", one.get("name") or ""
@@ -172,9 +172,9 @@ def _ports(ports: list[Object], path: str) -> list[Cause]:
     return found
 
 
-def host_ports(containers: list[tuple[Object, str]]) -> list[Cause]:
+def host_ports(containers: list[tuple[Object, str]]) -> list[FieldError]:
     """A port of the host is given away once."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     taken: set[str] = set()
     for one, path in containers:
         for index, given in enumerate(one.get("ports") or ()):
@@ -187,7 +187,7 @@ def host_ports(containers: list[tuple[Object, str]]) -> list[Cause]:
     return found
 
 
-def _variable(one: Object, path: str) -> list[Cause]:
+def _variable(one: Object, path: str) -> list[FieldError]:
     name, source = one.get("name") or "", one.get("valueFrom")
     found = variable_name(f"{path}.name", name) if name else [field_errors.required(f"{path}.name")]
     if source is None:
@@ -211,9 +211,9 @@ def _variable(one: Object, path: str) -> list[Cause]:
     return found
 
 
-def _variables(sources: list[Object], path: str) -> list[Cause]:
+def _variables(sources: list[Object], path: str) -> list[FieldError]:
     """All variables of a ConfigMap or Secret."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, one in enumerate(sources):
         here, given = f"{path}[{index}]", [key for key in ("configMapRef", "secretRef") if one.get(key) is not None]
         found += variable_name(f"{here}.prefix", one["prefix"]) if one.get("prefix") else []
@@ -228,9 +228,9 @@ def _variables(sources: list[Object], path: str) -> list[Cause]:
     return found
 
 
-def file_volumes(one: Object, path: str, volumes: dict[str, Object]) -> list[Cause]:
+def file_volumes(one: Object, path: str, volumes: dict[str, Object]) -> list[FieldError]:
     """Variables are read from files of volumes that are empty at first."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, variable in enumerate(one.get("env") or ()):
         kept = (variable.get("valueFrom") or {}).get("fileKeyRef")
         if kept is None:
@@ -243,8 +243,8 @@ def file_volumes(one: Object, path: str, volumes: dict[str, Object]) -> list[Cau
     return found
 
 
-def _resized(policies: list[Object], path: str, restart: str) -> list[Cause]:
-    found: list[Cause] = []
+def _resized(policies: list[Object], path: str, restart: str) -> list[FieldError]:
+    found: list[FieldError] = []
     seen: set[str] = set()
     for index, one in enumerate(policies):
         name, policy = one.get("resourceName") or "", one.get("restartPolicy") or ""
@@ -260,9 +260,9 @@ def _resized(policies: list[Object], path: str, restart: str) -> list[Cause]:
     return found
 
 
-def _claimed(given: Object, path: str, claims: set[str]) -> list[Cause]:
+def _claimed(given: Object, path: str, claims: set[str]) -> list[FieldError]:
     """Claims of the Pod, each whole or by its requests, and each once."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     seen: set[str] = set()
     for index, one in enumerate(given.get("claims") or ()):
         field, name, request = f"{path}[{index}]", one.get("name") or "", one.get("request") or ""
@@ -277,13 +277,13 @@ def _claimed(given: Object, path: str, claims: set[str]) -> list[Cause]:
         if name not in claims:
             known = f": {', '.join(sorted(claims))}" if claims else " which is empty"
             told = f"must be one of the names in pod.spec.resourceClaims{known}"
-            found.append(Cause("FieldValueNotFound", field, f"{not_found(field, name).message}: {told}"))
+            found.append(FieldError("FieldValueNotFound", field, f"{not_found(field, name).message}: {told}"))
     return found
 
 
-def resources(given: Object, path: str) -> list[Cause]:
+def resources(given: Object, path: str) -> list[FieldError]:
     """Requests and limits: known or qualified names, no less than nothing, and no request beyond its limit."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     limits, requests = given.get("limits") or {}, given.get("requests") or {}
     for key, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
@@ -305,7 +305,7 @@ def resources(given: Object, path: str) -> list[Cause]:
     return found
 
 
-def resource_name(field: str, name: str) -> list[Cause]:
+def resource_name(field: str, name: str) -> list[FieldError]:
     """The name of what a container may ask for: a standard one, or one of somebody's."""
     found = qualified(field, name)
     standard = name in _STANDARD or name.startswith("hugepages-")
@@ -320,7 +320,7 @@ def resource_name(field: str, name: str) -> list[Cause]:
     return found if own or extended else [*found, field_errors.invalid(field, name, told)]
 
 
-def _amount(name: str, amount: str, field: str) -> list[Cause]:
+def _amount(name: str, amount: str, field: str) -> list[FieldError]:
     found = resource_name(field, name)
     if found and "/" not in name:
         return found

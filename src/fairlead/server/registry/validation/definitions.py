@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import selectable
 from fairlead.server.registry.validation.vocabulary import Object, at, unchanged
 from fairlead.server.schema import formats
@@ -30,10 +30,10 @@ _ROOT: Final = (  # what the root of a schema may say where its status is a subr
 )  # fmt: skip
 
 
-def definition(new: Object, old: Object | None) -> list[Cause]:
+def definition(new: Object, old: Object | None) -> list[FieldError]:
     spec = new.get("spec") or {}
     versions: list[Object] = spec.get("versions") or []
-    found: list[Cause] = []
+    found: list[FieldError] = []
     name, called = new["metadata"].get("name") or "", spec.get("names") or {}
     if name != f"{called.get('plural', '')}.{spec.get('group', '')}":
         found.append(field_errors.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
@@ -61,7 +61,7 @@ def definition(new: Object, old: Object | None) -> list[Cause]:
     return found + _approval(new, spec.get("group") or "", old)
 
 
-def status(new: Object, old: Object | None) -> list[Cause]:
+def status(new: Object, old: Object | None) -> list[FieldError]:
     """Nothing is wrong with what /status says: which versions are stored, its writer must know."""
     return []
 
@@ -73,7 +73,7 @@ def warnings(new: Object, old: Object | None) -> list[str]:
         for schema in _walk(at(version, "schema.openAPIV3Schema") or {}):
             name, kind = schema.get("format"), schema.get("type")
             if name and not formats.supported((kind,) if kind else (), name):
-                told[f"unrecognized format {field_errors.quoted(name)}"] = None
+                told[f"unrecognized format {field_errors.quote_go(name)}"] = None
     return list(told)
 
 
@@ -94,7 +94,7 @@ def _label(text: str) -> str:
     return ",".join(names.dns1035(text))
 
 
-def _group(group: str) -> list[Cause]:
+def _group(group: str) -> list[FieldError]:
     if not group:
         return [field_errors.required("spec.group")]
     if told := names.subdomain(group):
@@ -104,7 +104,7 @@ def _group(group: str) -> list[Cause]:
     )
 
 
-def _names(given: Object) -> list[Cause]:
+def _names(given: Object) -> list[FieldError]:
     keys = ("plural", "singular", "kind", "listKind")
     found = [field_errors.required(f"spec.names.{key}") for key in keys if not given.get(key)]
     for key in keys:
@@ -138,9 +138,9 @@ def _warning(version: Object) -> str:
     return "" if odd is None else f"{told} {len(text[:odd].encode())}"
 
 
-def _versions(given: list[Object] | None) -> list[Cause]:
+def _versions(given: list[Object] | None) -> list[FieldError]:
     versions = given or []
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, version in enumerate(versions):
         here, name = f"spec.versions[{index}]", version.get("name") or ""
         if at(version, "schema.openAPIV3Schema") is None:
@@ -161,8 +161,8 @@ def _versions(given: list[Object] | None) -> list[Cause]:
     return found
 
 
-def _of_versions(shown: str, told: str) -> Cause:
-    return Cause("FieldValueInvalid", "spec.versions", f"Invalid value: {shown}: {told}")
+def _of_versions(shown: str, told: str) -> FieldError:
+    return FieldError("FieldValueInvalid", "spec.versions", f"Invalid value: {shown}: {told}")
 
 
 def _internal(versions: list[Object]) -> str:
@@ -178,11 +178,13 @@ def _internal(versions: list[Object]) -> str:
             "DeprecationWarning": version.get("deprecationWarning"),
         }
         fields |= {f"{key[0].upper()}{key[1:]}": None if shared[key] else version.get(key) for key in _SHARED}
-        made.append("{" + ",".join(f'"{key}":{field_errors.shown(value)}' for key, value in fields.items()) + "}")
+        made.append(
+            "{" + ",".join(f'"{key}":{field_errors.format_value(value)}' for key, value in fields.items()) + "}"
+        )
     return f"[{','.join(made)}]"
 
 
-def _conversion(given: Object) -> list[Cause]:
+def _conversion(given: Object) -> list[FieldError]:
     strategy = given.get("strategy") or ""
     if not strategy:
         return [field_errors.required("spec.conversion.strategy")]
@@ -197,9 +199,9 @@ def _conversion(given: Object) -> list[Cause]:
     return [field_errors.forbidden(f"spec.conversion.{name}", told) for key, name in keys if webhook.get(key)]
 
 
-def _schemas(versions: list[Object], before: list[Object]) -> list[Cause]:
+def _schemas(versions: list[Object], before: list[Object]) -> list[FieldError]:
     """Schemas, subresources and columns. What all versions share is told of the definition as a whole."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     schemas = [at(version, "schema.openAPIV3Schema") for version in versions]
     alike = len(schemas) > 0 and all(schema == schemas[0] for schema in schemas)
     stood = [(one.get("name"), at(one, "schema.openAPIV3Schema")) for one in before]
@@ -224,7 +226,7 @@ def _schemas(versions: list[Object], before: list[Object]) -> list[Cause]:
     return found
 
 
-def _apart_from_status(schema: Object, path: str) -> list[Cause]:
+def _apart_from_status(schema: Object, path: str) -> list[FieldError]:
     """The root of a schema whose status is validated by itself may say little besides its properties."""
     if (kind := schema.get("type") or "") not in ("", "object"):
         told = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
@@ -241,11 +243,11 @@ def _go_name(key: str) -> str:
     return f"X{key}" if key in ("PreserveUnknownFields", "Validations") else key
 
 
-def _subresources(given: Any, path: str) -> list[Cause]:
+def _subresources(given: Any, path: str) -> list[FieldError]:
     scale = (given or {}).get("scale")
     if scale is None:
         return []
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for key, under in (("specReplicasPath", (".spec.",)), ("statusReplicasPath", (".status.",))):
         found += _json_path(scale.get(key) or "", f"{path}.scale.{key}", under)
     if scale.get("labelSelectorPath"):
@@ -253,7 +255,7 @@ def _subresources(given: Any, path: str) -> list[Cause]:
     return found
 
 
-def _json_path(text: str, field: str, under: tuple[str, ...]) -> list[Cause]:
+def _json_path(text: str, field: str, under: tuple[str, ...]) -> list[FieldError]:
     if not text:
         return [field_errors.required(field)]
     if not text.startswith("."):
@@ -268,8 +270,8 @@ def _json_path(text: str, field: str, under: tuple[str, ...]) -> list[Cause]:
     return []
 
 
-def _columns(given: Any, path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _columns(given: Any, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
     for index, column in enumerate(given or ()):
         here, kind = f"{path}[{index}]", column.get("type") or ""
         if not column.get("name"):
@@ -286,10 +288,10 @@ def _columns(given: Any, path: str) -> list[Cause]:
     return found
 
 
-def _stored(stored: list[str], versions: list[Object]) -> list[Cause]:
+def _stored(stored: list[str], versions: list[Object]) -> list[FieldError]:
     if not stored:
         return [field_errors.invalid("status.storedVersions", None, "must have at least one stored version")]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for version in versions:
         if version.get("storage") and version.get("name") not in stored:
             told = f"must have the storage version {version.get('name')}"
@@ -299,7 +301,7 @@ def _stored(stored: list[str], versions: list[Object]) -> list[Cause]:
     return found + [field_errors.invalid(f"status.storedVersions[{i}]", name, _STORED.format(name)) for i, name in gone]
 
 
-def _approval(new: Object, group: str, old: Object | None) -> list[Cause]:
+def _approval(new: Object, group: str, old: Object | None) -> list[FieldError]:
     """Groups of the Kubernetes community need an approval noted on the definition."""
     if not (group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))):
         return []

@@ -5,7 +5,7 @@ import re
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import words
 from fairlead.server.registry.validation.vocabulary import PROTOCOLS, Object, address, label, port, qualified
 from fairlead.server.write import names
@@ -19,10 +19,10 @@ _LINK_LOCAL: Final = (ipaddress.ip_network("224.0.0.0/24"), ipaddress.ip_network
 _ADDRESS: Final = (words("hostname", names.label), words("nodeName", names.subdomain))
 
 
-def endpoints(new: Object, old: Object | None) -> list[Cause]:
+def endpoints(new: Object, old: Object | None) -> list[FieldError]:
     if old is not None and new.get("subsets") == old.get("subsets"):
         return []
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, subset in enumerate(new.get("subsets") or ()):
         here = f"subsets[{index}]"
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
@@ -36,7 +36,7 @@ def endpoints(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
-def _address(path: str, given: Object) -> list[Cause]:
+def _address(path: str, given: Object) -> list[FieldError]:
     text = given.get("ip") or ""
     found = address(f"{path}.ip", text)
     for rule in _ADDRESS:
@@ -49,9 +49,9 @@ def _address(path: str, given: Object) -> list[Cause]:
     return found + reachable(f"{path}.ip", text, parsed)
 
 
-def reachable(field: str, text: str, parsed: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[Cause]:
+def reachable(field: str, text: str, parsed: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[FieldError]:
     """An address that means the same to everybody: none of the host's or the link's own."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if parsed.is_unspecified:
         found.append(field_errors.invalid(field, text, f"may not be unspecified ({text})"))
     found += [field_errors.invalid(field, text, told) for beyond, told in _BEYOND if getattr(parsed, beyond)]
@@ -61,7 +61,7 @@ def reachable(field: str, text: str, parsed: ipaddress.IPv4Address | ipaddress.I
     return found
 
 
-def _port(path: str, given: Object, *, named: bool) -> list[Cause]:
+def _port(path: str, given: Object, *, named: bool) -> list[FieldError]:
     name, protocol = given.get("name") or "", given.get("protocol") or ""
     found = (
         [field_errors.required(f"{path}.name")] if named and not name else label(f"{path}.name", name) if name else []

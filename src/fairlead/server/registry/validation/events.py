@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry import events
 from fairlead.server.registry.validation.vocabulary import Object, at, qualified, unchanged
 
@@ -14,11 +14,11 @@ _FIXED: Final = (
 )  # fmt: skip
 
 
-def event(new: Object, old: Object | None) -> list[Cause]:
+def event(new: Object, old: Object | None) -> list[FieldError]:
     return _loose(new, "reportingComponent")
 
 
-def strict_event(new: Object, old: Object | None) -> list[Cause]:
+def strict_event(new: Object, old: Object | None) -> list[FieldError]:
     """An Event of events.k8s.io, told of by the names that the core group has for its fields."""
     made, was = (None if one is None else _internal(one) for one in (new, old))
     assert made is not None
@@ -41,7 +41,7 @@ def _internal(obj: Object) -> Object:
     return {**core, "reportingController": core.get("reportingComponent")}
 
 
-def _loose(new: Object, controller: str) -> list[Cause]:
+def _loose(new: Object, controller: str) -> list[FieldError]:
     namespace, regarded = new["metadata"].get("namespace") or "", at(new, "involvedObject.namespace") or ""
     timed = bool(new.get("eventTime"))
     if regarded:
@@ -64,7 +64,7 @@ def _loose(new: Object, controller: str) -> list[Cause]:
     return found
 
 
-def _series(new: Object) -> list[Cause]:
+def _series(new: Object) -> list[FieldError]:
     series = new.get("series")
     if series is None:
         return []

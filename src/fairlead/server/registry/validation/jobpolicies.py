@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import at_least
 from fairlead.server.registry.validation.vocabulary import Object, go_shape, qualified
 
@@ -16,16 +16,16 @@ _RULES, _CODES, _PATTERNS, _LONGEST = 20, 255, 20, 64 * 1024
 
 def _listed(values: tuple[str, ...]) -> str:
     """Words as Go's %q shows a list of them."""
-    return f"valid values: [{' '.join(field_errors.quoted(one) for one in values)}]"
+    return f"valid values: [{' '.join(field_errors.quote_go(one) for one in values)}]"
 
 
-def _one_of(field: str, given: str, allowed: tuple[str, ...]) -> list[Cause]:
+def _one_of(field: str, given: str, allowed: tuple[str, ...]) -> list[FieldError]:
     if not given:
         return [field_errors.required(field, _listed(allowed))]
     return [] if given in allowed else [field_errors.not_supported(field, given, allowed)]
 
 
-def failing(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def failing(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     """What makes a Job fail, or is not counted against it."""
     policy, path = spec.get("podFailurePolicy"), f"{path}.podFailurePolicy.rules"
     if policy is None:
@@ -46,11 +46,11 @@ def failing(spec: Object, old: Object | None, path: str) -> list[Cause]:
         if (codes is None) == (not conditions):
             which = "specifying one of OnExitCodes and OnPodConditions is required"
             both = "specifying both OnExitCodes and OnPodConditions is not supported"
-            found.append(Cause("FieldValueInvalid", here, f"Invalid value: {which if codes is None else both}"))
+            found.append(FieldError("FieldValueInvalid", here, f"Invalid value: {which if codes is None else both}"))
     return found
 
 
-def _ended(given: Object, path: str, names: set[str | None]) -> list[Cause]:
+def _ended(given: Object, path: str, names: set[str | None]) -> list[FieldError]:
     """How containers ended: codes in order, each once."""
     operator, container, codes = given.get("operator") or "", given.get("containerName"), given.get("values") or []
     found = _one_of(f"{path}.operator", operator, _OPERATORS)
@@ -71,7 +71,7 @@ def _ended(given: Object, path: str, names: set[str | None]) -> list[Cause]:
     )
 
 
-def _conditions(given: list[Object], path: str) -> list[Cause]:
+def _conditions(given: list[Object], path: str) -> list[FieldError]:
     found = [field_errors.too_many(path, len(given), _PATTERNS)] if len(given) > _PATTERNS else []
     for index, one in enumerate(given):
         found += qualified(f"{path}[{index}].type", one.get("type") or "")
@@ -79,7 +79,7 @@ def _conditions(given: list[Object], path: str) -> list[Cause]:
     return found
 
 
-def succeeding(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def succeeding(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     """Which indexes, or how many of them, are enough."""
     policy, path = spec.get("successPolicy"), f"{path}.successPolicy"
     if policy is None:
@@ -88,7 +88,7 @@ def succeeding(spec: Object, old: Object | None, path: str) -> list[Cause]:
     if spec.get("completionMode") != "Indexed":
         keys = {"SucceededIndexes": "succeededIndexes", "SucceededCount": "succeededCount"}
         shown = ",".join(go_shape({name: one.get(key) for name, key in keys.items()}) for one in rules)
-        return [Cause("FieldValueInvalid", path, f'Invalid value: {{"Rules":[{shown}]}}: {INDEXED}')]
+        return [FieldError("FieldValueInvalid", path, f'Invalid value: {{"Rules":[{shown}]}}: {INDEXED}')]
     path = f"{path}.rules"
     if not rules:
         told = "at least one rules must be specified when the successPolicy is specified"
@@ -98,11 +98,11 @@ def succeeding(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found + [c for index, one in enumerate(rules) for c in _enough(one, f"{path}[{index}]", completions)]
 
 
-def _enough(rule: Object, path: str, completions: int) -> list[Cause]:
+def _enough(rule: Object, path: str, completions: int) -> list[FieldError]:
     indexes, wanted, field = rule.get("succeededIndexes"), rule.get("succeededCount"), f"{path}.succeededCount"
     if indexes is None and wanted is None:
         return [field_errors.required(path, "at least one of succeededCount or succeededIndexes must be specified")]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     total, wrong = counted(indexes or "", completions)
     if indexes is not None and len(indexes) > _LONGEST:
         found.append(field_errors.too_long(f"{path}.succeededIndexes", _LONGEST))
@@ -128,13 +128,13 @@ def counted(text: str, completions: int) -> tuple[int, str]:
         ends = part.split("-")
         if len(ends) > 2:
             told = "violates the requirement that an index interval can have at most two parts separated by '-'"
-            return 0, f"the fragment {field_errors.quoted(part)} {told}"
+            return 0, f"the fragment {field_errors.quote_go(part)} {told}"
         numbers: list[int] = []
         for end in ends:
             if not (end.isascii() and end.isdigit()):
-                return 0, f"cannot convert string to integer for index: {field_errors.quoted(end)}"
+                return 0, f"cannot convert string to integer for index: {field_errors.quote_go(end)}"
             if int(end) >= completions:
-                return 0, f"too large index: {field_errors.quoted(end)}"
+                return 0, f"too large index: {field_errors.quote_go(end)}"
             numbers.append(int(end))
         first, final = numbers[0], numbers[-1]
         if len(numbers) == 2 and first >= final:

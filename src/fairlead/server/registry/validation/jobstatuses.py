@@ -6,7 +6,7 @@ As on a real server a rule is held where what it is about changes.
 from typing import Any, Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.jobpolicies import counted
 from fairlead.server.registry.validation.rules import at_least
 from fairlead.server.registry.validation.vocabulary import IMMUTABLE, Object
@@ -15,7 +15,7 @@ _COUNTS: Final = ("active", "succeeded", "failed", "ready", "terminating")
 _ENDS: Final = ("Complete", "Failed")
 
 
-def job(new: Object, old: Object | None) -> list[Cause]:
+def job(new: Object, old: Object | None) -> list[FieldError]:
     status, spec = new.get("status") or {}, new.get("spec") or {}
     before = (old or {}).get("status") or {}
     found = at_least(0, *_COUNTS)(status, None, "status") + _uncounted(status)
@@ -41,13 +41,13 @@ def _changed(status: Object, before: Object, *keys: str) -> bool:
     return any((status.get(key) or None) != (before.get(key) or None) for key in keys)
 
 
-def _together(told: str) -> Cause:
-    return Cause("FieldValueInvalid", "status.conditions", f"Invalid value: {told}")
+def _together(told: str) -> FieldError:
+    return FieldError("FieldValueInvalid", "status.conditions", f"Invalid value: {told}")
 
 
-def _uncounted(status: Object) -> list[Cause]:
+def _uncounted(status: Object) -> list[FieldError]:
     """Pods that ended and are not counted yet, each once."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     seen: set[str] = set()
     for key in ("succeeded", "failed"):
         for index, uid in enumerate((status.get("uncountedTerminatedPods") or {}).get(key) or ()):
@@ -60,9 +60,9 @@ def _uncounted(status: Object) -> list[Cause]:
     return found
 
 
-def _ended(status: Object, before: Object, now: set[Any], was: set[Any], spec: Object) -> list[Cause]:
+def _ended(status: Object, before: Object, now: set[Any], was: set[Any], spec: Object) -> list[FieldError]:
     """A Job that ends says why, when it began and when it was done, and has no Pods left."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     moved = {kind: (kind in now) != (kind in was) for kind in (*_ENDS, "FailureTarget", "SuccessCriteriaMet")}
     over, turned = bool(now & set(_ENDS)), bool(now & set(_ENDS)) != bool(was & set(_ENDS))
     start, end = status.get("startTime"), status.get("completionTime")
@@ -100,8 +100,8 @@ def _ended(status: Object, before: Object, now: set[Any], was: set[Any], spec: O
     return found
 
 
-def _indexes(status: Object, before: Object, spec: Object) -> list[Cause]:
-    found: list[Cause] = []
+def _indexes(status: Object, before: Object, spec: Object) -> list[FieldError]:
+    found: list[FieldError] = []
     done, failed, total = status.get("completedIndexes") or "", status.get("failedIndexes"), spec.get("completions")
     each = spec.get("backoffLimitPerIndex") is not None
     new_done, new_failed = (_changed(status, before, key) for key in ("completedIndexes", "failedIndexes"))
@@ -123,7 +123,7 @@ def _indexes(status: Object, before: Object, spec: Object) -> list[Cause]:
     return found
 
 
-def _kept(status: Object, before: Object, now: set[Any], was: set[Any], spec: Object) -> list[Cause]:
+def _kept(status: Object, before: Object, now: set[Any], was: set[Any], spec: Object) -> list[FieldError]:
     """What is counted only grows, and an end, a beginning and when they were stay."""
     gone = [kind for kind in ("Failed", "Complete", "FailureTarget") if kind in was and kind not in now]
     found = [_together(f"cannot disable the terminal {kind}=True condition") for kind in gone]

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import checks, each, fixed, inside
 from fairlead.server.registry.validation.vocabulary import Object
 from fairlead.server.schema import quantity
@@ -28,8 +28,8 @@ _OPPOSITE: Final = ({"Terminating", "NotTerminating"}, {"BestEffort", "NotBestEf
 _TYPES: Final = ("Container", "Pod", "PersistentVolumeClaim")
 
 
-def _hard(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _hard(spec: Object, old: Object | None, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
     for name, amount in (spec.get("hard") or {}).items():
         number, field = quantity.parse(amount)[0], f"{path}.hard[{name}]"
         found += [field_errors.invalid(field, name, told) for told in names.qualified(name)]
@@ -49,9 +49,9 @@ def _huge(name: str) -> bool:
     return name.startswith(("hugepages-", "requests.hugepages-", "limits.hugepages-"))
 
 
-def _scopes(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _scopes(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     scopes, field = spec.get("scopes") or [], f"{path}.scopes"
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for scope in scopes:
         if scope not in _SCOPES:
             found.append(field_errors.invalid(field, scopes, "unsupported scope"))
@@ -61,8 +61,8 @@ def _scopes(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _scope_selector(spec: Object, old: Object | None, path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _scope_selector(spec: Object, old: Object | None, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
     for one in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
         here, operator, values = f"{path}.scopeSelector.matchExpressions", one.get("operator"), one.get("values") or []
         if one.get("scopeName") not in _SCOPES:
@@ -81,7 +81,7 @@ def _scope_selector(spec: Object, old: Object | None, path: str) -> list[Cause]:
 resource_quota: Final = checks(inside("spec", _hard, _scopes, _scope_selector), fixed("spec.scopes"))
 
 
-def _limit_type(item: Object, old: Object | None, path: str) -> list[Cause]:
+def _limit_type(item: Object, old: Object | None, path: str) -> list[FieldError]:
     kind = item.get("type") or ""
     found = [field_errors.invalid(f"{path}.type", kind, told) for told in names.qualified(kind)]
     if not found and "/" not in kind and kind not in _TYPES:
@@ -90,9 +90,9 @@ def _limit_type(item: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _default(item: Object, old: Object | None, path: str) -> list[Cause]:
+def _default(item: Object, old: Object | None, path: str) -> list[FieldError]:
     kind = item.get("type")
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if kind == "Pod":
         told = "may not be specified when `type` is 'Pod'"
         found += [
@@ -104,17 +104,17 @@ def _default(item: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _ranges(item: Object, old: Object | None, path: str) -> list[Cause]:
+def _ranges(item: Object, old: Object | None, path: str) -> list[FieldError]:
     """Minimum, default request, default and maximum follow each other."""
     keys = ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
     named = sorted({name for key in keys for name in item.get(key) or ()})
     return [cause for name in named for cause in _range(item, name, path)]
 
 
-def _range(item: Object, name: str, path: str) -> list[Cause]:
+def _range(item: Object, name: str, path: str) -> list[FieldError]:
     texts = {key: (item.get(key) or {}).get(name) for key in ("min", "max", "default", "defaultRequest")}
     given: dict[str, Any] = {key: quantity.parse(text)[0] for key, text in texts.items() if text is not None}
-    found: list[Cause] = []
+    found: list[FieldError] = []
 
     def ordered(low: str, high: str, field: str, shown: str, told: str) -> None:
         if low in given and high in given and given[low] > given[high]:
@@ -131,7 +131,7 @@ def _range(item: Object, name: str, path: str) -> list[Cause]:
     return found + _ratio(item, name, given, path)
 
 
-def _ratio(item: Object, name: str, given: dict[str, Decimal], path: str) -> list[Cause]:
+def _ratio(item: Object, name: str, given: dict[str, Decimal], path: str) -> list[FieldError]:
     text = (item.get("maxLimitRequestRatio") or {}).get(name)
     if text is None:
         return []
@@ -142,7 +142,7 @@ def _ratio(item: Object, name: str, given: dict[str, Decimal], path: str) -> lis
     return found
 
 
-def _once(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _once(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     types = [item.get("type") for item in spec.get("limits") or ()]
     return [
         field_errors.duplicate(f"{path}.limits[{i}].type", kind) for i, kind in enumerate(types) if kind in types[:i]

@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.paths import below
 from fairlead.server.registry.validation.vocabulary import Object
 
@@ -12,12 +12,12 @@ _READ_ONLY: Final = ("Disabled", "Enabled", "IfPossible")
 _ONCE: Final = "must be unique"
 
 
-def not_found(field: str, name: str) -> Cause:
-    return Cause("FieldValueNotFound", field, f"Not found: {field_errors.quoted(name)}")
+def not_found(field: str, name: str) -> FieldError:
+    return FieldError("FieldValueNotFound", field, f"Not found: {field_errors.quote_go(name)}")
 
 
-def mounts(container: Object, path: str, volumes: dict[str, Object]) -> list[Cause]:
-    found: list[Cause] = []
+def mounts(container: Object, path: str, volumes: dict[str, Object]) -> list[FieldError]:
+    found: list[FieldError] = []
     devices = {one.get("name") or "": one.get("devicePath") or "" for one in container.get("volumeDevices") or ()}
     taken: set[str] = set()
     for index, one in enumerate(container.get("volumeMounts") or ()):
@@ -37,7 +37,7 @@ def mounts(container: Object, path: str, volumes: dict[str, Object]) -> list[Cau
     return found
 
 
-def _parts(one: Object, here: str, path: str, container: Object) -> list[Cause]:
+def _parts(one: Object, here: str, path: str, container: Object) -> list[FieldError]:
     """A part of a volume, and how it is mounted: told of all mounts, not of the one."""
     part, computed = one.get("subPath"), one.get("subPathExpr")
     found = below(f"{path}.subPath", part) if part else []
@@ -55,7 +55,7 @@ def _parts(one: Object, here: str, path: str, container: Object) -> list[Cause]:
     return found + _read_only(one, f"{path}.recursiveReadOnly")
 
 
-def _read_only(one: Object, field: str) -> list[Cause]:
+def _read_only(one: Object, field: str) -> list[FieldError]:
     given = one.get("recursiveReadOnly")
     if given in (None, "Disabled"):
         return []
@@ -70,8 +70,8 @@ def _read_only(one: Object, field: str) -> list[Cause]:
     return found
 
 
-def devices(container: Object, path: str, volumes: dict[str, Object]) -> list[Cause]:
-    found: list[Cause] = []
+def devices(container: Object, path: str, volumes: dict[str, Object]) -> list[FieldError]:
+    found: list[FieldError] = []
     mounted = {one.get("name") or "": one.get("mountPath") or "" for one in container.get("volumeMounts") or ()}
     names: set[str] = set()
     places: set[str] = set()

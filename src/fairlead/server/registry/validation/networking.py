@@ -4,7 +4,7 @@ import ipaddress
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.endpoints import reachable
 from fairlead.server.registry.validation.rules import checks, choice, each, fixed, inside, needed, value, words
 from fairlead.server.registry.validation.vocabulary import (
@@ -27,9 +27,9 @@ _FAMILIES: Final = ("FQDN", "IPv4", "IPv6")
 _PATHS: Final = ("Exact", "ImplementationSpecific", "Prefix")
 
 
-def _addresses(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _addresses(new: Object, old: Object | None, path: str) -> list[FieldError]:
     kind = new.get("addressType")
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, endpoint in enumerate(new.get("endpoints") or ()):
         here, addresses = f"endpoints[{index}]", endpoint.get("addresses") or []
         if not addresses:
@@ -44,9 +44,9 @@ def _addresses(new: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _hints(given: Object, path: str) -> list[Cause]:
+def _hints(given: Object, path: str) -> list[FieldError]:
     """Who should use an endpoint: zones and nodes, few and each once."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for key, rule in (("forZones", names.label_value), ("forNodes", names.subdomain)):
         named = [one.get("name") or "" for one in given.get(key) or ()]
         if len(named) > _HINTED:
@@ -60,9 +60,9 @@ def _hints(given: Object, path: str) -> list[Cause]:
     return found
 
 
-def _slice_ports(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _slice_ports(new: Object, old: Object | None, path: str) -> list[FieldError]:
     ports = [one.get("name") or "" for one in new.get("ports") or ()]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, name in enumerate(ports):
         wrong = label(f"ports[{index}].name", name) if name else []
         found += wrong
@@ -84,13 +84,13 @@ _SLICE: Final = (
 )
 
 
-def endpoint_slice(new: Object, old: Object | None) -> list[Cause]:
+def endpoint_slice(new: Object, old: Object | None) -> list[FieldError]:
     """A slice whose kind of addresses changed is told of that alone."""
     moved = fixed("addressType", empty="")(new, old, "")
     return [cause for rule in (_SLICE[:2] if moved else _SLICE) for cause in rule(new, None, "")] + moved
 
 
-def _family(field: str, index: int, given: str, kind: str) -> list[Cause]:
+def _family(field: str, index: int, given: str, kind: str) -> list[FieldError]:
     here = f"{field}[{index}]"
     if wrong := address(here, given):
         return wrong
@@ -101,7 +101,7 @@ def _family(field: str, index: int, given: str, kind: str) -> list[Cause]:
     return wrong + reachable(here, given, parsed)
 
 
-def _domain(field: str, given: str) -> list[Cause]:
+def _domain(field: str, given: str) -> list[FieldError]:
     if not given:
         return [field_errors.required(field)]
     name = given.removesuffix(".")
@@ -113,7 +113,7 @@ def _domain(field: str, given: str) -> list[Cause]:
     return next((wrong for part in parts if (wrong := label(field, part))), [])
 
 
-def _host(field: str, host: str) -> list[Cause]:
+def _host(field: str, host: str) -> list[FieldError]:
     if not host:
         return []
     if not address(field, host):
@@ -130,7 +130,7 @@ _OTHER: Final = (  # what is not a Service
 )
 
 
-def _backend(backend: Object, old: Object | None, path: str) -> list[Cause]:
+def _backend(backend: Object, old: Object | None, path: str) -> list[FieldError]:
     service, other = backend.get("service"), backend.get("resource")
     if service is not None and other is not None:
         return [field_errors.invalid(path, "", "cannot set both resource and service backends")]
@@ -153,11 +153,11 @@ def _backend(backend: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _path(one: Object, old: Object | None, path: str) -> list[Cause]:
+def _path(one: Object, old: Object | None, path: str) -> list[FieldError]:
     kind, text = one.get("pathType"), one.get("path") or ""
     if kind is None:
         return [field_errors.required(f"{path}.pathType", "pathType must be specified")]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if kind in ("Exact", "Prefix"):
         if not text.startswith("/"):
             found.append(field_errors.invalid(f"{path}.path", text, "must be an absolute path"))
@@ -171,13 +171,13 @@ def _path(one: Object, old: Object | None, path: str) -> list[Cause]:
     return found + inside("backend", _backend, always=True)(one, None, path)
 
 
-def _somewhere(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _somewhere(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     if spec.get("rules") or spec.get("defaultBackend") is not None:
         return []
     return [field_errors.invalid(path, None, "either `defaultBackend` or `rules` must be specified")]
 
 
-def _hosts(field: str, hosts: list[str]) -> list[Cause]:
+def _hosts(field: str, hosts: list[str]) -> list[FieldError]:
     return [cause for at, host in enumerate(hosts) for cause in subdomain(f"{field}[{at}]", host.removeprefix("*."))]
 
 
@@ -200,7 +200,7 @@ def ingress_warnings(new: Object, old: Object | None) -> list[str]:
     return [told] if old is None and key in (new["metadata"].get("annotations") or {}) else []
 
 
-def network_policy(new: Object, old: Object | None) -> list[Cause]:
+def network_policy(new: Object, old: Object | None) -> list[FieldError]:
     spec = new["spec"]
     found = selector("spec.podSelector", spec.get("podSelector"))
     for direction, peers in (("ingress", "from"), ("egress", "to")):
@@ -221,7 +221,7 @@ def network_policy(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
-def _end_port(one: Object, field: str) -> list[Cause]:
+def _end_port(one: Object, field: str) -> list[FieldError]:
     last, first = one.get("endPort"), one.get("port")
     if last is None:
         return []
@@ -233,10 +233,10 @@ def _end_port(one: Object, field: str) -> list[Cause]:
     return found + port(field, last)
 
 
-def _peer(peer: Object, path: str) -> list[Cause]:
+def _peer(peer: Object, path: str) -> list[FieldError]:
     if not peer:
         return [field_errors.required(path, "must specify a peer")]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for key in ("podSelector", "namespaceSelector"):
         found += selector(f"{path}.{key}", peer.get(key))
     given = peer.get("ipBlock")

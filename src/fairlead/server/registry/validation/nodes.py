@@ -4,7 +4,7 @@ import ipaddress
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import Rule, checks, inside, on_update
 from fairlead.server.registry.validation.vocabulary import Object, block, go_shape, qualified
 from fairlead.server.schema import quantity
@@ -16,8 +16,8 @@ _NEGATIVE: Final = "must be greater than or equal to 0"
 _FAMILIES: Final = "may specify no more than one CIDR for each IP family"
 
 
-def _taints(new: Object, old: Object | None, path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _taints(new: Object, old: Object | None, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate((new.get("spec") or {}).get("taints") or ()):
         here = f"metadata.taints[{index}]"  # as a real server has it
@@ -31,17 +31,17 @@ def _taints(new: Object, old: Object | None, path: str) -> list[Cause]:
         if (key, effect) in seen:
             shown = go_shape({"Key": key, "Value": text, "Effect": effect, "TimeAdded": taint.get("timeAdded")})
             told_of = f"Duplicate value: {shown}: taints must be unique by key and effect pair"
-            found.append(Cause("FieldValueDuplicate", here, told_of))
+            found.append(FieldError("FieldValueDuplicate", here, told_of))
         seen.add((key, effect))
     return found * 2 if old is not None else found  # a real server looks twice then
 
 
-def _amounts(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _amounts(new: Object, old: Object | None, path: str) -> list[FieldError]:
     given = [(f"{path}.{key}.{name}", text) for key in _HELD for name, text in (new.get(key) or {}).items()]
     return [field_errors.invalid(field, text, _NEGATIVE) for field, text in given if quantity.parse(text)[0] < 0]
 
 
-def _blocks(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _blocks(new: Object, old: Object | None, path: str) -> list[FieldError]:
     given = new.get("podCIDRs") or []
     found = [cause for index, text in enumerate(given) for cause in block(f"{path}.podCIDRs[{index}]", text)]
     if len(given) > 1 and (found or len({ipaddress.ip_network(text).version for text in given}) < 2 or len(given) > 2):

@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.paths import without_backsteps
 from fairlead.server.registry.validation.placing import node_selector
 from fairlead.server.registry.validation.rules import (
@@ -35,7 +35,7 @@ def _source(spec: Object) -> Object:
     return {key: given for key, given in spec.items() if key not in _ELSEWHERE and given is not None}
 
 
-def _sources(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _sources(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     sources = list(_source(spec))
     if not sources:
         return [field_errors.required(path, "must specify a volume type")]
@@ -49,7 +49,7 @@ def _sources(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _capacity(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _capacity(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     given, field = spec.get("capacity"), f"{path}.capacity"
     found = [] if given else [field_errors.required(field)]
     if list(given or ()) != ["storage"]:
@@ -61,21 +61,21 @@ def _capacity(spec: Object, old: Object | None, path: str) -> list[Cause]:
     ]
 
 
-def _source_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _source_kept(new: Object, old: Object | None, path: str) -> list[FieldError]:
     assert old is not None
     told = "spec.persistentvolumesource is immutable after creation"
     same = _source(new.get("spec") or {}) == _source(old.get("spec") or {})
     return [] if same else [field_errors.forbidden("spec.persistentvolumesource", told)]
 
 
-def _placed(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _placed(given: Object, old: Object | None, path: str) -> list[FieldError]:
     """Which nodes reach a volume."""
     if given.get("required") is None:
         return [field_errors.required(f"{path}.required", "must specify required node constraints")]
     return node_selector(given["required"], None, f"{path}.required")
 
 
-def _driven(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _driven(given: Object, old: Object | None, path: str) -> list[FieldError]:
     found = driver_name(f"{path}.driver", given.get("driver") or "") + needed("volumeHandle")(given, None, path)
     secrets = ("controllerPublish", "controllerExpand", "nodePublish", "nodeExpand")
     return found + [c for key in secrets for c in inside(f"{key}SecretRef", *_SECRET)(given, None, path)]
@@ -88,7 +88,7 @@ _SOURCES: Final = {  # those that a Pod's volume has not, or has otherwise
 }
 
 
-def _nodes_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _nodes_kept(new: Object, old: Object | None, path: str) -> list[FieldError]:
     before = ((old or {}).get("spec") or {}).get("nodeAffinity")
     given = (new.get("spec") or {}).get("nodeAffinity")
     told = f"{IMMUTABLE}, except for updating from beta label to GA"

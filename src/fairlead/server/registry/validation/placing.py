@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import Rule, choice, each, inside
 from fairlead.server.registry.validation.vocabulary import (
     LISTED,
@@ -22,7 +22,7 @@ _OPERATOR: Final = "not a valid selector operator"
 _SPREADS: Final = ("DoNotSchedule", "ScheduleAnyway")
 
 
-def toleration(given: Object, old: Object | None, path: str) -> list[Cause]:
+def toleration(given: Object, old: Object | None, path: str) -> list[FieldError]:
     found = qualified(f"{path}.key", given["key"]) if given.get("key") else []
     operator, effect, text = given.get("operator") or "Equal", given.get("effect"), given.get("value") or ""
     if not given.get("key") and operator != "Exists":
@@ -45,9 +45,9 @@ def toleration(given: Object, old: Object | None, path: str) -> list[Cause]:
 def _labelled(*, strict: bool) -> Rule:
     """A requirement on a node's labels; `strict`: values that no label can have are wrong."""
 
-    def rule(given: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(given: Object, old: Object | None, path: str) -> list[FieldError]:
         operator, values = given.get("operator"), given.get("values") or []
-        found: list[Cause] = []
+        found: list[FieldError] = []
         if operator in (*LISTED, *UNLISTED):
             found += operands(f"{path}.values", operator, values)
         elif operator in ("Gt", "Lt"):
@@ -62,10 +62,10 @@ def _labelled(*, strict: bool) -> Rule:
     return rule
 
 
-def _named(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _named(given: Object, old: Object | None, path: str) -> list[FieldError]:
     """A requirement on a node's fields, of which there is one: its name."""
     operator, values, key = given.get("operator"), given.get("values") or [], given.get("key") or ""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if operator not in LISTED:
         found.append(field_errors.invalid(f"{path}.operator", operator or "", _OPERATOR))
     elif len(values) != 1:
@@ -81,20 +81,20 @@ def _term(*, strict: bool) -> tuple[Rule, ...]:
     return each("matchExpressions", _labelled(strict=strict)), each("matchFields", _named)
 
 
-def node_selector(given: Object, old: Object | None, path: str) -> list[Cause]:
+def node_selector(given: Object, old: Object | None, path: str) -> list[FieldError]:
     """Terms that select nodes, of which one has to fit."""
     if not given.get("nodeSelectorTerms"):
         return [field_errors.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
     return each("nodeSelectorTerms", *_term(strict=True))(given, None, path)
 
 
-def _weight(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _weight(given: Object, old: Object | None, path: str) -> list[FieldError]:
     weight = given.get("weight") or 0
     told = "must be in the range 1-100"
     return [] if 1 <= weight <= 100 else [field_errors.invalid(f"{path}.weight", weight, told)]
 
 
-def _beside(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _beside(given: Object, old: Object | None, path: str) -> list[FieldError]:
     """Pods to run beside, or not beside, by where."""
     found = [c for key in ("labelSelector", "namespaceSelector") for c in selector(f"{path}.{key}", given.get(key))]
     for name in given.get("namespaces") or ():
@@ -104,9 +104,9 @@ def _beside(given: Object, old: Object | None, path: str) -> list[Cause]:
     return found + ([] if key else [field_errors.required(field, "can not be empty")]) + qualified(field, key)
 
 
-def _keys(given: Object, path: str) -> list[Cause]:
+def _keys(given: Object, path: str) -> list[FieldError]:
     """Keys of labels that have to be, or not to be, those of the Pod itself."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     same, other = given.get("matchLabelKeys") or [], given.get("mismatchLabelKeys") or []
     chosen = given.get("labelSelector")
     for field, keys in ((f"{path}.matchLabelKeys", same), (f"{path}.mismatchLabelKeys", other)):
@@ -143,9 +143,9 @@ affinity: Final = inside(
 )
 
 
-def spreads(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def spreads(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     """How Pods are spread; each way once for each place."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     given = spec.get("topologySpreadConstraints") or []
     for index, one in enumerate(given):
         here = f"{path}.topologySpreadConstraints[{index}]"
@@ -166,7 +166,7 @@ def spreads(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _domains(one: Object, way: str, path: str) -> list[Cause]:
+def _domains(one: Object, way: str, path: str) -> list[FieldError]:
     least, field = one.get("minDomains"), f"{path}.minDomains"
     if least is None:
         return []

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import security
 from fairlead.server.registry.validation.containers import (
     Around,
@@ -37,7 +37,7 @@ _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _DNS: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 
 
-def pod(new: Object, old: Object | None) -> list[Cause]:
+def pod(new: Object, old: Object | None) -> list[FieldError]:
     if old is None:
         found = pod_spec(new["spec"], "spec", of_pod=True)
         told = "cannot be set on create"
@@ -53,12 +53,12 @@ def _ephemeral(pod: Object) -> bool:
     return bool(pod["spec"].get("ephemeralContainers"))
 
 
-def _update(new: Object, old: Object) -> list[Cause]:
+def _update(new: Object, old: Object) -> list[FieldError]:
     """Of a Pod's spec only images, deadlines and tolerations may change."""
     for key in ("containers", "initContainers"):
         if len(old.get(key) or ()) != len(new.get(key) or ()):
             return [field_errors.forbidden(f"spec.{key}", "pod updates may not add or remove containers")]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     deadline, was = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
     if was is not None and deadline is None:
         told = "must not update from a positive integer to nil value"
@@ -74,7 +74,7 @@ def _update(new: Object, old: Object) -> list[Cause]:
     return found
 
 
-def _tolerations_kept(new: Object, old: Object) -> list[Cause]:
+def _tolerations_kept(new: Object, old: Object) -> list[FieldError]:
     """Tolerations may be added, and their seconds changed."""
     given, kept = (
         [
@@ -87,7 +87,7 @@ def _tolerations_kept(new: Object, old: Object) -> list[Cause]:
     return [] if all(one in given for one in kept) else [field_errors.forbidden("spec.tolerations", told)]
 
 
-def _gates_kept(new: Object, old: Object) -> list[Cause]:
+def _gates_kept(new: Object, old: Object) -> list[FieldError]:
     """Gates may only go."""
     known = [gate.get("name") for gate in old.get("schedulingGates") or ()]
     return [
@@ -100,7 +100,7 @@ def _gates_kept(new: Object, old: Object) -> list[Cause]:
     ]
 
 
-def _selector_kept(new: Object, old: Object) -> list[Cause]:
+def _selector_kept(new: Object, old: Object) -> list[FieldError]:
     """Before its gates are open, a Pod may be bound to fewer nodes, never to others."""
     given, kept = (spec.get("nodeSelector") or {} for spec in (new, old))
     if kept.items() <= given.items():
@@ -125,7 +125,7 @@ def _comparable(spec: Object, old: Object) -> Object:
     return kept
 
 
-def pod_template(given: Object, path: str) -> list[Cause]:
+def pod_template(given: Object, path: str) -> list[FieldError]:
     """The template of Pods: what it calls them, and their spec."""
     named = labels_and_annotations(given.get("metadata") or {}, path)
     found = named + pod_spec(given.get("spec") or {}, f"{path}.spec")
@@ -134,7 +134,7 @@ def pod_template(given: Object, path: str) -> list[Cause]:
     return [*found, field_errors.forbidden(f"{path}.spec.ephemeralContainers", told)] if given_later else found
 
 
-def pod_spec(spec: Object, path: str, *, of_pod: bool = False) -> list[Cause]:
+def pod_spec(spec: Object, path: str, *, of_pod: bool = False) -> list[FieldError]:
     """What is wrong with a pod's spec; `of_pod`: not of a template, which may leave things open."""
     found, sound = volumes(spec, path, of_pod=of_pod)
     found += _claims(spec, path)
@@ -170,7 +170,7 @@ def pod_spec(spec: Object, path: str, *, of_pod: bool = False) -> list[Cause]:
     return found + [cause for one, here in [*placed, *starting] for cause in padded(one, here)]
 
 
-def _tokens(spec: Object, path: str) -> list[Cause]:
+def _tokens(spec: Object, path: str) -> list[FieldError]:
     """Tokens are those of an account, which a template's Pods may get later."""
     if spec.get("serviceAccountName"):
         return []
@@ -183,9 +183,9 @@ def _tokens(spec: Object, path: str) -> list[Cause]:
     ]
 
 
-def _claims(spec: Object, path: str) -> list[Cause]:
+def _claims(spec: Object, path: str) -> list[FieldError]:
     """Claims of devices, each made for the Pod or named by it."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     seen: set[str] = set()
     for index, one in enumerate(spec.get("resourceClaims") or ()):
         here, name = f"{path}.resourceClaims[{index}]", one.get("name") or ""
@@ -211,7 +211,7 @@ def _claims(spec: Object, path: str) -> list[Cause]:
 def _on_host(*, of_pod: bool) -> Rule:
     """On the host's network, ports are the host's."""
 
-    def rule(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(spec: Object, old: Object | None, path: str) -> list[FieldError]:
         if not spec.get("hostNetwork"):
             return []
         told = "must match `containerPort` when `hostNetwork` is true"
@@ -230,7 +230,7 @@ def _on_host(*, of_pod: bool) -> Rule:
     return rule
 
 
-def _config(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _config(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     """How a Pod finds names."""
     given, here, alone = spec.get("dnsConfig"), f"{path}.dnsConfig", spec.get("dnsPolicy") == "None"
     if alone and given is None:
@@ -239,7 +239,7 @@ def _config(spec: Object, old: Object | None, path: str) -> list[Cause]:
     if alone and not servers:
         told = "must provide at least one DNS nameserver when `dnsPolicy` is None"
         return [field_errors.required(f"{here}.nameservers", told)]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if len(servers) > _SERVERS:
         found.append(
             field_errors.invalid(f"{here}.nameservers", servers, f"must not have more than {_SERVERS} nameservers")
@@ -260,9 +260,9 @@ def _config(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found + [field_errors.required(f"{here}.options[{index}]", "must not be empty") for index in nameless]
 
 
-def _gates(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _gates(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     """What holds a Pod back, each by its name and once."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     seen: set[str] = set()
     for index, one in enumerate(spec.get("schedulingGates") or ()):
         field, name = f"{path}.schedulingGates[{index}]", one.get("name") or ""
@@ -273,7 +273,7 @@ def _gates(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _alone(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _alone(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     """Users of its own go with nothing of the host's."""
     if spec.get("hostUsers") is not False:
         return []
@@ -282,7 +282,7 @@ def _alone(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return [field_errors.forbidden(f"{path}.{field}", told) for key, field in shared if spec.get(key)]
 
 
-def _called(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _called(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     name, field = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
     if name is None:
         return []
@@ -292,18 +292,18 @@ def _called(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found + subdomain(field, name)
 
 
-def _alias(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _alias(given: Object, old: Object | None, path: str) -> list[FieldError]:
     found = address(f"{path}.ip", given.get("ip") or "")
     hosts = enumerate(given.get("hostnames") or ())
     return found + [cause for index, host in hosts for cause in subdomain(f"{path}.hostnames[{index}]", host)]
 
 
-def _deadline(field: str, seconds: int) -> list[Cause]:
+def _deadline(field: str, seconds: int) -> list[FieldError]:
     told = "must be between 1 and 2147483647, inclusive"
     return [] if 1 <= seconds <= 2**31 - 1 else [field_errors.invalid(field, seconds, told)]
 
 
-def _system(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _system(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     if spec.get("os") is None:
         return []
     given = spec["os"].get("name")

@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import words
 from fairlead.server.registry.validation.vocabulary import Object, one_of, selector, subdomain
 from fairlead.server.write import names
@@ -11,37 +11,37 @@ from fairlead.server.write import names
 _SUBJECTS: Final = ("ServiceAccount", "User", "Group")
 
 
-def role(new: Object, old: Object | None) -> list[Cause]:
+def role(new: Object, old: Object | None) -> list[FieldError]:
     return _rules(new, namespaced=True)
 
 
-def cluster_role(new: Object, old: Object | None) -> list[Cause]:
+def cluster_role(new: Object, old: Object | None) -> list[FieldError]:
     return _rules(new, namespaced=False) + _aggregated(new)
 
 
-def _aggregated(new: Object) -> list[Cause]:
+def _aggregated(new: Object) -> list[FieldError]:
     if new.get("aggregationRule") is None:
         return []
     field, selectors = "aggregationRule.clusterRoleSelectors", new["aggregationRule"].get("clusterRoleSelectors") or []
     if not selectors:
         return [field_errors.required(field, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, one in enumerate(selectors):
         if wrong := selector(f"{field}[{index}]", one):
             found += [*wrong, field_errors.invalid(f"{field}[{index}]", None, "invalid label selector.")]
     return found
 
 
-def role_binding(new: Object, old: Object | None) -> list[Cause]:
+def role_binding(new: Object, old: Object | None) -> list[FieldError]:
     return _binding(new, old, ("Role", "ClusterRole"), namespaced=True)
 
 
-def cluster_role_binding(new: Object, old: Object | None) -> list[Cause]:
+def cluster_role_binding(new: Object, old: Object | None) -> list[FieldError]:
     return _binding(new, old, ("ClusterRole",), namespaced=False)
 
 
-def _rules(new: Object, *, namespaced: bool) -> list[Cause]:
-    found: list[Cause] = []
+def _rules(new: Object, *, namespaced: bool) -> list[FieldError]:
+    found: list[FieldError] = []
     for index, rule in enumerate(new.get("rules") or ()):
         here = f"rules[{index}]"
         if not rule.get("verbs"):
@@ -64,7 +64,7 @@ def _rules(new: Object, *, namespaced: bool) -> list[Cause]:
     return found
 
 
-def _binding(new: Object, old: Object | None, kinds: tuple[str, ...], *, namespaced: bool) -> list[Cause]:
+def _binding(new: Object, old: Object | None, kinds: tuple[str, ...], *, namespaced: bool) -> list[FieldError]:
     ref = new.get("roleRef") or {}
     found = one_of("roleRef.apiGroup", ref.get("apiGroup"), ("rbac.authorization.k8s.io",))
     found += one_of("roleRef.kind", ref.get("kind"), kinds)

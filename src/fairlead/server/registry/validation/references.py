@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.vocabulary import Object, config_key, label, qualified
 from fairlead.server.schema import quantity
 from fairlead.server.write import names
@@ -24,12 +24,12 @@ _CALLED: Final = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local 
 _PRINTABLE: Final = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 
 
-def variable_name(field: str, name: str) -> list[Cause]:
+def variable_name(field: str, name: str) -> list[FieldError]:
     plain = "=" not in name and all(" " <= letter <= "~" for letter in name)
     return [] if plain else [field_errors.invalid(field, name, _PRINTABLE)]
 
 
-def field_of_pod(given: Object, path: str, allowed: tuple[str, ...]) -> list[Cause]:
+def field_of_pod(given: Object, path: str, allowed: tuple[str, ...]) -> list[FieldError]:
     """A field of the Pod; `allowed` are those that may be named without a key."""
     name = given.get("fieldPath") or ""
     if not name:
@@ -47,15 +47,15 @@ def field_of_pod(given: Object, path: str, allowed: tuple[str, ...]) -> list[Cau
     return [] if name in allowed else [field_errors.not_supported(f"{path}.fieldPath", name, allowed)]
 
 
-def _unknown(path: str, name: str, told: str) -> Cause:
+def _unknown(path: str, name: str, told: str) -> FieldError:
     return field_errors.invalid(f"{path}.fieldPath", name, f"error converting fieldPath: {told}")
 
 
-def resource_of_container(given: Object, path: str, *, by_name: bool) -> list[Cause]:
+def resource_of_container(given: Object, path: str, *, by_name: bool) -> list[FieldError]:
     """What a container asks for or may use; `by_name`: of a container that has to be named."""
     name, divisor = given.get("resource") or "", given.get("divisor") or "0"
     pages = name.startswith(("requests.hugepages-", "limits.hugepages-"))
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if by_name and not given.get("containerName"):
         found = [field_errors.required(f"{path}.containerName")]
     elif not name:
@@ -75,14 +75,14 @@ def resource_of_container(given: Object, path: str, *, by_name: bool) -> list[Ca
     return found
 
 
-def key_of(given: Object, path: str) -> list[Cause]:
+def key_of(given: Object, path: str) -> list[FieldError]:
     """A key of a ConfigMap or Secret."""
     name, key = given.get("name") or "", given.get("key") or ""
     found = [field_errors.invalid(f"{path}.name", name, told) for told in names.subdomain(name)]
     return found + (config_key(f"{path}.key", key) if key else [field_errors.required(f"{path}.key")])
 
 
-def file_key(given: Object, path: str) -> list[Cause]:
+def file_key(given: Object, path: str) -> list[FieldError]:
     """A variable in a file of a volume."""
     key, volume, where = (given.get(part) or "" for part in ("key", "volumeName", "path"))
     found = variable_name(f"{path}.key", key) if key else [field_errors.required(f"{path}.key")]

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.vocabulary import IMMUTABLE, Object, at
 from fairlead.server.schema import quantity
 
-Rule = Callable[[Object, Object | None, str], list[Cause]]
-Check = Callable[[Object, Object | None], list[Cause]]
+Rule = Callable[[Object, Object | None, str], list[FieldError]]
+Check = Callable[[Object, Object | None], list[FieldError]]
 
 
 def joined(path: str, key: str) -> str:
@@ -27,7 +27,7 @@ def checks(*rules: Rule) -> Check:
 def inside(key: str, *rules: Rule, always: bool = False) -> Rule:
     """Rules for the object at a key, where there is one; `always`: an absent one is checked as an empty one."""
 
-    def rule(new: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
         value = at(new, key)
         if value is None and not always:
             return []
@@ -40,7 +40,7 @@ def inside(key: str, *rules: Rule, always: bool = False) -> Rule:
 def each(key: str, *rules: Rule) -> Rule:
     """Rules for every item of a list; items have no past."""
 
-    def rule(new: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
         items = enumerate(at(new, key) or ())
         return [c for i, item in items for one in rules for c in one(item, None, f"{joined(path, key)}[{i}]")]
 
@@ -55,7 +55,7 @@ def on_create(*rules: Rule) -> Rule:
     return lambda new, old, path: [] if old is not None else [c for rule in rules for c in rule(new, None, path)]
 
 
-def value(key: str, check: Callable[[str, Any], list[Cause]]) -> Rule:
+def value(key: str, check: Callable[[str, Any], list[FieldError]]) -> Rule:
     """A check of the value at a key, where there is one."""
     return lambda new, old, path: [] if at(new, key) is None else check(joined(path, key), at(new, key))
 
@@ -68,7 +68,7 @@ def needed(*keys: str, told: str = "") -> Rule:
 def choice(key: str, allowed: Sequence[str], *, always: bool = False) -> Rule:
     """One of these words; an absent one is let pass unless told `always`."""
 
-    def rule(new: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
         given = at(new, key)
         if given in allowed or (given is None and not always):
             return []
@@ -81,7 +81,7 @@ def at_least(lowest: int, *keys: str, told: str = "") -> Rule:
     """Numbers with a lower bound, where they are given."""
     told = told or f"must be greater than or equal to {lowest}"
 
-    def rule(new: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
         given = [(key, at(new, key)) for key in keys]
         return [field_errors.invalid(joined(path, key), n, told) for key, n in given if n is not None and n < lowest]
 
@@ -100,7 +100,7 @@ def positive_quantity(key: str, told: str) -> Rule:
 def fixed(*keys: str, named: str = "", empty: Any = None) -> Rule:
     """Fields that no update may change; `named`: what a real server calls the field instead."""
 
-    def rule(new: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
         changed = [key for key in keys if old is not None and at(new, key) != at(old, key)]
         shown = [(key, empty if at(new, key) is None else at(new, key)) for key in changed]
         return [field_errors.invalid(joined(path, named or key), given, IMMUTABLE) for key, given in shown]

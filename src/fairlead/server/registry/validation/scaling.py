@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.containers import resource_name
 from fairlead.server.registry.validation.rules import (
     Rule,
@@ -34,7 +34,7 @@ _LONGEST_WINDOW: Final = 3600
 _LONGEST_PERIOD: Final = 1800
 
 
-def _replicas(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _replicas(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     most, least = spec.get("maxReplicas") or 0, spec.get("minReplicas")
     found = []
     if most == 0:
@@ -47,7 +47,7 @@ def _replicas(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _group(reference: Object, old: Object | None, path: str) -> list[Cause]:
+def _group(reference: Object, old: Object | None, path: str) -> list[FieldError]:
     """A core kind has no group to tell; of the others the group must be said."""
     version = reference.get("apiVersion") or ""
     if wrong := group_version(f"{path}.apiVersion", version):
@@ -60,7 +60,7 @@ def _group(reference: Object, old: Object | None, path: str) -> list[Cause]:
 def _either(first: str, second: str, told: str, both: str = "") -> Rule:
     """At least one of two targets, and where told `both` not both."""
 
-    def rule(target: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(target: Object, old: Object | None, path: str) -> list[FieldError]:
         given = [target.get(key) is not None for key in (first, second)]
         if not any(given):
             return [field_errors.required(f"{path}.{second}", told)]
@@ -69,7 +69,7 @@ def _either(first: str, second: str, told: str, both: str = "") -> Rule:
     return rule
 
 
-def _target_type(target: Object, old: Object | None, path: str) -> list[Cause]:
+def _target_type(target: Object, old: Object | None, path: str) -> list[FieldError]:
     given = target.get("type") or ""
     found = [] if given else [field_errors.required(f"{path}.type", "must specify a metric target type")]
     if given not in ("Utilization", "Value", "AverageValue"):
@@ -136,7 +136,7 @@ _RULES: Final[dict[str, tuple[Rule, ...]]] = {
 }
 
 
-def _metric(metric: Object, old: Object | None, path: str) -> list[Cause]:
+def _metric(metric: Object, old: Object | None, path: str) -> list[FieldError]:
     kind = metric.get("type") or ""
     found = [] if kind else [field_errors.required(f"{path}.type", "must specify a metric source type")]
     unknown = [] if kind in _SOURCES else [field_errors.not_supported(f"{path}.type", kind, _TYPES)]
@@ -155,7 +155,7 @@ def _metric(metric: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _percent(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _percent(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     """The one target of the first version, told of as of the metric that it is."""
     given = spec.get("targetCPUUtilizationPercentage")
     if given is None or given > 0:
@@ -164,7 +164,7 @@ def _percent(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return [field_errors.invalid(field, given, "must be greater than 0")]
 
 
-def _to_zero(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _to_zero(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     outside = any(metric.get("type") in ("Object", "External") for metric in spec.get("metrics") or ())
     if spec.get("minReplicas") != 0 or outside:
         return []

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.paths import below
 from fairlead.server.registry.validation.rules import Rule, choice, inside, value
 from fairlead.server.registry.validation.vocabulary import Object
@@ -17,13 +17,13 @@ _PARAMETER_TOLD: Final = (
 _SECCOMP: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 
 
-def _identity(field: str, number: int) -> list[Cause]:
+def _identity(field: str, number: int) -> list[FieldError]:
     """A user's or group's number."""
     told = "must be between 0 and 2147483647, inclusive"
     return [] if 0 <= number <= 2**31 - 1 else [field_errors.invalid(field, number, told)]
 
 
-def _seccomp(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _seccomp(given: Object, old: Object | None, path: str) -> list[FieldError]:
     kind, own, field = given.get("type") or "", given.get("localhostProfile"), f"{path}.localhostProfile"
     found = [] if kind else [field_errors.required(f"{path}.type", "type is required when seccompProfile is set")]
     if kind and kind not in _SECCOMP:
@@ -36,7 +36,7 @@ def _seccomp(given: Object, old: Object | None, path: str) -> list[Cause]:
     return found + below(field, own)
 
 
-def _app_armor(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _app_armor(given: Object, old: Object | None, path: str) -> list[FieldError]:
     kind, own, field = given.get("type") or "", given.get("localhostProfile"), f"{path}.localhostProfile"
     needed = "must be set when AppArmor type is Localhost"
     if not kind:
@@ -51,13 +51,13 @@ def _app_armor(given: Object, old: Object | None, path: str) -> list[Cause]:
     return [] if own else [field_errors.required(field, needed)]
 
 
-def _groups(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _groups(given: Object, old: Object | None, path: str) -> list[FieldError]:
     groups = enumerate(given.get("supplementalGroups") or ())
     return [cause for at, number in groups for cause in _identity(f"{path}.supplementalGroups[{at}]", number)]
 
 
-def _parameters(given: Object, old: Object | None, path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _parameters(given: Object, old: Object | None, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
     seen: set[str] = set()
     for index, one in enumerate(given.get("sysctls") or ()):
         field, name = f"{path}.sysctls[{index}].name", one.get("name") or ""
@@ -71,7 +71,7 @@ def _parameters(given: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _escalation(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _escalation(given: Object, old: Object | None, path: str) -> list[FieldError]:
     """Nothing that gives more rights goes with giving none."""
     if given.get("allowPrivilegeEscalation") is not False:
         return []
@@ -83,7 +83,7 @@ def _escalation(given: Object, old: Object | None, path: str) -> list[Cause]:
 
 
 def _processes(*, host_users: bool) -> Rule:
-    def rule(given: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(given: Object, old: Object | None, path: str) -> list[FieldError]:
         found = choice("procMount", ("Default", "Unmasked"))(given, None, path)
         if host_users and given.get("procMount") == "Unmasked":
             told = "`hostUsers` must be false to use `Unmasked`"
@@ -93,7 +93,7 @@ def _processes(*, host_users: bool) -> Rule:
     return rule
 
 
-def of_container(given: Object, path: str, *, host_users: bool) -> list[Cause]:
+def of_container(given: Object, path: str, *, host_users: bool) -> list[FieldError]:
     return inside(
         "securityContext",
         value("runAsUser", _identity),
@@ -105,7 +105,7 @@ def of_container(given: Object, path: str, *, host_users: bool) -> list[Cause]:
     )(given, None, path)
 
 
-def _shared(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _shared(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     if not (spec.get("shareProcessNamespace") and spec.get("hostPID")):
         return []
     told = "ShareProcessNamespace and HostPID cannot both be enabled"
@@ -128,6 +128,6 @@ _PROFILES: Final = (
 )
 
 
-def of_pod(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def of_pod(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     found = inside("securityContext", *_CONTEXT)(spec, None, path) + _shared(spec, None, path)
     return found + inside("securityContext", *_PROFILES)(spec, None, path)

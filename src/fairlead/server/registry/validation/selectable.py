@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema import structural
 from fairlead.server.schema.paths import node_at
 
@@ -14,9 +14,9 @@ _SCALAR = (
 )
 
 
-def fields(given: list[dict[str, Any]], schema: dict[str, Any] | None, path: str) -> list[Cause]:
+def fields(given: list[dict[str, Any]], schema: dict[str, Any] | None, path: str) -> list[FieldError]:
     """What is wrong with the selectable fields of a version."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     seen: set[str] = set()
     for index, one in enumerate(given):
         here, text = f"{path}[{index}].jsonPath", one.get("jsonPath") or ""
@@ -28,7 +28,7 @@ def fields(given: list[dict[str, Any]], schema: dict[str, Any] | None, path: str
             found.append(field_errors.invalid(here, text, told))
         seen.add(text)
     if len(given) > MOST:
-        found.append(Cause("FieldValueTooMany", path, f"Too many: {len(given)}: must have at most {MOST} items"))
+        found.append(FieldError("FieldValueTooMany", path, f"Too many: {len(given)}: must have at most {MOST} items"))
     return found
 
 

@@ -4,7 +4,7 @@ import ipaddress
 from typing import Any, Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.addresses import unallocatable
 from fairlead.server.registry.validation.rules import checks, choice, each, inside, value
 from fairlead.server.registry.validation.vocabulary import (
@@ -24,9 +24,9 @@ from fairlead.server.registry.validation.vocabulary import (
 _RANGE: Final = ipaddress.ip_network("10.0.0.0/8")
 
 
-def service(new: Object, old: Object | None) -> list[Cause]:
+def service(new: Object, old: Object | None) -> list[FieldError]:
     spec = new["spec"]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     kind, own = spec.get("type"), spec.get("clusterIP")
     addresses = spec.get("clusterIPs") or []
     if kind != "ExternalName" and (found := unallocatable(spec, old["spec"] if old else None)):
@@ -49,7 +49,7 @@ def service(new: Object, old: Object | None) -> list[Cause]:
     return found or _out_of_range(spec)
 
 
-def _class_kept(spec: Object, old: Object) -> list[Cause]:
+def _class_kept(spec: Object, old: Object) -> list[FieldError]:
     """A load balancer stays with its class, which is looked at again."""
     given, field = spec.get("loadBalancerClass"), "spec.loadBalancerClass"
     if spec.get("type") != "LoadBalancer":
@@ -59,7 +59,7 @@ def _class_kept(spec: Object, old: Object) -> list[Cause]:
     return found + (qualified(field, given) if given is not None else [])
 
 
-def _out_of_range(spec: Object) -> list[Cause]:
+def _out_of_range(spec: Object) -> list[FieldError]:
     """What cannot be allocated, which is found only where nothing else is wrong."""
     given = [(index, one["nodePort"]) for index, one in enumerate(spec.get("ports") or ()) if one.get("nodePort")]
     told = "provided port is not in the valid range. The range of valid ports is 30000-32767"
@@ -68,7 +68,7 @@ def _out_of_range(spec: Object) -> list[Cause]:
     ]
 
 
-def _external_name(spec: Object) -> list[Cause]:
+def _external_name(spec: Object) -> list[FieldError]:
     own = {**spec, "clusterIPs": spec.get("clusterIPs") or spec.get("clusterIP")}
     given = [key for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if own.get(key)]
     found = [field_errors.forbidden(f"spec.{key}", "may not be set for ExternalName services") for key in given]
@@ -76,7 +76,7 @@ def _external_name(spec: Object) -> list[Cause]:
     return found + (subdomain("spec.externalName", name) if name else [field_errors.required("spec.externalName")])
 
 
-def _affinity_time(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _affinity_time(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     seconds = at(spec, "sessionAffinityConfig.clientIP.timeoutSeconds")
     if spec.get("sessionAffinity") != "ClientIP" or seconds is None or 0 < seconds <= _DAY:
         return []
@@ -84,7 +84,7 @@ def _affinity_time(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return [field_errors.invalid(f"{path}.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, told)]
 
 
-def _node_ports(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _node_ports(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     if spec.get("type") != "ClusterIP":
         return []
     given = [index for index, one in enumerate(spec.get("ports") or ()) if one.get("nodePort")]
@@ -92,9 +92,9 @@ def _node_ports(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return [field_errors.forbidden(f"{path}.ports[{index}].nodePort", told) for index in given]
 
 
-def _balanced(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _balanced(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     """What only Services that are reached from outside may say."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     balanced, only = spec.get("type") == "LoadBalancer", "may only be used when `type` is 'LoadBalancer'"
     if spec.get("loadBalancerSourceRanges") and not balanced:
         found.append(field_errors.forbidden(f"{path}.LoadBalancerSourceRanges", only))
@@ -114,7 +114,7 @@ def _balanced(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _outer_addresses(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _outer_addresses(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     given = enumerate(spec.get("externalIPs") or ())
     return [cause for i, text in given for cause in address(f"{path}.externalIPs[{i}]", text)]
 
@@ -167,8 +167,8 @@ def _outside(own: str | None) -> str:
     return "" if inside else "the provided network does not match the current range"
 
 
-def _ports(spec: Object) -> list[Cause]:
-    found: list[Cause] = []
+def _ports(spec: Object) -> list[FieldError]:
+    found: list[FieldError] = []
     ports = spec.get("ports") or []
     seen: set[tuple[Any, Any]] = set()
     named: set[str] = set()
@@ -190,6 +190,6 @@ def _ports(spec: Object) -> list[Cause]:
             shown = (
                 f'{{"Name":"","Protocol":"{key[0]}","AppProtocol":null,"Port":{key[1]},"TargetPort":0,"NodePort":0}}'
             )
-            found.append(Cause("FieldValueDuplicate", f"spec.ports[{index}]", f"Duplicate value: {shown}"))
+            found.append(FieldError("FieldValueDuplicate", f"spec.ports[{index}]", f"Duplicate value: {shown}"))
         seen.add(key)
     return found

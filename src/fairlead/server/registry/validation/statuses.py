@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import Check, Rule, at_least, checks, inside
 from fairlead.server.registry.validation.vocabulary import Object, address, at, one_of, qualified, subdomain
 
@@ -22,7 +22,7 @@ _REASON_TOLD: Final = (
 def _within(*parts: str, ready: str) -> Rule:
     """Parts of `replicas`; those that are available are ready as well, which a message calls `ready`."""
 
-    def rule(status: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(status: Object, old: Object | None, path: str) -> list[FieldError]:
         whole, is_ready = (status.get(key) or 0 for key in ("replicas", "readyReplicas"))
         counted = [(key, status.get(key) or 0) for key in parts]
         told = "cannot be greater than status.replicas"
@@ -37,16 +37,16 @@ def _within(*parts: str, ready: str) -> Rule:
     return rule
 
 
-def _collisions(status: Object, old: Object | None, path: str) -> list[Cause]:
+def _collisions(status: Object, old: Object | None, path: str) -> list[FieldError]:
     count, before = ((one or {}).get("collisionCount") for one in (status, old))
     if before is None or (count is not None and count >= before):
         return []
     return [field_errors.invalid(f"{path}.collisionCount", count or 0, "cannot be decremented")]
 
 
-def _conditions(status: Object, old: Object | None, path: str) -> list[Cause]:
+def _conditions(status: Object, old: Object | None, path: str) -> list[FieldError]:
     """Conditions as all kinds may have them: each once, whole and well-formed."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     seen: set[str] = set()
     for index, one in enumerate(status.get("conditions") or ()):
         here, kind, reason = f"{path}.conditions[{index}]", one.get("type") or "", one.get("reason") or ""
@@ -66,9 +66,9 @@ def _conditions(status: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _balanced(new: Object, old: Object | None) -> list[Cause]:
+def _balanced(new: Object, old: Object | None) -> list[FieldError]:
     """Where a load balancer answers: addresses and names."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, ingress in enumerate(at(new, "status.loadBalancer.ingress") or ()):
         path = f"status.loadBalancer.ingress[{index}]"
         found += address(f"{path}.ip", ingress["ip"]) if ingress.get("ip") else []
@@ -79,10 +79,10 @@ def _balanced(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
-def pod(new: Object, old: Object | None) -> list[Cause]:
+def pod(new: Object, old: Object | None) -> list[FieldError]:
     """What a Pod's class was it stays; of its addresses, and of its host's, there is one of each family."""
     status, before = new.get("status") or {}, (old or {}).get("status") or {}
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if before.get("qosClass") and before["qosClass"] != status.get("qosClass"):
         found.append(field_errors.invalid("status.qosClass", status.get("qosClass") or "", "field is immutable"))
     found += _pair("status.podIPs", status.get("podIPs") or [], before.get("podIPs") or [])
@@ -93,8 +93,8 @@ def pod(new: Object, old: Object | None) -> list[Cause]:
     return found + _pair("status.hostIPs", hosts, before.get("hostIPs") or [])
 
 
-def _pair(path: str, given: list[Object], before: list[Object]) -> list[Cause]:
-    found: list[Cause] = []
+def _pair(path: str, given: list[Object], before: list[Object]) -> list[FieldError]:
+    found: list[FieldError] = []
     for index, one in enumerate(given):
         if one not in before:
             found += address(f"{path}[{index}]", one.get("ip") or "")
@@ -104,12 +104,12 @@ def _pair(path: str, given: list[Object], before: list[Object]) -> list[Cause]:
     return found
 
 
-def service(new: Object, old: Object | None) -> list[Cause]:
+def service(new: Object, old: Object | None) -> list[FieldError]:
     kind, answering = new["spec"].get("type"), at(new, "status.loadBalancer.ingress") or ()
     if answering and kind != "LoadBalancer":
         told = "may only be used when `spec.type` is 'LoadBalancer'"
         return [field_errors.forbidden("status.loadBalancer.ingress", told)]
-    modes: list[Cause] = []
+    modes: list[FieldError] = []
     for index, ingress in enumerate(answering):
         field = f"status.loadBalancer.ingress[{index}].ipMode"
         mode, given = ingress.get("ipMode"), ingress.get("ip")

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import (
     checks,
     choice,
@@ -28,7 +28,7 @@ POSITIVE: Final = "must be greater than zero"
 _TEN_MINUTES: Final = 600
 
 
-def accessed(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def accessed(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     modes, field = spec.get("accessModes") or [], f"{path}.accessModes"
     found = [field_errors.not_supported(field, mode, _ACCESS) for mode in modes if mode not in _ACCESS]
     if "ReadWriteOncePod" in modes and any(mode in _ACCESS[:3] for mode in modes):
@@ -36,14 +36,14 @@ def accessed(spec: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _requested(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _requested(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     amount, field = at(spec, "resources.requests.storage"), f"{path}.resources[storage]"
     if amount is None:
         return [field_errors.required(field)]
     return [] if quantity.parse(amount)[0] > 0 else [field_errors.invalid(field, amount, POSITIVE)]
 
 
-def _claim_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _claim_kept(new: Object, old: Object | None, path: str) -> list[FieldError]:
     assert old is not None
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     bound = at(new, "status.phase") == "Bound"
@@ -71,7 +71,7 @@ def _unsized(resources: Object) -> Object:
     return {**resources, "requests": {k: v for k, v in (resources.get("requests") or {}).items() if k != "storage"}}
 
 
-def _from(source: Object, old: Object | None, path: str) -> list[Cause]:
+def _from(source: Object, old: Object | None, path: str) -> list[FieldError]:
     """What a claim's volume is filled from."""
     group, kind = source.get("apiGroup") or "", source.get("kind") or ""
     found = needed("name", "kind")(source, None, path)
@@ -82,7 +82,7 @@ def _from(source: Object, old: Object | None, path: str) -> list[Cause]:
     return found + words("namespace", names.label)(source, None, path)
 
 
-def _filled(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _filled(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     known = any(at(old or {}, f"{key}.apiGroup") is not None for key in ("dataSource", "dataSourceRef"))
     found = [c for key in ("dataSource", "dataSourceRef") for c in inside(key, _from)(spec, None, path)]
     return [cause for cause in found if not (known and cause.field.endswith(".apiGroup"))]
@@ -103,16 +103,16 @@ claim_spec: Final = inside(
 claim: Final = checks(claim_spec, on_update(_claim_kept))
 
 
-def _keys(field: str, parameters: Object) -> list[Cause]:
+def _keys(field: str, parameters: Object) -> list[FieldError]:
     return [field_errors.invalid(field, "", "field can not be empty.") for key in parameters if not key]
 
 
-def _provisioner(field: str, text: str) -> list[Cause]:
+def _provisioner(field: str, text: str) -> list[FieldError]:
     return [field_errors.invalid(field, text.lower(), told) for told in names.qualified(text.lower())] if text else []
 
 
-def _topology(field: str, terms: list[Any]) -> list[Cause]:
-    found: list[Cause] = []
+def _topology(field: str, terms: list[Any]) -> list[FieldError]:
+    found: list[FieldError] = []
     before: list[dict[str, set[str]]] = [{} for _ in terms]  # a term of nothing is none
     for index, term in enumerate(terms):
         here, seen = f"{field}[{index}].matchLabelExpressions", dict[str, set[str]]()
@@ -142,12 +142,12 @@ storage_class: Final = checks(
 )
 
 
-def _lifecycles(field: str, modes: list[str]) -> list[Cause]:
+def _lifecycles(field: str, modes: list[str]) -> list[FieldError]:
     allowed = ("Persistent", "Ephemeral")
     return [field_errors.not_supported(field, mode, allowed) for mode in modes if mode not in allowed]
 
 
-def _lasting(field: str, seconds: int) -> list[Cause]:
+def _lasting(field: str, seconds: int) -> list[FieldError]:
     told = "may not specify a duration less than 10 minutes"
     return [field_errors.invalid(field, seconds, told)] if seconds < _TEN_MINUTES else []
 

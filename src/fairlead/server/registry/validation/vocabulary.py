@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.write import names
 
 Object = dict[str, Any]
@@ -27,7 +27,7 @@ _PERCENT_TOLD: Final = (
 LISTED, UNLISTED = ("In", "NotIn"), ("Exists", "DoesNotExist")
 
 
-def operands(field: str, operator: str, values: Any) -> list[Cause]:
+def operands(field: str, operator: str, values: Any) -> list[FieldError]:
     """Of a selector's expression: LISTED operators have values, UNLISTED ones have none."""
     if operator in LISTED and not values:
         return [field_errors.required(field, "must be specified when `operator` is 'In' or 'NotIn'")]
@@ -43,27 +43,27 @@ def at(obj: Any, path: str) -> Any:
     return obj
 
 
-def unchanged(new: Object, old: Object, *paths: str, told: str = IMMUTABLE) -> list[Cause]:
+def unchanged(new: Object, old: Object, *paths: str, told: str = IMMUTABLE) -> list[FieldError]:
     """Fields that may never change."""
     return [field_errors.invalid(path, at(new, path), told) for path in paths if at(new, path) != at(old, path)]
 
 
-def one_of(field: str, value: Any, allowed: Sequence[str]) -> list[Cause]:
+def one_of(field: str, value: Any, allowed: Sequence[str]) -> list[FieldError]:
     return [] if value in allowed else [field_errors.not_supported(field, value or "", allowed)]
 
 
-def present(obj: Object, path: str, keys: Iterable[str]) -> list[Cause]:
+def present(obj: Object, path: str, keys: Iterable[str]) -> list[FieldError]:
     """Fields that must not be empty."""
     return [field_errors.required(f"{path}.{key}" if path else key) for key in keys if not obj.get(key)]
 
 
-def not_negative(field: str, value: int | None) -> list[Cause]:
+def not_negative(field: str, value: int | None) -> list[FieldError]:
     if value is None or value >= 0:
         return []
     return [field_errors.invalid(field, value, "must be greater than or equal to 0")]
 
 
-def port(field: str, value: Any) -> list[Cause]:
+def port(field: str, value: Any) -> list[FieldError]:
     """A port's number or name."""
     if isinstance(value, str):
         return [field_errors.invalid(field, value, told) for told in port_name(value)]
@@ -87,40 +87,40 @@ def port_name(name: str) -> list[str]:
     return told
 
 
-def label(field: str, value: str) -> list[Cause]:
+def label(field: str, value: str) -> list[FieldError]:
     return [field_errors.invalid(field, value, told) for told in names.label(value)]
 
 
-def subdomain(field: str, value: str) -> list[Cause]:
+def subdomain(field: str, value: str) -> list[FieldError]:
     return [field_errors.invalid(field, value, told) for told in names.subdomain(value)]
 
 
-def qualified(field: str, value: str) -> list[Cause]:
+def qualified(field: str, value: str) -> list[FieldError]:
     return [field_errors.invalid(field, value, told) for told in names.qualified(value)]
 
 
-def group_version(field: str, text: str) -> list[Cause]:
+def group_version(field: str, text: str) -> list[FieldError]:
     """A version, perhaps of a group: at most one slash."""
     odd = text.count("/") > 1
     return [field_errors.invalid(field, text, f"unexpected GroupVersion string: {text}")] if odd else []
 
 
-def labels(field: str, value: Object) -> list[Cause]:
+def labels(field: str, value: Object) -> list[FieldError]:
     """A map of labels: keys and values."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for key, text in value.items():
         found += qualified(field, key)
         found += [field_errors.invalid(field, text, told) for told in names.label_value(text)]
     return found
 
 
-def label_values(field: str, values: list[str]) -> list[Cause]:
+def label_values(field: str, values: list[str]) -> list[FieldError]:
     """Values that labels may have."""
     wrong = [(at, text, told) for at, text in enumerate(values) for told in names.label_value(text)]
     return [field_errors.invalid(f"{field}[{at}]", text, told) for at, text, told in wrong]
 
 
-def address(field: str, value: str) -> list[Cause]:
+def address(field: str, value: str) -> list[FieldError]:
     """An address in a form that is read in one way only."""
     plain = re.sub(r"(?<!\d)0+(?=\d)", "", value) if "." in value and ":" not in value else value
     try:
@@ -134,7 +134,7 @@ def address(field: str, value: str) -> list[Cause]:
     return []
 
 
-def block(field: str, text: str) -> list[Cause]:
+def block(field: str, text: str) -> list[FieldError]:
     """A range of addresses in its plain form."""
     try:
         if "/" not in text:
@@ -146,7 +146,7 @@ def block(field: str, text: str) -> list[Cause]:
     return [] if bare else [field_errors.invalid(field, text, "must not have bits set beyond the prefix length")]
 
 
-def domain_path(field: str, value: str) -> list[Cause]:
+def domain_path(field: str, value: str) -> list[FieldError]:
     """A domain and a path behind it."""
     if not value:
         return [field_errors.required(field)]
@@ -161,7 +161,7 @@ def plain_keys(keys: Iterable[str]) -> bool:
     return all(map(_PLAIN.fullmatch, keys))
 
 
-def config_key(field: str, key: str) -> list[Cause]:
+def config_key(field: str, key: str) -> list[FieldError]:
     """A key of a ConfigMap or Secret: it may become a file name."""
     told = ["must be no more than 253 characters"] if len(key) > 253 else []
     if not _KEY.fullmatch(key):
@@ -173,7 +173,7 @@ def config_key(field: str, key: str) -> list[Cause]:
     return [field_errors.invalid(field, key, one) for one in told]
 
 
-def number_or_percent(field: str, value: Any) -> list[Cause]:
+def number_or_percent(field: str, value: Any) -> list[FieldError]:
     """A count, or a share of at most all."""
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
@@ -182,9 +182,9 @@ def number_or_percent(field: str, value: Any) -> list[Cause]:
     return not_negative(field, value)
 
 
-def selector(field: str, value: Object | None) -> list[Cause]:
+def selector(field: str, value: Object | None) -> list[FieldError]:
     """A label selector's expressions."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for key, text in ((value or {}).get("matchLabels") or {}).items():
         found += [field_errors.invalid(f"{field}.matchLabels", key, told) for told in names.qualified(key)]
         found += [field_errors.invalid(f"{field}.matchLabels", text, told) for told in names.label_value(text)]
@@ -202,7 +202,7 @@ def selector(field: str, value: Object | None) -> list[Cause]:
 
 def go_shape(fields: Object) -> str:
     """A value as a field error shows it whose fields have Go's names and order."""
-    return "{" + ",".join(f'"{key}":{field_errors.shown(value)}' for key, value in fields.items()) + "}"
+    return "{" + ",".join(f'"{key}":{field_errors.format_value(value)}' for key, value in fields.items()) + "}"
 
 
 def selects(value: Object | None, labels: Object) -> bool:

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.paths import absolute, below, file_below, mode, without_backsteps
 from fairlead.server.registry.validation.references import OF_VOLUMES, field_of_pod, resource_of_container
 from fairlead.server.registry.validation.rules import Rule, choice, each, inside, needed, value
@@ -29,9 +29,9 @@ _BLOB: Final = "https://{account-name}.blob.core.windows.net/{container-name}/{d
 _TEN_MINUTES: Final = 600
 
 
-def volumes(spec: Object, path: str, *, of_pod: bool) -> tuple[list[Cause], dict[str, Object]]:
+def volumes(spec: Object, path: str, *, of_pod: bool) -> tuple[list[FieldError], dict[str, Object]]:
     """What is wrong with the volumes, and those that may be mounted: nothing mounts what is not sound."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     sound: dict[str, Object] = {}
     for index, volume in enumerate(spec.get("volumes") or ()):
         here, name = f"{path}.volumes[{index}]", volume.get("name") or ""
@@ -45,7 +45,7 @@ def volumes(spec: Object, path: str, *, of_pod: bool) -> tuple[list[Cause], dict
     return found, sound
 
 
-def _source(volume: Object, path: str, *, of_pod: bool) -> list[Cause]:
+def _source(volume: Object, path: str, *, of_pod: bool) -> list[FieldError]:
     sources = sorted((key for key in volume if key != "name"), key=lambda key: _ORDER.get(key, len(_ORDER)))
     if not sources:
         return [field_errors.required(path, "must specify a volume type")]
@@ -60,18 +60,18 @@ def _source(volume: Object, path: str, *, of_pod: bool) -> list[Cause]:
     return found + [field_errors.forbidden(f"{path}.{_CALLED.get(key, key)}", _TWICE) for key in others]
 
 
-def _sized(field: str, amount: str) -> list[Cause]:
+def _sized(field: str, amount: str) -> list[FieldError]:
     negative = quantity.parse(amount)[0] < 0
     return [field_errors.forbidden(field, "SizeLimit field must be a valid resource quantity")] if negative else []
 
 
-def _host(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _host(given: Object, old: Object | None, path: str) -> list[FieldError]:
     if not given.get("path"):
         return [field_errors.required(f"{path}.path")]
     return without_backsteps(f"{path}.path", given["path"]) + choice("type", _HOST_PATHS)(given, None, path)
 
 
-def _served(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _served(given: Object, old: Object | None, path: str) -> list[FieldError]:
     return needed("server", "path")(given, None, path) + absolute(f"{path}.path", given.get("path") or "")
 
 
@@ -84,22 +84,22 @@ _UNIT: Final = "must be between 0 and 255, inclusive"
 _PARTITION: Final = _numbered("partition", "must be between 1 and 255, inclusive")
 
 
-def _qualified(field: str, name: str) -> list[Cause]:
+def _qualified(field: str, name: str) -> list[FieldError]:
     """A name by which storage is found over iSCSI."""
     if name[:3] not in _ISCSI:
         return [field_errors.invalid(field, name, "must be valid format starting with iqn, eui, or naa")]
     return [] if _ISCSI[name[:3]].search(name) else [field_errors.invalid(field, name, "must be valid format")]
 
 
-def _initiated(given: Object, old: Object | None, path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _initiated(given: Object, old: Object | None, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
     if (given.get("chapAuthDiscovery") or given.get("chapAuthSession")) and given.get("secretRef") is None:
         found.append(field_errors.required(f"{path}.secretRef"))
     name = given.get("initiatorName")
     return found if name is None else found + _qualified(f"{path}.initiatorname", name)
 
 
-def _fibre(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _fibre(given: Object, old: Object | None, path: str) -> list[FieldError]:
     targets, wide, unit, field = given.get("targetWWNs"), given.get("wwids"), given.get("lun"), f"{path}.targetWWNs"
     if not targets:
         return [] if wide else [field_errors.required(field, "must specify either targetWWNs or wwids, but not both")]
@@ -111,7 +111,7 @@ def _fibre(given: Object, old: Object | None, path: str) -> list[Cause]:
     return found + _numbered("lun", _UNIT)(given, None, path)
 
 
-def _azure(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _azure(given: Object, old: Object | None, path: str) -> list[FieldError]:
     found = needed("diskName", "diskURI")(given, None, path)
     found += choice("cachingMode", ("None", "ReadOnly", "ReadWrite"))(given, None, path)
     found += choice("kind", ("Dedicated", "Managed", "Shared"))(given, None, path)
@@ -120,14 +120,14 @@ def _azure(given: Object, old: Object | None, path: str) -> list[Cause]:
     return found if place.startswith(start) else [*found, field_errors.not_supported(f"{path}.diskURI", place, (told,))]
 
 
-def _reserved(field: str, options: Object) -> list[Cause]:
+def _reserved(field: str, options: Object) -> list[FieldError]:
     told = "kubernetes.io and k8s.io namespaces are reserved"
     owners = {key: f".{key.partition('/')[0].lower()}" for key in options}
     taken = [key for key, owner in owners.items() if owner.endswith((".kubernetes.io", ".k8s.io"))]
     return [field_errors.invalid(f"{field}[{key}]", key, told) for key in taken]
 
 
-def driver_name(field: str, name: str) -> list[Cause]:
+def driver_name(field: str, name: str) -> list[FieldError]:
     """The name of a CSI driver."""
     if not name:
         return [field_errors.required(field)]
@@ -135,7 +135,7 @@ def driver_name(field: str, name: str) -> list[Cause]:
     return found + [field_errors.invalid(field, name, told) for told in names.subdomain(name.lower())]
 
 
-def _driven(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _driven(given: Object, old: Object | None, path: str) -> list[FieldError]:
     found = driver_name(f"{path}.driver", given.get("driver") or "")
     secret = given.get("nodePublishSecretRef")
     if secret is None:
@@ -146,7 +146,7 @@ def _driven(given: Object, old: Object | None, path: str) -> list[Cause]:
     return found + [field_errors.invalid(f"{path}.name", name, told) for told in names.subdomain(name)]
 
 
-def _claimed(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _claimed(given: Object, old: Object | None, path: str) -> list[FieldError]:
     template, field = given.get("volumeClaimTemplate"), f"{path}.volumeClaimTemplate"
     if template is None:
         return [field_errors.required(field)]
@@ -154,7 +154,7 @@ def _claimed(given: Object, old: Object | None, path: str) -> list[Cause]:
     return named + claim_spec(template, None, field)
 
 
-def _file(given: Object, path: str) -> list[Cause]:
+def _file(given: Object, path: str) -> list[FieldError]:
     """A file that says something of the Pod."""
     name, fields, resource = given.get("path") or "", given.get("fieldRef"), given.get("resourceFieldRef")
     found = [] if name else [field_errors.required(f"{path}.path")]
@@ -171,25 +171,25 @@ def _file(given: Object, path: str) -> list[Cause]:
     return found + value("mode", mode)(given, None, path)
 
 
-def _files(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _files(given: Object, old: Object | None, path: str) -> list[FieldError]:
     return [cause for one in given.get("items") or () for cause in _file(one, path)]
 
 
-def _keyed(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _keyed(given: Object, old: Object | None, path: str) -> list[FieldError]:
     """A key that becomes a file."""
     found = needed("key", "path")(given, None, path) + file_below(f"{path}.path", given.get("path") or "")
     return found + value("mode", mode)(given, None, path)
 
 
-def _lasting(field: str, seconds: int) -> list[Cause]:
+def _lasting(field: str, seconds: int) -> list[FieldError]:
     if seconds < _TEN_MINUTES:
         return [field_errors.invalid(field, seconds, "may not specify a duration less than 10 minutes")]
     told = "may not specify a duration larger than 2^32 seconds"
     return [field_errors.invalid(field, seconds, told)] if seconds > 1 << 32 else []
 
 
-def _projected(given: Object, old: Object | None, path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _projected(given: Object, old: Object | None, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
     taken: set[str] = set()
     for index, source in enumerate(given.get("sources") or ()):
         here = f"{path}.sources[{index}]"
@@ -211,7 +211,7 @@ def _projected(given: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _taken(item: Object, taken: set[str], path: str, shown: str) -> list[Cause]:
+def _taken(item: Object, taken: set[str], path: str, shown: str) -> list[FieldError]:
     name = item.get("path") or ""
     again = bool(name) and name in taken
     taken.add(name)

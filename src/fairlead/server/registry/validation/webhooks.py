@@ -4,7 +4,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.rules import Rule, checks, choice, each, inside, value
 from fairlead.server.registry.validation.vocabulary import Object, qualified, selector, subdomain
 from fairlead.server.write import names
@@ -18,7 +18,7 @@ _MOST: Final = 64  # conditions
 _FORM: Final = "; desired format: https://host[/path]"
 
 
-def _named(hook: Object, old: Object | None, path: str) -> list[Cause]:
+def _named(hook: Object, old: Object | None, path: str) -> list[FieldError]:
     name, field = hook.get("name") or "", f"{path}.name"
     if not name:
         return [field_errors.required(field)]
@@ -28,17 +28,17 @@ def _named(hook: Object, old: Object | None, path: str) -> list[Cause]:
     return [] if name.count(".") >= 2 else [field_errors.invalid(field, name, told)]
 
 
-def _once(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _once(new: Object, old: Object | None, path: str) -> list[FieldError]:
     given = [hook.get("name") or "" for hook in new.get("webhooks") or ()]
     repeated = [(i, name) for i, name in enumerate(given) if name in given[:i]]
     return [field_errors.duplicate(f"webhooks[{i}].name", name) for i, name in repeated]
 
 
-def _reviews(hook: Object, old: Object | None, path: str) -> list[Cause]:
+def _reviews(hook: Object, old: Object | None, path: str) -> list[FieldError]:
     given, field = hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
     if not given:
         return [field_errors.required(field, f"must specify one of {', '.join(_REVIEWS)}")]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for index, version in enumerate(given):
         told = ["duplicate version"] if version in given[:index] else names.dns1035(version)
         found += [field_errors.invalid(f"{field}[{index}]", version, one) for one in told]
@@ -50,7 +50,7 @@ def _reviews(hook: Object, old: Object | None, path: str) -> list[Cause]:
 def _alone(key: str, what: str) -> Rule:
     """A star stands alone."""
 
-    def rule(given: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(given: Object, old: Object | None, path: str) -> list[FieldError]:
         items, field = given.get(key) or [], f"{path}.{key}"
         if not items:
             return [field_errors.required(field)]
@@ -60,24 +60,24 @@ def _alone(key: str, what: str) -> Rule:
     return rule
 
 
-def _operations(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _operations(given: Object, old: Object | None, path: str) -> list[FieldError]:
     items = enumerate(given.get("operations") or ())
     odd = [(index, one) for index, one in items if one not in _OPERATIONS]
     return [field_errors.not_supported(f"{path}.operations[{index}]", one, _OPERATIONS) for index, one in odd]
 
 
-def _effects(hook: Object, old: Object | None, path: str) -> list[Cause]:
+def _effects(hook: Object, old: Object | None, path: str) -> list[FieldError]:
     if hook.get("sideEffects") is None:
         return [field_errors.required(f"{path}.sideEffects", f"must specify one of {', '.join(_EFFECTS)}")]
     return choice("sideEffects", _EFFECTS)(hook, old, path)
 
 
-def _timeout(field: str, seconds: int) -> list[Cause]:
+def _timeout(field: str, seconds: int) -> list[FieldError]:
     told = "the timeout value must be between 1 and 30 seconds"
     return [] if 1 <= seconds <= _LONGEST else [field_errors.invalid(field, seconds, told)]
 
 
-def _client(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _client(given: Object, old: Object | None, path: str) -> list[FieldError]:
     url, service = given.get("url"), given.get("service")
     if (url is None) == (service is None):
         return [field_errors.required(path, "exactly one of url or service is required")]
@@ -86,18 +86,18 @@ def _client(given: Object, old: Object | None, path: str) -> list[Cause]:
     return inside("service", _named_service, value("port", _port), value("path", _route))(given, None, path)
 
 
-def _named_service(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _named_service(given: Object, old: Object | None, path: str) -> list[FieldError]:
     """A real server takes one for the other."""
     swapped = {"name": "namespace", "namespace": "name"}
     return [field_errors.required(f"{path}.{called}") for called, key in swapped.items() if not given.get(key)]
 
 
-def _address(field: str, url: str) -> list[Cause]:
+def _address(field: str, url: str) -> list[FieldError]:
     try:
         parts = urlsplit(url)
     except ValueError as error:
         return [field_errors.required(field, f"url must be a valid URL: {error}{_FORM}")]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if parts.scheme != "https":
         found.append(field_errors.invalid(field, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
     who, _, host = parts.netloc.rpartition("@")
@@ -112,7 +112,7 @@ def _address(field: str, url: str) -> list[Cause]:
     return found
 
 
-def _route(field: str, path: str) -> list[Cause]:
+def _route(field: str, path: str) -> list[FieldError]:
     if path in ("", "/"):
         return []
     if path == "//":
@@ -124,7 +124,7 @@ def _route(field: str, path: str) -> list[Cause]:
     return found
 
 
-def _resources(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _resources(given: Object, old: Object | None, path: str) -> list[FieldError]:
     """Resources and subresources, none of them said twice by a star."""
     items, field = given.get("resources") or [], f"{path}.resources"
     found = [] if items else [field_errors.required(field)]
@@ -151,12 +151,12 @@ def _resources(given: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _versions(given: Object, old: Object | None, path: str) -> list[Cause]:
+def _versions(given: Object, old: Object | None, path: str) -> list[FieldError]:
     empty = [index for index, version in enumerate(given.get("apiVersions") or ()) if not version]
     return [field_errors.required(f"{path}.apiVersions[{index}]") for index in empty]
 
 
-def _conditions(hook: Object, old: Object | None, path: str) -> list[Cause]:
+def _conditions(hook: Object, old: Object | None, path: str) -> list[FieldError]:
     """Conditions under which a webhook is asked; whether their expressions compile is not looked at."""
     given, field = hook.get("matchConditions") or [], f"{path}.matchConditions"
     found = [field_errors.too_many(field, len(given), _MOST)] if len(given) > _MOST else []
@@ -171,7 +171,7 @@ def _conditions(hook: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _port(field: str, number: int) -> list[Cause]:
+def _port(field: str, number: int) -> list[FieldError]:
     told = "port is not valid: must be between 1 and 65535, inclusive"
     return [] if 1 <= number <= 65535 else [field_errors.invalid(field, number, told)]
 

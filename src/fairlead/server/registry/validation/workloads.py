@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import podwarnings
 from fairlead.server.registry.validation.pods import pod_template
 from fairlead.server.registry.validation.rules import (
@@ -66,7 +66,7 @@ def _selecting(kind: str, unreadable: str, owner: str, templated: Callable[[Obje
 
     twice = kind == "statefulset"
 
-    def rule(spec: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(spec: Object, old: Object | None, path: str) -> list[FieldError]:
         template, chosen = templated(spec), spec.get("selector")
         labels = (template.get("metadata") or {}).get("labels")
         wrong = selector(f"{path}.selector", chosen)
@@ -79,9 +79,9 @@ def _selecting(kind: str, unreadable: str, owner: str, templated: Callable[[Obje
             told = "`selector` does not match template `labels`"
             found.append(field_errors.invalid(f"{path}.template.metadata.labels", labels, told))
         if wrong and kind != "daemonset":
-            shown = f"Invalid value: {field_errors.shown(chosen)}"
+            shown = f"Invalid value: {field_errors.format_value(chosen)}"
             found.append(
-                Cause("FieldValueInvalid", f"{path}.selector", f"{shown}: {unreadable}" if unreadable else shown)
+                FieldError("FieldValueInvalid", f"{path}.selector", f"{shown}: {unreadable}" if unreadable else shown)
             )
             return found
         found += _template(owner)(template, None, f"{path}.template")
@@ -92,7 +92,7 @@ def _selecting(kind: str, unreadable: str, owner: str, templated: Callable[[Obje
 
 
 def _template(owner: str) -> Rule:
-    def rule(given: Object, old: Object | None, path: str) -> list[Cause]:
+    def rule(given: Object, old: Object | None, path: str) -> list[FieldError]:
         spec = given.get("spec") or {}
         found = pod_template(given, path) + one_of(f"{path}.spec.restartPolicy", spec.get("restartPolicy"), _ALWAYS)
         if spec.get("activeDeadlineSeconds") is not None:
@@ -103,9 +103,9 @@ def _template(owner: str) -> Rule:
     return rule
 
 
-def _bounds(rolling: Object, path: str, keys: tuple[str, ...]) -> list[Cause]:
+def _bounds(rolling: Object, path: str, keys: tuple[str, ...]) -> list[FieldError]:
     """Counts or shares; a share above all is told apart."""
-    found: list[Cause] = []
+    found: list[FieldError] = []
     for key in keys:
         given = rolling.get(key)
         over = isinstance(given, str) and given[:-1].isdigit()
@@ -113,7 +113,7 @@ def _bounds(rolling: Object, path: str, keys: tuple[str, ...]) -> list[Cause]:
     return found
 
 
-def _deployed(strategy: Object, old: Object | None, path: str) -> list[Cause]:
+def _deployed(strategy: Object, old: Object | None, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind == "Recreate":
         told = "may not be specified when strategy `type` is 'Recreate'"
@@ -128,15 +128,15 @@ def _deployed(strategy: Object, old: Object | None, path: str) -> list[Cause]:
     return found + _whole(rolling, f"{path}.rollingUpdate", ("maxUnavailable",))
 
 
-def _unknown(path: str, kind: str | None, rolling: Object | None, allowed: tuple[str, ...]) -> Cause:
-    listed = ", ".join(field_errors.quoted(one) for one in allowed)
+def _unknown(path: str, kind: str | None, rolling: Object | None, allowed: tuple[str, ...]) -> FieldError:
+    listed = ", ".join(field_errors.quote_go(one) for one in allowed)
     shape = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
     inner = "null" if rolling is None else go_shape({name: rolling.get(key, 0) for name, key in shape.items()})
-    shown = f'{{"Type":{field_errors.shown(kind)},"RollingUpdate":{inner}}}'
-    return Cause("FieldValueNotSupported", path, f"Unsupported value: {shown}: supported values: {listed}")
+    shown = f'{{"Type":{field_errors.format_value(kind)},"RollingUpdate":{inner}}}'
+    return FieldError("FieldValueNotSupported", path, f"Unsupported value: {shown}: supported values: {listed}")
 
 
-def _whole(rolling: Object, path: str, keys: tuple[str, ...]) -> list[Cause]:
+def _whole(rolling: Object, path: str, keys: tuple[str, ...]) -> list[FieldError]:
     given = [(key, rolling.get(key)) for key in keys]
     shares = [(key, share) for key, share in given if isinstance(share, str) and share[:-1].isdigit()]
     return [cause for key, share in shares for cause in number_or_percent(f"{path}.{key}", share)]
@@ -149,7 +149,7 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _daemon(strategy: Object, old: Object | None, path: str) -> list[Cause]:
+def _daemon(strategy: Object, old: Object | None, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         return []
@@ -166,7 +166,7 @@ def _daemon(strategy: Object, old: Object | None, path: str) -> list[Cause]:
     return found
 
 
-def _stateful(strategy: Object, old: Object | None, path: str) -> list[Cause]:
+def _stateful(strategy: Object, old: Object | None, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     shape = None if rolling is None else {"Partition": rolling.get("partition"), "MaxUnavailable": None}
     if kind == "RollingUpdate":
@@ -175,37 +175,37 @@ def _stateful(strategy: Object, old: Object | None, path: str) -> list[Cause]:
         told = "only allowed for updateStrategy 'RollingUpdate'"
         field = f"{path}.rollingUpdate"
         shown = go_shape(shape) if shape else ""
-        return [Cause("FieldValueInvalid", field, f"Invalid value: {shown}: {told}")] if shape else []
+        return [FieldError("FieldValueInvalid", field, f"Invalid value: {shown}: {told}")] if shape else []
     shown = go_shape({"Type": kind, "RollingUpdate": shape})
-    return [Cause("FieldValueInvalid", path, f"Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'")]
+    return [FieldError("FieldValueInvalid", path, f"Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'")]
 
 
-def _pod_management(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _pod_management(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     given = spec.get("podManagementPolicy")
     told = "must be 'OrderedReady' or 'Parallel'"
     known = given in ("OrderedReady", "Parallel")
     return [] if known else [field_errors.invalid(f"{path}.podManagementPolicy", given, told)]
 
 
-def _stateful_kept(new: Object, old: Object | None, path: str) -> list[Cause]:
+def _stateful_kept(new: Object, old: Object | None, path: str) -> list[FieldError]:
     kept, was = ({k: v for k, v in (one or {}).items() if k not in _STATEFUL_FREE} for one in (new, old))
     return [field_errors.forbidden(path, _STATEFUL)] if kept != was else []
 
 
-def _in_time(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _in_time(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is None or deadline > (spec.get("minReadySeconds") or 0):
         return []
     return [field_errors.invalid(f"{path}.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")]
 
 
-def _controlled(spec: Object, old: Object | None, path: str) -> list[Cause]:
+def _controlled(spec: Object, old: Object | None, path: str) -> list[FieldError]:
     """A ReplicationController's selector is a plain map of labels."""
     chosen, template = spec.get("selector") or {}, spec.get("template")
     if template is None:
         return [field_errors.required(f"{path}.template")]
     labels = (template.get("metadata") or {}).get("labels")
-    found: list[Cause] = []
+    found: list[FieldError] = []
     if any((labels or {}).get(key) != text for key, text in chosen.items()):
         told = "`selector` does not match template `labels`"
         found.append(field_errors.invalid(f"{path}.template.metadata.labels", labels, told))
@@ -292,9 +292,9 @@ replication_controller: Final = checks(
 )
 
 
-def disruption_budget(new: Object, old: Object | None) -> list[Cause]:
+def disruption_budget(new: Object, old: Object | None) -> list[FieldError]:
     spec = new["spec"]
-    found: list[Cause] = []
+    found: list[FieldError] = []
     low, high = spec.get("minAvailable"), spec.get("maxUnavailable")
     if low is not None and high is not None:
         internal = {
@@ -304,7 +304,7 @@ def disruption_budget(new: Object, old: Object | None) -> list[Cause]:
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
         told = "minAvailable and maxUnavailable cannot be both set"
-        found.append(Cause("FieldValueInvalid", "spec", f"Invalid value: {go_shape(internal)}: {told}"))
+        found.append(FieldError("FieldValueInvalid", "spec", f"Invalid value: {go_shape(internal)}: {told}"))
     for key in ("minAvailable", "maxUnavailable"):
         if spec.get(key) is not None:
             found += number_or_percent(f"spec.{key}", spec[key])

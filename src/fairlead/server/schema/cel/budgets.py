@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema.cel.types import REQUEST, Type
 from fairlead.server.schema.nodes import Node
 
@@ -47,14 +47,14 @@ class Budget:
         self._total = 0
         self._dearest: list[tuple[int, str]] = []
 
-    def spend(self, where: str, what: str, cost: int) -> Iterator[Cause]:
+    def spend(self, where: str, what: str, cost: int) -> Iterator[FieldError]:
         self._total = min(_MOST, self._total + cost)
         if cost >= _ALL // 100:
             self._dearest = sorted([*self._dearest, (cost, where)], key=lambda one: -one[0])[:_SHOWN]
         if self._strict and cost > _RULE:
             yield field_errors.forbidden(where, _exceeded(f"estimated {what} cost", cost, _RULE))
 
-    def overspent(self, path: str) -> Iterator[Cause]:
+    def overspent(self, path: str) -> Iterator[FieldError]:
         """What is told of the schema as a whole."""
         if self._total <= _ALL:
             return

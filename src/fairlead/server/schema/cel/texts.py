@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from fairlead.server.errors.field_errors import quoted
+from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.schema.cel.work import METER
 
 _CLAUSE: Final = re.compile(r"%(%|(?:\.(\d+))?([a-zA-Z]))?")
@@ -192,16 +192,16 @@ def _inside(value: Any) -> str:
     """A value inside a list or a map."""
     kind = type(value)
     if kind is str:
-        return quoted(value)
+        return quote_go(value)
     if kind in _BYTES:
-        return "b" + quoted(shown(value))
+        return "b" + quote_go(shown(value))
     if kind is datetime.timedelta:
-        return f"duration({quoted(shown(value))})"
+        return f"duration({quote_go(shown(value))})"
     if kind is datetime.datetime:
-        return f"timestamp({quoted(shown(value))})"
+        return f"timestamp({quote_go(shown(value))})"
     if kind is float and math.isfinite(value):
         return f"{value:f}"
-    return quoted(shown(value)) if kind is float else shown(value)
+    return quote_go(shown(value)) if kind is float else shown(value)
 
 
 def _double(value: float) -> str:

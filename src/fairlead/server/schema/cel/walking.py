@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from fairlead.api import gojson
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import Cause
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema.cel import engine, types, work
 from fairlead.server.schema.cel.budgets import Budget, Often
 from fairlead.server.schema.cel.checking import UNTYPED, Refused
@@ -23,14 +23,14 @@ _FIELD: Final = re.compile(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^
 class Failed(NamedTuple):
     """A rule that did not hold. `same` says that it is forgiven, for its value is the one that stood there before."""
 
-    cause: Cause
+    cause: FieldError
     same: bool
 
 
 class _Spent(Exception):
     """No further rule is run on this object. The cause says why."""
 
-    def __init__(self, cause: Cause) -> None:
+    def __init__(self, cause: FieldError) -> None:
         super().__init__(cause.message)
         self.cause = cause
 
@@ -64,7 +64,7 @@ def failures(node: Node, obj: Any, old: Any, under: str = "") -> list[Failed]:
     return found
 
 
-def problems(node: Node, path: str, wrong: Sequence[str] = (), *, costs: bool = True) -> Iterator[Cause]:
+def problems(node: Node, path: str, wrong: Sequence[str] = (), *, costs: bool = True) -> Iterator[FieldError]:
     """What is wrong with the rules of a schema, for its definition; none is compiled above a field that is `wrong`.
 
     Without `costs`, a rule may be as expensive as it is; all of them together never may.
@@ -76,7 +76,7 @@ def problems(node: Node, path: str, wrong: Sequence[str] = (), *, costs: bool = 
 
 def _wrong(
     node: Node, path: str, uncorrelated: str, wrong: Sequence[str], often: Often, budget: Budget
-) -> Iterator[Cause]:
+) -> Iterator[FieldError]:
     rules, inside = node.rules, often.inside(node)
     for key, child in rules.properties.items():
         yield from _wrong(child, f"{path}.properties[{key}]", uncorrelated, wrong, inside, budget)
@@ -88,7 +88,7 @@ def _wrong(
     if not rules.validations or any(field.startswith((f"{path}.", f"{path}[")) for field in wrong):
         return
     if types.ruled(node) is None:
-        yield Cause("InternalError", f"{path}.x-kubernetes-validations", f"Internal error: {UNTYPED}")
+        yield FieldError("InternalError", f"{path}.x-kubernetes-validations", f"Internal error: {UNTYPED}")
         return
     for index, fact in enumerate(rules.validations):
         if (fact.get("rule") or "").strip():  # the others are told with the keywords
@@ -98,11 +98,11 @@ def _wrong(
 
 def _wrong_rule(
     node: Node, fact: dict[str, Any], where: str, uncorrelated: str, often: Often, budget: Budget
-) -> Iterator[Cause]:
+) -> Iterator[FieldError]:
     try:
         made: Rule | None = compile_rule(node, fact)
     except Refused as error:
-        yield Cause("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
+        yield FieldError("FieldValueInvalid", f"{where}.{error.key}", f"Invalid value: {_shown_rule(fact)}: {error}")
         made = None
     if made is not None:
         for key, cost in estimates(node, fact, often):
@@ -185,7 +185,7 @@ def _tried(node: Node, fact: dict[str, Any]) -> "Rule | Refused":
         return error if error.key == "rule" else _tried(node, {**fact, "messageExpression": ""})
 
 
-def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[Cause | None, bool]:
+def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[FieldError | None, bool]:
     """What is wrong by a rule, and whether it could not even be evaluated."""
     message = (rule.fact.get("message") or "").strip()
     misfits = Misfits()
@@ -241,9 +241,9 @@ def _below(node: Node | None, path: str) -> str:
     return shown
 
 
-def _faulty(node: Node, path: str, told: str) -> Cause:
+def _faulty(node: Node, path: str, told: str) -> FieldError:
     """A rule that could not be evaluated."""
-    return Cause("FieldValueInvalid", path or "<nil>", f'Invalid value: "{node.type}": {told}')
+    return FieldError("FieldValueInvalid", path or "<nil>", f'Invalid value: "{node.type}": {told}')
 
 
 def _too_much(node: Node, rule: Rule, path: str) -> _Spent:
@@ -267,15 +267,15 @@ def _expressed(rule: Rule, data: dict[str, Any]) -> str:
     return "" if "\n" in text or len(text) > 5120 else text
 
 
-def _cause(reason: str, field: str, value: Any, told: str) -> Cause:
+def _cause(reason: str, field: str, value: Any, told: str) -> FieldError:
     plain = not isinstance(value, dict | list)
     if reason == "FieldValueRequired":
         return field_errors.required(field, told)
     if reason == "FieldValueForbidden":
         return field_errors.forbidden(field, told)
     if reason == "FieldValueDuplicate":
-        return field_errors.duplicate(field, value) if plain else Cause(reason, field, "Duplicate value")
-    return field_errors.invalid(field, value, told) if plain else Cause(reason, field, f"Invalid value: {told}")
+        return field_errors.duplicate(field, value) if plain else FieldError(reason, field, "Duplicate value")
+    return field_errors.invalid(field, value, told) if plain else FieldError(reason, field, f"Invalid value: {told}")
 
 
 def _shown_rule(fact: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from fairlead.server.errors.statuses import failure
+from fairlead.server.errors.statuses import status_error
 from fairlead.server.http import representations
 from fairlead.server.http.exchange import Answer, Request, Streaming
 
@@ -30,7 +30,7 @@ async def answer(server: "Server", journal: "Journal", request: Request) -> Answ
                 continue
             text = f"the write could not be stored and was not made: {error}"
             details = {"causes": [{"message": text}]}
-            refused = failure(500, "InternalError", f"Internal error occurred: {text}", details)
+            refused = status_error(500, "InternalError", f"Internal error occurred: {text}", details)
             return representations.failed(request, refused)
         if isinstance(made, Streaming):
             made.chunks = _chunks(server, journal, made.chunks)
