@@ -143,7 +143,10 @@ MUTANTS = [
         "await",
     ),
     Mutant(
-        "apply: a lost answer is looked up", "writes/apply.py", "except (Conflict, Unknown) as", "except Conflict as"
+        "apply: a lost answer is looked up",
+        "writes/apply.py",
+        "except (Conflict, UnknownOutcome) as",
+        "except Conflict as",
     ),
     Mutant("apply: payload from scratch", "writes/payload.py", "if metadata.get(field) is not None:", "if False:"),
     Mutant(

@@ -13,13 +13,13 @@ _PUBLIC = {
     "kind": "fairlead.api.kinds",
     "Object": "fairlead.api.objects",
     "ApiError": "fairlead.api.errors",
-    "Unknown": "fairlead.api.errors",
+    "UnknownOutcome": "fairlead.api.errors",
     "World": "fairlead.api.world",
     "Operator": "fairlead.runtime.operator",
     "Context": "fairlead.runtime.context",
-    "View": "fairlead.runtime.context",
+    "ReadContext": "fairlead.runtime.context",
     "select": "fairlead.runtime.sources",
-    "After": "fairlead.runtime.outcomes",
+    "RequeueAfter": "fairlead.runtime.outcomes",
     "Wait": "fairlead.runtime.outcomes",
     "Terminal": "fairlead.runtime.outcomes",
     "LeaseLost": "fairlead.runtime.leases",
@@ -32,16 +32,16 @@ _PUBLIC = {
 
 if TYPE_CHECKING:
     from fairlead.api.errors import ApiError as ApiError
-    from fairlead.api.errors import Unknown as Unknown
+    from fairlead.api.errors import UnknownOutcome as UnknownOutcome
     from fairlead.api.kinds import Kind as Kind
     from fairlead.api.kinds import kind as kind
     from fairlead.api.objects import Object as Object
     from fairlead.api.world import World as World
     from fairlead.runtime.context import Context as Context
-    from fairlead.runtime.context import View as View
+    from fairlead.runtime.context import ReadContext as ReadContext
     from fairlead.runtime.leases import LeaseLost as LeaseLost
     from fairlead.runtime.operator import Operator as Operator
-    from fairlead.runtime.outcomes import After as After
+    from fairlead.runtime.outcomes import RequeueAfter as RequeueAfter
     from fairlead.runtime.outcomes import Terminal as Terminal
     from fairlead.runtime.outcomes import Wait as Wait
     from fairlead.runtime.sources import select as select

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.api import kinds
 from fairlead.api.builtin import ConfigMap, Pod, Secret, Service
-from fairlead.api.errors import ApiError, Unknown
+from fairlead.api.errors import ApiError, UnknownOutcome
 from fairlead.api.world import World
 from fairlead.cache import Cache
 from fairlead.client.client import Client, PatchType
@@ -125,7 +125,7 @@ class _nobody:  # noqa: N801
 async def keep_changing(client, chance, count, namespace, own=None, *, pauses=(0, 0, 0.001, 0.5, 5)):
     for _ in range(count):
         await asyncio.sleep(chance.choice(pauses))
-        with contextlib.suppress(ApiError, Unknown, OSError):  # there already, not there, or the network failed
+        with contextlib.suppress(ApiError, UnknownOutcome, OSError):  # there already, not there, or the network failed
             await change(client, chance, namespace, own)
 
 

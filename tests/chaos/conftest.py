@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 import sys
 import urllib.request
@@ -139,7 +140,7 @@ class Process:
             *(sys.executable, "-m", "fairlead", "serve", "--no-tls", "--controllers", "gc"),
             *("--listen", f"127.0.0.1:{self.port}", "--data", self.data),
             stdout=asyncio.subprocess.DEVNULL,
-            env={"FAIRLEAD_TOKEN": "t"},
+            env={**os.environ, "FAIRLEAD_TOKEN": "t"},
         )
         while not await self._answers():
             assert self.process.returncode is None

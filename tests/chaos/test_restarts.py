@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 import fairlead as fl
-from fairlead.api.errors import ApiError, Unknown
+from fairlead.api.errors import ApiError, UnknownOutcome
 from fairlead.client.client import Client, PatchType
 from fairlead.runtime.definitions import install_missing
 
@@ -24,7 +24,7 @@ async def write_on(client, acknowledged):
     number = 0
     while True:
         number += 1
-        with contextlib.suppress(ApiError, Unknown, OSError):
+        with contextlib.suppress(ApiError, UnknownOutcome, OSError):
             await client.create(fl.ConfigMap(f"w-{number}", "default", data={"n": str(number)}))
             acknowledged.append(f"w-{number}")
         await asyncio.sleep(0.002)
@@ -120,7 +120,7 @@ def test_an_operator_goes_on_after_its_server_was_killed_and_restarted(machine):
             for number in range(5):
                 await edit(f"t{number}", 1)
             await machine.crash()  # with those edits under way
-            await until(lambda: all(health.error for health in running.parts.local.cache.health()))
+            await until(lambda: all(health.error for health in running.services.local.cache.health()))
             await machine.recover()
             await edit("t0", 2)
             await client.delete(Thing, "t1", "default")

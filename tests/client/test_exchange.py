@@ -13,7 +13,7 @@ from fairlead.api.errors import (
     ServiceUnavailable,
     TooManyRequests,
     Unauthorized,
-    Unknown,
+    UnknownOutcome,
     may_have_happened,
 )
 from fairlead.client.client import PatchType
@@ -144,7 +144,7 @@ LOST = {
 def test_a_write_whose_answer_was_lost_is_unknown_and_sent_once(verb, fault, scripted, answer, refusal):
     client, transport = scripted(LOST[fault](answer, refusal))
     result, _ = outcome(lambda: VERBS[verb](client))
-    assert isinstance(result, Unknown)
+    assert isinstance(result, UnknownOutcome)
     assert result.__cause__ is not None
     assert may_have_happened(result)
     assert len(transport.asked) == 1
@@ -285,7 +285,7 @@ def test_every_request_is_observed(scripted, answer, refusal):
 
     async def main():
         await client.get(ConfigMap, "a", "n")
-        with pytest.raises(Unknown):
+        with pytest.raises(UnknownOutcome):
             await client.create(OBJECT)
         async with client.watch(ConfigMap):
             pass

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.api.builtin import ConfigMap
-from fairlead.api.errors import ApiError, Unknown
+from fairlead.api.errors import ApiError, UnknownOutcome
 from fairlead.api.kinds import kind
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
@@ -141,7 +141,7 @@ async def test_a_cut_or_garbled_answer_makes_a_write_unknown(answer, wire, trans
 
     await wire.start(handle)
     client = Client(transport(wire.url), World())
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownOutcome):
         await client.patch(ConfigMap, "a", "n", [], type=PatchType.JSON)
     assert len([line for line, _, _ in wire.requests if line.startswith("PATCH")]) == 1
 

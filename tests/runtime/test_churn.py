@@ -51,8 +51,8 @@ def test_nothing_is_remembered_of_objects_that_are_gone(virtually):
 async def deep_size(running):
     """How many entries all containers of the run hold together, Events aside: those are bounded by number."""
     await asyncio.sleep(120)  # for bookmarks, which end what was laid over the streams
-    named = vars(running.parts) | vars(running)
-    todo = [named[name] for name in named.keys() - {"recorder", "_recorder", "metrics", "parts"}]
+    named = vars(running.services) | vars(running)
+    todo = [named[name] for name in named.keys() - {"recorder", "_recorder", "metrics", "services"}]
     seen, count, ours = set(), 0, ("fairlead.cache", "fairlead.queue", "fairlead.writes", "fairlead.runtime")
     while todo:
         one = todo.pop()
@@ -64,5 +64,5 @@ async def deep_size(running):
             todo += [*one.keys(), *one.values()] if isinstance(one, dict) else one
         elif type(one).__module__.startswith(ours):
             names = [*getattr(one, "__dict__", ()), *getattr(type(one), "__slots__", ())]
-            todo += [getattr(one, name) for name in names if name != "_parts"]
+            todo += [getattr(one, name) for name in names if name != "_services"]
     return count

@@ -114,7 +114,7 @@ def test_no_write_reaches_another_cluster_without_the_lease_at_home():
             await running.quiet()
             running.lease._until = float("-inf")
             with pytest.raises(ConnectionError, match="lease is not surely held"):
-                await running.parts.clusters["edge"].client.create(Replica("b", "default"))
+                await running.services.clusters["edge"].client.create(Replica("b", "default"))
 
     virtually(test)
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 from fairlead.api.builtin import ConfigMap, Event
-from fairlead.api.errors import Unknown
+from fairlead.api.errors import UnknownOutcome
 from fairlead.api.objects import Object
 from fairlead.runtime.events import Recorder
 from fairlead.testing import virtual
@@ -84,7 +84,7 @@ def test_an_event_that_expired_on_the_server_is_written_anew(server):
 def test_a_failure_to_write_is_logged_and_harms_nothing(server, caplog):
     async def test():
         async with recording(server) as recorder:
-            server.fail = Unknown("lost")
+            server.fail = UnknownOutcome("lost")
             recorder.record(about(), "Failed", "one")
             await recorder.flush()
             server.fail = None

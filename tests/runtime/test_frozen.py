@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 import textwrap
@@ -29,7 +30,7 @@ OPERATOR = """
         global turns
         turns += 1
         ctx.status(by=os.environ["WHO"], turn=turns)
-        return fl.After(0.05)
+        return fl.RequeueAfter(0.05)
 """
 
 
@@ -61,7 +62,7 @@ async def test_a_process_that_was_frozen_past_its_lease_writes_nothing_when_it_w
 async def start(stack, file, kubeconfig, who):
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "fairlead", "run", file, "--kubeconfig", kubeconfig, "--leader-elect"),
-        env={"WHO": who, "PATH": ""},
+        env={**os.environ, "WHO": who},
         stderr=asyncio.subprocess.PIPE,
     )
 

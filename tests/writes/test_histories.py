@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from workbench import WIDGET, Bench, install
 
 from fairlead.api.builtin import ConfigMap
-from fairlead.api.errors import NotFound, Unknown
+from fairlead.api.errors import NotFound, UnknownOutcome
 from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.writes import (
@@ -503,7 +503,7 @@ async def attempt(state, ours, between, cut):
     for result in results:
         if isinstance(result, BaseException):
             met[type(result).__name__] += 1
-            if not isinstance(result, WriteError | Unknown | asyncio.CancelledError):
+            if not isinstance(result, WriteError | UnknownOutcome | asyncio.CancelledError):
                 raise result
 
 

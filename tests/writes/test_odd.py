@@ -8,7 +8,7 @@ import pytest
 from workbench import CRD, WIDGET, Bench, install
 
 from fairlead.api.builtin import ConfigMap, Namespace, Secret
-from fairlead.api.errors import Unknown
+from fairlead.api.errors import UnknownOutcome
 from fairlead.api.kinds import kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
@@ -90,7 +90,7 @@ async def test_an_answer_that_is_lost_again_and_again_is_said_to_be(bench):
         draft.status["counts"]["n"] += 1
 
     bench.wire.lost = 100
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownOutcome):
         await decide(bench.writer, WIDGET, widget, increment)
     assert bench.wire.writes == ["PATCH", "PATCH"]
 
@@ -108,11 +108,11 @@ async def test_a_write_that_never_gets_there_is_said_to_be_of_unknown_outcome(be
 
     async def lost(*args, **options):
         sent.append(args)
-        raise Unknown("the answer was lost")
+        raise UnknownOutcome("the answer was lost")
 
     monkeypatch.setattr(bench.client, "apply", lost)
     monkeypatch.setattr(bench.client, "patch", lost)
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownOutcome):
         await write(bench, widget)
     assert len(sent) == 2
 

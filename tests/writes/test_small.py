@@ -4,7 +4,7 @@ import pytest
 from workbench import WIDGET
 
 from fairlead.api.builtin import ConfigMap
-from fairlead.api.errors import Unknown
+from fairlead.api.errors import UnknownOutcome
 from fairlead.writes import ObjectChanged, ObjectDeleted, Writer, apply, create_only, defaults, delete, prune
 
 
@@ -65,7 +65,7 @@ async def test_a_shared_object_that_goes_again_at_once_is_told_as_what_it_is(ben
     with pytest.raises(ObjectDeleted):
         await create_only(bench.writer, payload)
     bench.wire.then, bench.wire.lost = [take_away], 1
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownOutcome):
         await create_only(bench.writer, payload)
 
 

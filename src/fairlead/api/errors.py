@@ -121,7 +121,7 @@ class Timeout(ApiError):
 _BY_REASON: dict[str, type[ApiError]] = {cls.reason: cls for cls in ApiError.__subclasses__()}
 
 
-class Unknown(Exception):
+class UnknownOutcome(Exception):
     """A write was sent and its answer was lost, cancelled or timed out: it may or may not have happened.
 
     Read the object live before deciding anything else about it.
@@ -131,11 +131,11 @@ class Unknown(Exception):
 def may_have_happened(error: BaseException) -> bool:
     """Whether a write that ended in `error` may have been carried out although it was not acknowledged.
 
-    True for `Unknown`, and for a cancellation or time-out that has one as its cause: those must stay what they are for
-    asyncio's sake.
+    True for `UnknownOutcome`, and for a cancellation or timeout that has one as its cause: asyncio needs to see those
+    two as they are.
     """
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, Unknown):
+    while cause is not None and not isinstance(cause, UnknownOutcome):
         cause = cause.__cause__
     return cause is not None
 

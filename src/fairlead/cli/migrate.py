@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fairlead.api.errors import ApiError, Unknown
+from fairlead.api.errors import ApiError, UnknownOutcome
 from fairlead.api.fields import patterns
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
@@ -111,7 +111,7 @@ async def _migrate(
                     done = await migrate(writer, kind, obj, fields=fields, managers=managers, dry_run=dry_run)
                 except ObjectDeleted:
                     report.settled += 1
-                except (ApiError, WriteError, Unknown, OSError) as error:
+                except (ApiError, WriteError, UnknownOutcome, OSError) as error:
                     report.failed[what] = str(error)
                 else:
                     report.moved[what] = done.moved

@@ -350,7 +350,7 @@ def _tell(done: Done) -> None:
 
 async def _watch(wanted: Wanted, namespace: str | None, elect: bool, health: str | None) -> None:
     from fairlead.cli.signals import until_told
-    from fairlead.runtime.context import View
+    from fairlead.runtime.context import ReadContext
     from fairlead.tools.orphans.watch import Collector, operator
 
     world = World()
@@ -358,7 +358,7 @@ async def _watch(wanted: Wanted, namespace: str | None, elect: bool, health: str
         within = namespace or default
         uid = await fleet.downstream.uid()
 
-        def collector(view: View) -> Collector:
+        def collector(view: ReadContext) -> Collector:
             ours = Fleet(Cluster("downstream", view.unguarded), fleet.upstreams, fleet.retired)
             store = InFile(wanted.evidence) if wanted.evidence else InConfigMap(view.unguarded, within)
             journal = JournalFile(_journal(wanted.evidence or _state() / f"orphans-{uid}.json"))

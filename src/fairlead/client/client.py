@@ -77,7 +77,8 @@ class Client:
     """A server's verbs. Safe for concurrent use on one loop; closing it is closing its transport.
 
     Raises the ApiError of the reason when the server refuses, `NotServed` when it does not know the kind, OSError
-    when it cannot be reached, `Unknown` when a write may or may not have happened. `exchange` says what is tried again.
+    when it cannot be reached, `UnknownOutcome` when a write may or may not have happened. `exchange` says what is
+    retried.
     `timeout` bounds each request (not a watch).
     """
 

@@ -5,10 +5,10 @@ Tried again, a few times, when the server says so and it is safe:
 - 401, once, any verb: likewise, and the transport may hold a newer token by then.
 - 5xx with Retry-After, and broken or refused connections: only reads (and dry runs, which change nothing).
 
-Never tried again: a write that may have happened. It raises `Unknown` when its connection broke or its time ran out
+Never retried: a write that may have happened. It raises `UnknownOutcome` when its connection broke or its time ran out
 after it was sent, when the answer is 502, 503 or 504 or says that it ran out of time (a server gives up waiting, not
 doing), when storage failed under it, and when a success is unreadable. A write that was certainly not sent raises
-`NotSent`. A cancelled write raises CancelledError with an `Unknown` as its cause: see `may_have_happened`.
+`NotSent`. A cancelled write raises CancelledError with an `UnknownOutcome` as its cause: see `may_have_happened`.
 Any other refusal is the ApiError of its reason.
 """
 
@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fairlead.api.errors import ApiError, ServerTimeout, Timeout, Unknown
+from fairlead.api.errors import ApiError, ServerTimeout, Timeout, UnknownOutcome
 from fairlead.api.text import printable
 from fairlead.api.world import World
 from fairlead.client import statuses
@@ -234,5 +234,7 @@ def _may_have_been_done(failure: ApiError) -> bool:
     return 200 <= failure.code < 300 or (failure.code == 500 and not failure.status.get("reason") and stored_or_not)
 
 
-def _unknown(request: Request, why: str) -> Unknown:
-    return Unknown(f"{request.method} {request.path}: the answer was lost ({why}), so it may or may not have happened")
+def _unknown(request: Request, why: str) -> UnknownOutcome:
+    return UnknownOutcome(
+        f"{request.method} {request.path}: the answer was lost ({why}), so it may or may not have happened"
+    )

@@ -13,7 +13,7 @@ from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.api.world import World
 from fairlead.client.client import Client, Propagation
-from fairlead.runtime.parts import Parts
+from fairlead.runtime.services import Services
 from fairlead.writes import Draft, DuplicatePayload, Report, Writer, defaults
 from fairlead.writes.apply import Child, refuse_twins, side_by_side
 from fairlead.writes.payload import kind_in
@@ -22,71 +22,71 @@ from fairlead.writes.writer import Key, Memo, key_of
 T = TypeVar("T")
 
 
-class View:
+class ReadContext:
     """The local view and what goes with it; handed to timers and, if they take it, to the functions in `watches`.
 
     Reads see at least this process's own writes, and otherwise what the watches have brought so far.
     """
 
-    def __init__(self, parts: Parts, namespace: str | None = None) -> None:
-        self._parts = parts
+    def __init__(self, services: Services, namespace: str | None = None) -> None:
+        self._services = services
         self._namespace = namespace
 
-    def cluster(self, name: str) -> "View":
+    def cluster(self, name: str) -> "ReadContext":
         """The same of another cluster that the operator was given (`clusters=` of a run)."""
-        return View(_named(self._parts, name), self._namespace)
+        return ReadContext(_named(self._services, name), self._namespace)
 
     @property
     def clusters(self) -> tuple[str, ...]:
         """The names of the other clusters that the operator was given."""
-        return tuple(self._parts.clusters)
+        return tuple(self._services.clusters)
 
     @property
     def dry_run(self) -> bool:
         """Whether the server checks each write and stores none, so that one which succeeds still changed nothing."""
-        return self._parts.dry_run
+        return self._services.dry_run
 
     @property
     def world(self) -> World:
         """The clock and the random source, to use instead of `time` and `random`."""
-        return self._parts.world
+        return self._services.world
 
     @property
     def log(self) -> logging.Logger:
         """Lines logged inside a reconcile carry the object's key and the reconcile's id."""
-        return self._parts.log
+        return self._services.log
 
     @property
     def resources(self) -> dict[str, Any]:
         """What the start-up hooks put there."""
-        return self._parts.resources
+        return self._services.resources
 
     @property
-    def live(self) -> "Live":
+    def live(self) -> "LiveReader":
         """Reads that ask the server."""
-        return Live(self._parts.client, self._namespace)
+        return LiveReader(self._services.client, self._namespace)
 
     @property
     def unguarded(self) -> Client:
         """The raw client: for eviction, scale, tokens, logs. No discipline guards what is written with it."""
-        return self._parts.client
+        return self._services.client
 
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
         """The object, or None; in the primary's namespace unless another is named. The kind must be watched."""
-        return self._parts.local.get(kind, name, namespace or self._namespace)
+        return self._services.local.get(kind, name, namespace or self._namespace)
 
     def indexed(self, kind: Kind, name: str, value: str) -> "list[Object]":
         """The objects, in every namespace, in which the index of that name (`@op.index`) found that value."""
-        return self._parts.local.indexed(kind, name, value)
+        return self._services.local.indexed(kind, name, value)
 
     def list(
         self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
     ) -> "list[Object]":
         """The objects of a watched kind: in the primary's namespace, in the one named, or `everywhere`."""
-        return self._parts.local.list(kind, None if everywhere else namespace or self._namespace, labels=labels)
+        return self._services.local.list(kind, None if everywhere else namespace or self._namespace, labels=labels)
 
 
-class Live:
+class LiveReader:
     """Reads that ask the server and wait for its answer."""
 
     def __init__(self, client: Client, namespace: str | None) -> None:
@@ -108,11 +108,11 @@ class Live:
         return (await self._client.list(kind, within, labels=labels)).items
 
 
-class Writing(View):
+class WriteContext(ReadContext):
     """The writes that need no primary."""
 
-    def __init__(self, parts: Parts, writer: Writer, namespace: str | None, controller: str) -> None:
-        super().__init__(parts, namespace)
+    def __init__(self, services: Services, writer: Writer, namespace: str | None, controller: str) -> None:
+        super().__init__(services, namespace)
         self._writer = writer
         self._controller = controller
         self.applied: dict[Key, bytes] = {}  # the children of this pass, and what was applied of each
@@ -139,7 +139,7 @@ class Writing(View):
             self.applied[key] = known  # what was refused may be said otherwise
             raise
         if before == (live.uid, live.resource_version):
-            self._parts.metrics.unchanged.labels(self._controller).inc()
+            self._services.metrics.unchanged.labels(self._controller).inc()
         else:
             self.log.info("applied %s %s", kind.kind, live.name)
         return live
@@ -147,13 +147,13 @@ class Writing(View):
     async def _placed(self, obj: Any) -> tuple[Kind, Object]:
         """The payload in the primary's namespace, unless it names another or its kind has none."""
         plain = _plain(obj)
-        kind, payload = await self._parts.client.resolve(kind_in(plain)), Object(plain)
+        kind, payload = await self._services.client.resolve(kind_in(plain)), Object(plain)
         if kind.namespaced and not payload.namespace and self._namespace:
             payload = Object(payload | {"metadata": {**payload.metadata, "namespace": self._namespace}})
         return kind, payload
 
 
-class Elsewhere(Writing):
+class ClusterContext(WriteContext):
     """Another cluster, as a pass sees it: the same reads, and the writes that make sense without an owner.
 
     What is applied there has no owner reference, so nothing collects or prunes it: delete it in the clean-up.
@@ -169,19 +169,19 @@ class Elsewhere(Writing):
         return (await writes.decide(self._writer, _kind_of(obj), obj, function, only=only)).result
 
 
-class Context(Writing):
+class Context(WriteContext):
     """One pass over one object. There is no bare update: each thing that is written has one safe way.
 
-    What goes wrong is raised (`ForeignObject`, `ImmutableField`, `ObjectDeleted`, `Unknown`, …) and may be caught; what
-    is not caught becomes a condition and a later look.
+    What goes wrong is raised (`ForeignObject`, `ImmutableField`, `ObjectDeleted`, `UnknownOutcome`, …) and may be
+    caught; what is not caught becomes a condition and a later look.
     """
 
-    def __init__(self, parts: Parts, writer: Writer, kind: Kind, obj: Object, controller: str) -> None:
-        super().__init__(parts, writer, obj.namespace, controller)
+    def __init__(self, services: Services, writer: Writer, kind: Kind, obj: Object, controller: str) -> None:
+        super().__init__(services, writer, obj.namespace, controller)
         self._kind = kind
         self._obj = obj
         self.report = Report(obj.generation)
-        self._elsewhere: dict[str, Elsewhere] = {}
+        self._elsewhere: dict[str, ClusterContext] = {}
 
     async def apply(self, obj: Any, *, owned: bool = True, adopt: bool = False, recreate: bool = False) -> Object:
         """Make a child be so, by server-side apply, and answer the live object. Nothing is sent if it is so already.
@@ -206,17 +206,17 @@ class Context(Writing):
         owner = self._obj if owned else None
         return await side_by_side([self._apply(*each, owner, adopt=adopt, recreate=recreate) for each in placed])
 
-    def cluster(self, name: str) -> Elsewhere:
+    def cluster(self, name: str) -> ClusterContext:
         """Another cluster that the operator was given (`clusters=` of a run, `--cluster` of `fairlead run`)."""
         if name not in self._elsewhere:
-            parts = _named(self._parts, name)
-            writer = parts.writer.named(self._writer.manager)
-            self._elsewhere[name] = Elsewhere(parts, writer, self._namespace, self._controller)
+            services = _named(self._services, name)
+            writer = services.writer.named(self._writer.manager)
+            self._elsewhere[name] = ClusterContext(services, writer, self._namespace, self._controller)
         return self._elsewhere[name]
 
     def children(self, kind: Kind) -> "list[Object]":
         """The objects of a watched kind that name the primary as an owner."""
-        return self._parts.local.owned_by(kind, self._obj.uid)
+        return self._services.local.owned_by(kind, self._obj.uid)
 
     async def decide(
         self, function: Callable[[Draft], T], obj: Object | None = None, *, only: Sequence[str] | None = None
@@ -257,12 +257,12 @@ class Context(Writing):
 
     def event(self, reason: str, note: str, *, warning: bool = False) -> None:
         """An Event about the primary. Best effort, in the background; equal ones are counted."""
-        self._parts.recorder.record(self._obj, reason, note, warning=warning)
+        self._services.recorder.record(self._obj, reason, note, warning=warning)
 
 
-def _named(parts: Parts, name: str) -> Parts:
+def _named(services: Services, name: str) -> Services:
     try:
-        return parts.clusters[name]
+        return services.clusters[name]
     except KeyError:
         raise LookupError(f"there is no cluster {name!r} in this run: give it one, clusters={{{name!r}: …}}") from None
 

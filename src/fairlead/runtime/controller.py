@@ -13,10 +13,10 @@ from fairlead.cache import Change, Handler
 from fairlead.queue import Priority
 from fairlead.runtime import logs, verdicts
 from fairlead.runtime.calls import TimedOut, call
-from fairlead.runtime.context import Context, View
+from fairlead.runtime.context import Context, ReadContext
 from fairlead.runtime.operator import Cleanup, Controller, Mapper
-from fairlead.runtime.outcomes import After, Terminal, Wait
-from fairlead.runtime.parts import Key, Parts
+from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
+from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME
 from fairlead.runtime.transports import NotLeading
 from fairlead.runtime.verdicts import NOTHING, Next, Verdict
@@ -30,19 +30,19 @@ _CATCH_UP = 1.0, 300.0
 class Reconciler:
     """Runs one `@op.reconcile` and the `@op.cleanup` that goes with it."""
 
-    def __init__(self, declared: Controller, cleanup: Cleanup | None, writer: Writer, parts: Parts) -> None:
+    def __init__(self, declared: Controller, cleanup: Cleanup | None, writer: Writer, services: Services) -> None:
         self.name = declared.name
         self.declared = declared
         self._cleanup = cleanup
         self._writer = writer
-        self._parts = parts
+        self._services = services
         self._errors: dict[Key, int] = {}  # failures in a row
         self._doubts: set[Key] = set()  # a write's answer was lost there
         self._catching_up: asyncio.TimerHandle | None = None
         self._unmapped_in_a_row = 0
         # What the kind's status turned out not to hold; learnt from the first answer without it.
         self._holds_condition = self._holds_observed = True
-        metrics = parts.metrics  # looked up once: a label costs as much as a queue's turn
+        metrics = services.metrics  # looked up once: a label costs as much as a queue's turn
         self._working = metrics.workers.labels(self.name)
         self._seconds = metrics.seconds.labels(self.name)
         self._results = {word: metrics.reconciles.labels(self.name, word) for word in verdicts.RESULTS}
@@ -51,22 +51,22 @@ class Reconciler:
 
     def subscribe(self) -> None:
         """Hear of every change to the primaries, the children and what is mapped."""
-        local = self._parts.local
+        local = self._services.local
         local.subscribe(self.declared.kind, self._primary)
         for source in self.declared.owns:
             local.subscribe(source.kind, self._child)
         for source, mapper in self.declared.watches.items():
             if mapper is not None:
-                there = local if source.cluster == HOME else self._parts.clusters[source.cluster].local
+                there = local if source.cluster == HOME else self._services.clusters[source.cluster].local
                 there.subscribe(source.kind, self._mapped(mapper))
 
     def resync(self) -> None:
         """Look at everything again, after whatever is fresh."""
-        for namespace, name in self._parts.local.keys(self.declared.kind):
+        for namespace, name in self._services.local.keys(self.declared.kind):
             self._wake(namespace, name, Priority.RESYNC)
 
     def _wake(self, namespace: str | None, name: str, priority: Priority = Priority.FRESH) -> None:
-        self._parts.queue.add(Key(self.name, namespace, name), priority=priority)
+        self._services.queue.add(Key(self.name, namespace, name), priority=priority)
 
     def _primary(self, change: Change) -> None:
         self._wake(change.namespace, change.name, Priority.RESYNC if change.initial else Priority.FRESH)
@@ -85,7 +85,7 @@ class Reconciler:
             self._wake(change.namespace if kind.namespaced else None, name)
 
     def _mapped(self, mapper: Mapper) -> Handler:
-        view = (View(self._parts),) if len(inspect.signature(mapper).parameters) > 1 else ()
+        view = (ReadContext(self._services),) if len(inspect.signature(mapper).parameters) > 1 else ()
 
         def handle(change: Change) -> None:
             if change.initial:
@@ -107,12 +107,12 @@ class Reconciler:
 
     def _unmapped(self, mapper: Mapper, change: Change) -> None:
         """Nobody can say whom that change concerns: then it concerns all, soon, and once for many such changes."""
-        self._parts.metrics.unmapped.labels(self.name).inc()
+        self._services.metrics.unmapped.labels(self.name).inc()
         if self._catching_up is not None and not self._catching_up.cancelled():
             return
         self._unmapped_in_a_row += 1
-        pause = backoff.delay(self._unmapped_in_a_row, *_CATCH_UP, self._parts.world)
-        self._parts.log.exception(
+        pause = backoff.delay(self._unmapped_in_a_row, *_CATCH_UP, self._services.world)
+        self._services.log.exception(
             "%s raised on %s/%s: looking at every %s in %.0f s instead",
             getattr(mapper, "__name__", "a function in watches="),
             change.namespace,
@@ -147,7 +147,7 @@ class Reconciler:
 
     async def handle(self, key: Key) -> None:
         """Look at a key and give it back to the queue, whatever happens."""
-        reconcile = f"{self._parts.world.random.getrandbits(32):08x}"
+        reconcile = f"{self._services.world.random.getrandbits(32):08x}"
         verdict = NOTHING
         try:
             with (
@@ -162,17 +162,17 @@ class Reconciler:
             self._give_back(key, verdict)
 
     def _give_back(self, key: Key, verdict: Verdict) -> None:
-        queue = self._parts.queue
+        queue = self._services.queue
         if verdict.failed:
-            self._parts.failures[key] = str(verdict.error)
+            self._services.failures[key] = str(verdict.error)
         else:
-            self._parts.failures.pop(key, None)
+            self._services.failures.pop(key, None)
         if verdict.after is not None:
             queue.add(key, after=verdict.after)
         match verdict.next:
             case Next.RETRY:
                 self._errors[key] = errors = self._errors.get(key, 0) + 1
-                if self._parts.tries is None or errors < self._parts.tries:
+                if self._services.tries is None or errors < self._services.tries:
                     queue.retry(key)
                 else:
                     queue.done(key)
@@ -188,7 +188,7 @@ class Reconciler:
             obj = await self._look(key)
             if obj is None:
                 return NOTHING
-            ctx = Context(self._parts, self._writer, self.declared.kind, obj, self.name)
+            ctx = Context(self._services, self._writer, self.declared.kind, obj, self.name)
             verdict = await self._run(obj, ctx)
         except NotLeading:
             return NOTHING  # on the way out; the next leader looks at everything
@@ -209,11 +209,11 @@ class Reconciler:
         """The object as the local view has it; as the server has it if nobody knows what the last pass did."""
         kind = self.declared.kind
         if key in self._doubts:
-            live = await View(self._parts).live.get(kind, key.name, key.namespace)
+            live = await ReadContext(self._services).live.get(kind, key.name, key.namespace)
             if live is not None:
                 self._writer.wrote(kind, live)
             self._doubts.discard(key)
-        return self._parts.local.get(kind, key.name, key.namespace)
+        return self._services.local.get(kind, key.name, key.namespace)
 
     async def _run(self, obj: Object, ctx: Context) -> Verdict:
         """The function on the object, and what belongs around it. NOTHING when there is nothing to report."""
@@ -223,7 +223,7 @@ class Reconciler:
                 return NOTHING
             result = await self._call(cleanup.clean, obj, ctx)
             verdicts.of_result(result, "cleanup")
-            if isinstance(result, After):
+            if isinstance(result, RequeueAfter):
                 return Verdict("requeue_after", Next.DONE, False, "CleaningUp", after=result.seconds)
             await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
             return NOTHING
@@ -239,14 +239,14 @@ class Reconciler:
         return verdict
 
     async def _call(self, function: Callable[..., Any], obj: Object, ctx: Context) -> Any:
-        return await call(function, obj, ctx, timeout=self.declared.timeout, threads=self._parts.threads)
+        return await call(function, obj, ctx, timeout=self.declared.timeout, threads=self._services.threads)
 
     async def _prune(self, obj: Object, ctx: Context) -> None:
         for source in self.declared.owns:
             kind = source.kind
             # by group and kind: the version that was applied need not be the one that is watched
             keep = [(ns, name) for group, named, ns, name in ctx.applied if (group, named) == (kind.group, kind.kind)]
-            children = self._parts.local.owned_by(kind, obj.uid, but=keep)
+            children = self._services.local.owned_by(kind, obj.uid, but=keep)
             for child in await writes.prune(self._writer, obj, kind, children, keep):
                 ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
 
@@ -255,7 +255,7 @@ class Reconciler:
         ready = self.declared.ready
         if verdict.next is Next.CONFLICT:
             return  # the pass was made on something old: what it gathered may be wrong
-        if "status" not in (await self._parts.client.served(self.declared.kind)).subresources:
+        if "status" not in (await self._services.client.served(self.declared.kind)).subresources:
             if report.fields or report.conditions:
                 raise Terminal("NoStatus", f"{self.declared.kind} has no status subresource to report in")
             return
@@ -274,7 +274,7 @@ class Reconciler:
 
     def _failed(self, key: Key, obj: Object | None, error: Exception) -> Verdict:
         """Say what was raised where people look: the log, the metrics, an Event."""
-        verdict, metrics, log = verdicts.of_error(error), self._parts.metrics, self._parts.log
+        verdict, metrics, log = verdicts.of_error(error), self._services.metrics, self._services.log
         if may_have_happened(error):
             self._doubts.add(key)
             metrics.unknown.labels(self.name).inc()
@@ -296,5 +296,5 @@ class Reconciler:
         hint = f" (in code: {error.hint})" if isinstance(error, WriteError) and error.hint else ""
         log.error("%s: %s%s", verdict.reason, error, hint, exc_info=error if verdict.unexpected else None)
         if obj is not None and not verdict.transient:
-            self._parts.recorder.record(obj, verdict.reason, verdict.message or verdict.reason, warning=True)
+            self._services.recorder.record(obj, verdict.reason, verdict.message or verdict.reason, warning=True)
         return verdict

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from fairlead.api.builtin import Event
-from fairlead.api.errors import AlreadyExists, ApiError, NotFound, Unknown
+from fairlead.api.errors import AlreadyExists, ApiError, NotFound, UnknownOutcome
 from fairlead.api.objects import Object
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
@@ -121,7 +121,7 @@ class Recorder:
                 except asyncio.CancelledError:
                     self._dirty[key] = None  # stopped while on its way: `flush` sends it again
                     raise
-                except (ApiError, Unknown, OSError) as error:
+                except (ApiError, UnknownOutcome, OSError) as error:
                     # said where people look: an operator without the right to create Events should know it
                     log.warning("could not write an Event about %s %s: %s", about.kind, about.name, error)
 

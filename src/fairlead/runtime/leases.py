@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.api import builtin
-from fairlead.api.errors import AlreadyExists, ApiError, Conflict, NotFound, Unknown
+from fairlead.api.errors import AlreadyExists, ApiError, Conflict, NotFound, UnknownOutcome
 from fairlead.api.objects import Object
 from fairlead.api.times import rfc3339_micro
 from fairlead.api.world import World
@@ -97,7 +97,7 @@ class Lease:
                     with contextlib.suppress(Conflict):
                         await self._client.replace(Object(lease | {"spec": spec}))
                         return
-        except (ApiError, Unknown, OSError, TimeoutError) as error:
+        except (ApiError, UnknownOutcome, OSError, TimeoutError) as error:
             log.warning("could not release lease %s/%s, it will run out: %s", self.namespace, self.name, error)
 
     async def _try(self) -> bool:
@@ -110,7 +110,7 @@ class Lease:
                 return await self._write(self._ours or await self._read())
         except (Conflict, AlreadyExists, NotFound):
             self._ours = None  # look before the next try
-        except (ApiError, Unknown, OSError, TimeoutError) as error:
+        except (ApiError, UnknownOutcome, OSError, TimeoutError) as error:
             self._ours = None
             log.warning("could not reach lease %s/%s: %s", self.namespace, self.name, error)
         return False

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class After:
+class RequeueAfter:
     """Return this to be called again after so many seconds, even when nothing happens. Not a failure."""
 
     seconds: float

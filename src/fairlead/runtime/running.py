@@ -16,7 +16,7 @@ from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.queue import Closed, Priority, Queue
 from fairlead.runtime.calls import Threads, call, call_hook
-from fairlead.runtime.context import View
+from fairlead.runtime.context import ReadContext
 from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
 from fairlead.runtime.lag import LagWatch
@@ -25,7 +25,7 @@ from fairlead.runtime.local import Local, Telling
 from fairlead.runtime.metrics import Metrics, QueueMetrics
 from fairlead.runtime.operator import Operator
 from fairlead.runtime.pace import Pace
-from fairlead.runtime.parts import Key, Parts
+from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME, DeclarationError, source_of
 from fairlead.runtime.transports import DryRun, Fenced
 from fairlead.writes import Writer
@@ -109,7 +109,7 @@ class Running:
         self.client, self._local, writer = place(transport)
         self._recorder = Recorder(self.client if dry_run else plain, world, operator.name, identity)
         self._threads = Threads(operator.name)
-        self.parts = Parts(
+        self.services = Services(
             world,
             self.client,
             self._local,
@@ -125,11 +125,11 @@ class Running:
         )
         for name, elsewhere in (clusters or {}).items():
             there, local, its_writer = place(elsewhere)
-            self.parts.clusters[name] = replace(self.parts, client=there, local=local, writer=its_writer)
+            self.services.clusters[name] = replace(self.services, client=there, local=local, writer=its_writer)
         self._reconcilers: dict[str, Reconciler] = {}
         for one in declared:
             cleanup = operator.cleanups.get(one.kind.key)
-            self._reconcilers[one.name] = Reconciler(one, cleanup, writer.named(managers[one.name]), self.parts)
+            self._reconcilers[one.name] = Reconciler(one, cleanup, writer.named(managers[one.name]), self.services)
             queue.limit(one.concurrency, one.name)
             metrics.max_workers.labels(one.name).set(one.concurrency)
         self._lag = LagWatch(world, seen=self._lagged) if isinstance(world.clock, SystemClock) else None
@@ -149,9 +149,9 @@ class Running:
 
     async def _start(self) -> None:
         for hook in reversed(self.operator.shutdowns):  # called in their order, each whatever the others raise
-            self._stack.push_async_callback(call_hook, hook, self.parts.resources, self._threads)
+            self._stack.push_async_callback(call_hook, hook, self.services.resources, self._threads)
         for hook in self.operator.startups:
-            await call_hook(hook, self.parts.resources, self._threads)
+            await call_hook(hook, self.services.resources, self._threads)
         if self._health_address is not None:  # before the server is asked anything: it may be down for a while
             from fairlead.runtime.health import Health, address  # aiohttp's server, only when it is asked for
 
@@ -176,7 +176,7 @@ class Running:
     @property
     def _locals(self) -> dict[str, Local]:
         """The local view of each cluster."""
-        return {HOME: self._local, **{name: parts.local for name, parts in self.parts.clusters.items()}}
+        return {HOME: self._local, **{name: services.local for name, services in self.services.clusters.items()}}
 
     async def _lead(self) -> None:
         for local in self._locals.values():
@@ -197,7 +197,7 @@ class Running:
     # Working
 
     async def _dispatch(self) -> None:
-        queue = self.parts.queue
+        queue = self.services.queue
         with contextlib.suppress(Closed):
             while True:
                 key = await queue.get()
@@ -224,9 +224,9 @@ class Running:
 
         async def once() -> None:
             try:
-                await call(function, View(self.parts), timeout=None, threads=self._threads)
+                await call(function, ReadContext(self.services), timeout=None, threads=self._threads)
             except Exception:
-                self.parts.log.exception("timer %s failed; it runs again in %g s", name, seconds)
+                self.services.log.exception("timer %s failed; it runs again in %g s", name, seconds)
 
         while True:
             await asyncio.sleep(seconds)
@@ -250,13 +250,13 @@ class Running:
 
     async def quiet(self) -> None:
         """Wait until nothing is left to do now: every watch is fed and has told our own writes, and no key is ready,
-        held or backing off. Looks asked for by `After`, `Wait` or a resync may still come. Ends as well when a watch is
-        given up.
+        held or backing off. Looks asked for by `RequeueAfter`, `Wait` or a resync may still come. Ends as well when a
+        watch is given up.
         """
         while not (
             self._ready_to_work
             and all(local.cache.caught_up for local in self._locals.values())
-            and self.parts.queue.idle
+            and self.services.queue.idle
         ):
             if self.given_up:
                 return
@@ -280,12 +280,12 @@ class Running:
     @property
     def failures(self) -> Mapping[Key, str]:
         """What failed at its last look, and how."""
-        return dict(self.parts.failures)
+        return dict(self.services.failures)
 
     @property
     def given_up(self) -> Mapping[str, str]:
         """The watches that failed as often in a row as `tries` allows, and how. They are tried again all the same."""
-        most = self.parts.tries
+        most = self.services.tries
         told = [(name, health) for name, local in self._locals.items() for health in local.cache.health()]
         return {
             _at(health.scope, name): health.error or "" for name, health in told if most and health.failures >= most
@@ -311,7 +311,7 @@ class Running:
             self.metrics.blocked.inc()
 
     def _measure(self) -> None:
-        metrics, queue = self.metrics, self.parts.queue
+        metrics, queue = self.metrics, self.services.queue
         held: dict[str, list[float]] = {name: [] for name in self._reconcilers}
         for key, seconds in queue.out().items():
             held[key.controller].append(seconds)
@@ -357,13 +357,13 @@ class Running:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
-                await self.parts.queue.close(drain=False)  # what is ready is looked at by whoever starts next
+                await self.services.queue.close(drain=False)  # what is ready is looked at by whoever starts next
                 if self._passes:
                     await asyncio.wait(set(self._passes))
         late = set(self._passes)
         await _cancel(late, timeout=LAST_WORD)
         for task in late & self._passes:
-            self.parts.log.error("%s does not end: left behind", task.get_name())
+            self.services.log.error("%s does not end: left behind", task.get_name())
         return not late
 
 

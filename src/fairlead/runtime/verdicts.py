@@ -17,10 +17,10 @@ from fairlead.api.errors import (
     ServiceUnavailable,
     Timeout,
     TooManyRequests,
-    Unknown,
+    UnknownOutcome,
 )
 from fairlead.runtime.calls import TimedOut
-from fairlead.runtime.outcomes import After, Terminal, Wait
+from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
 from fairlead.writes.decide import failed_test
 from fairlead.writes.errors import ImmutableField, WriteError
 
@@ -33,7 +33,7 @@ _TRANSIENT = (
     ServerTimeout,
     ServiceUnavailable,
     Timeout,
-    Unknown,
+    UnknownOutcome,
 )
 _MISTAKES = (TypeError, AttributeError, NameError, LookupError, AssertionError, ArithmeticError, RecursionError)
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
@@ -99,9 +99,11 @@ def of_result(result: Any, name: str) -> Verdict:
     """The verdict on a function that returned."""
     if result is None:
         return Verdict("success", Next.DONE, ready=True, reason="Reconciled")
-    if isinstance(result, After):
+    if isinstance(result, RequeueAfter):
         return Verdict("requeue_after", Next.DONE, ready=True, reason="Reconciled", after=result.seconds)
-    raise TypeError(f"{name} returned {type(result).__name__}: return nothing, or fl.After(seconds) to be called again")
+    raise TypeError(
+        f"{name} returned {type(result).__name__}: return nothing, or fl.RequeueAfter(seconds) to be called again"
+    )
 
 
 def of_error(error: Exception) -> Verdict:

@@ -118,8 +118,8 @@ class Cluster:
     async def settle(self, within: float = PATIENCE) -> None:
         """Wait until each operator has seen what this test wrote, and has nothing left to do now.
 
-        Looks asked for by `After`, `Wait` or a resync may still come: wait for those with `asyncio.sleep`, which takes
-        no time where time is virtual. Raises AssertionError, with what failed, after `within` seconds.
+        Looks asked for by `RequeueAfter`, `Wait` or a resync may still come: wait for those with `asyncio.sleep`, which
+        takes no time where time is virtual. Raises AssertionError, with what failed, after `within` seconds.
         """
         if not self._running:
             raise AssertionError("no operator runs here that could settle: await operator(op) first")
@@ -184,7 +184,7 @@ class Cluster:
 
     async def _told(self, running: Running) -> None:
         """Wait until its local view has what this test wrote."""
-        local = running.parts.local
+        local = running.services.local
         for obj in self._written:
             if local.watches(kind(obj.api_version, obj.kind)):
                 await running.seen(obj)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any
 
-from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
+from fairlead.api.errors import Conflict, Invalid, NotFound, UnknownOutcome
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.delete import delete_in_turn
@@ -184,14 +184,14 @@ class Child:
         for _ in range(LOOKS):
             try:
                 return await self.send(resourceVersion=version)
-            except (Conflict, Unknown) as error:
+            except (Conflict, UnknownOutcome) as error:
                 version = _NEVER
                 try:
                     live = await self.writer.client.get(self.kind, self.name, self.namespace)
                 except NotFound:
-                    if lost and isinstance(error, Unknown):  # no turn of another's: a connection to complain about
+                    if lost and isinstance(error, UnknownOutcome):  # the connection is at fault
                         raise error from None
-                    lost = isinstance(error, Unknown)
+                    lost = isinstance(error, UnknownOutcome)
                     continue
             if not self.may_have(live):
                 raise ForeignObject(self.what, holder_of(live))
@@ -205,7 +205,7 @@ class Child:
                 return await self.send(uid=uid)
             except Conflict:
                 pass
-            except Unknown:
+            except UnknownOutcome:
                 if attempt == 2:
                     raise
             except Invalid as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
+from fairlead.api.errors import Conflict, Invalid, NotFound, UnknownOutcome
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.text import refuse_text
@@ -100,7 +100,7 @@ async def decide(
                 raise
             except Conflict:
                 found = await writer.live(kind, obj)
-            except Unknown:
+            except UnknownOutcome:
                 lost += 1
                 if lost == LOST:
                     raise

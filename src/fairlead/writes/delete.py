@@ -1,6 +1,6 @@
 """Delete exactly the object that was looked at."""
 
-from fairlead.api.errors import Conflict, NotFound, Unknown
+from fairlead.api.errors import Conflict, NotFound, UnknownOutcome
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.client.client import Propagation
@@ -41,7 +41,7 @@ async def delete_in_turn(
         except NotFound:
             writer.gone(kind, obj)
             return
-        except (Conflict, Unknown) as error:
+        except (Conflict, UnknownOutcome) as error:
             try:
                 live = await writer.live(kind, obj)
             except ObjectDeleted:

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from fairlead.api.errors import ApiError, Unknown
+from fairlead.api.errors import ApiError, UnknownOutcome
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.decide import decide
@@ -63,7 +63,7 @@ async def release_all(writer: Writer, kind: Kind, finalizer: str, namespace: str
                 continue
             try:
                 await remove(writer, kind, obj, finalizer)
-            except (ApiError, WriteError, Unknown) as error:
+            except (ApiError, WriteError, UnknownOutcome) as error:
                 failed.append(f"{told(kind, obj.name, obj.namespace)}: {error}")
             else:
                 released += 1

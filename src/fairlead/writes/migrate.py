@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.api.errors import Conflict, Invalid, NotFound, Unknown
+from fairlead.api.errors import Conflict, Invalid, NotFound, UnknownOutcome
 from fairlead.api.fields import FieldSet, Path, human, union
 from fairlead.api.fields.patterns import parse, selected
 from fairlead.api.kinds import Kind
@@ -95,7 +95,7 @@ async def _move(
             if not failed_test(error):
                 raise
             refused = live.resource_version, error
-        except Unknown:
+        except UnknownOutcome:
             if lost:
                 raise
             lost = said

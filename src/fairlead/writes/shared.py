@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.api.errors import AlreadyExists, NotFound, Unknown
+from fairlead.api.errors import AlreadyExists, NotFound, UnknownOutcome
 from fairlead.api.objects import Object
 from fairlead.writes.errors import ObjectDeleted
 from fairlead.writes.payload import kind_in, scratch
@@ -23,10 +23,10 @@ async def create_only(writer: Writer, payload: dict[str, Any]) -> Object:
             return known
         try:
             return writer.wrote(kind, await writer.client.create(body, field_manager=writer.manager))
-        except (AlreadyExists, Unknown) as error:
+        except (AlreadyExists, UnknownOutcome) as error:
             try:
                 return await writer.client.get(kind, name, namespace)
             except NotFound:
-                if isinstance(error, Unknown):
+                if isinstance(error, UnknownOutcome):
                     raise error from None
                 raise ObjectDeleted(told(kind, name, namespace)) from error

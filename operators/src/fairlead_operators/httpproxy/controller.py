@@ -44,7 +44,7 @@ ONCE_UPDATED = {
 the gateway controller's, which ran in the same process and under the same name, so that one entry may hold both."""
 
 
-def proxies_of(connector: fl.Object, view: fl.View) -> Iterable[fl.Object]:
+def proxies_of(connector: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
     """The proxies that go through this connector."""
     for proxy in view.list(HTTPProxy, connector.namespace):
         if connector.name in connectors_of(proxy):

@@ -17,7 +17,7 @@ from fairlead.tools.orphans.stores import InConfigMap
 from fairlead.tools.orphans.watch import Collector, fleet, operator
 
 
-def collector(view: fl.View) -> Collector:
+def collector(view: fl.ReadContext) -> Collector:
     """What is collected, with what was seen so far in a ConfigMap and each deletion in a journal."""
     told, client = view.resources, view.unguarded
     store = InConfigMap(client, told["namespace"])

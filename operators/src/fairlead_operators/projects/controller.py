@@ -45,14 +45,14 @@ def extended_permissions(path: Path) -> list[fl.Object]:
     return found
 
 
-def controllers(view: fl.View) -> list[str]:
+def controllers(view: fl.ReadContext) -> list[str]:
     """The accounts of the system's controllers."""
     system = view.resources["system"]
     accounts = view.list(fl.ServiceAccount, system, labels=f"{COMPONENT}=controller")
     return sorted(account.name for account in accounts if not account.deleting)
 
 
-def every_project(account: fl.Object, view: fl.View) -> Iterable[fl.Object]:
+def every_project(account: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
     """A controller of the system comes or goes: each project grants or takes back."""
     if account.namespace == view.resources["system"] and account.labels.get(COMPONENT) == "controller":
         yield from view.list(Project)

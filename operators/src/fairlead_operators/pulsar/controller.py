@@ -37,7 +37,7 @@ async def hang_up(resources: dict[str, Any]) -> None:
 # The connection
 
 
-def waiting_connections(obj: fl.Object, view: fl.View) -> Iterable[fl.Object]:
+def waiting_connections(obj: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
     """The connections that may go when this object has."""
     for name in connections_of(obj):
         found = view.get(Connection, name, obj.namespace)

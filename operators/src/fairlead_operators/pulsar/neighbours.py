@@ -39,7 +39,7 @@ def stands_on(resource: Resource, obj: fl.Object) -> list[str]:
         return far
 
 
-def neighbours(mine: Resource, other: Resource, obj: fl.Object, view: fl.View) -> Iterable[fl.Object]:
+def neighbours(mine: Resource, other: Resource, obj: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
     """Of my kind, those that stand on that object, and those on which it stands."""
     for key in stands_at(other, obj):
         yield from view.indexed(mine.kind, "needs", key)
@@ -47,5 +47,5 @@ def neighbours(mine: Resource, other: Resource, obj: fl.Object, view: fl.View) -
         yield from view.indexed(mine.kind, "place", key)
 
 
-def users_of(mine: Resource, connection: fl.Object, view: fl.View) -> Iterable[fl.Object]:
+def users_of(mine: Resource, connection: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
     yield from view.indexed(mine.kind, "connection", f"{connection.namespace}/{connection.name}")

@@ -48,7 +48,7 @@ def node_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
     return rollout if current != image else []
 
 
-def importers(claim: fl.Object, view: fl.View) -> Iterable[fl.Object]:
+def importers(claim: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
     """The nodes that were told to take this claim."""
     return [node for node in view.list(SeiNode, claim.namespace) if imported_claim(node) == claim.name]
 
@@ -228,7 +228,7 @@ async def carry_out(
         raise fl.Wait("PlanActive", said, after=plans.TAKEOVER)
 
 
-def awaited(obj: fl.Object, task: dict[str, Any], view: fl.View) -> str:
+def awaited(obj: fl.Object, task: dict[str, Any], view: fl.ReadContext) -> str:
     """What a task waits for, and where to look when it does not come."""
     match task["type"]:
         case "bootstrap":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fairlead.api.errors import ApiError, NotFound, Unknown
+from fairlead.api.errors import ApiError, NotFound, UnknownOutcome
 from fairlead.api.objects import Object
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
@@ -141,7 +141,7 @@ class Actor:
         except asyncio.CancelledError:
             self._write("interrupted", now, verdict, said="whether it went is not known")
             raise
-        except (WriteError, ApiError, Unknown, OSError) as error:
+        except (WriteError, ApiError, UnknownOutcome, OSError) as error:
             left = isinstance(error, WriteError)
             self._write("left" if left else "failed", now, verdict, said=_said(error))
             return Done(item, Outcome.LEFT if left else Outcome.FAILED, _said(error))

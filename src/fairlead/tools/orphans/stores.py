@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fairlead.api.builtin import ConfigMap
-from fairlead.api.errors import ApiError, NotFound, Unknown, UserError
+from fairlead.api.errors import ApiError, NotFound, UnknownOutcome, UserError
 from fairlead.api.files import write_private
 from fairlead.api.objects import Object
 from fairlead.client.client import Client
@@ -116,7 +116,7 @@ class InConfigMap:
                 self._held = await self._client.create(made)
             else:
                 self._held = await self._client.replace(Object({**self._held, "data": {"evidence.json": text}}))
-        except (ApiError, Unknown, OSError) as error:
+        except (ApiError, UnknownOutcome, OSError) as error:
             raise NotKept(f"{self}: cannot be written: {error}") from None
 
     def __str__(self) -> str:

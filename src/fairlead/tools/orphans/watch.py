@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fairlead.api.errors import UserError
 from fairlead.api.text import printable
 from fairlead.api.world import World
-from fairlead.runtime.context import View
+from fairlead.runtime.context import ReadContext
 from fairlead.runtime.operator import Operator
 from fairlead.tools.orphans.act import Actor, Done, Outcome, over_cap
 from fairlead.tools.orphans.caps import Cap
@@ -100,13 +100,13 @@ class Collector:
         self._told = said
 
 
-def fleet(view: View, retired: Iterable[str] = ()) -> Fleet:
+def fleet(view: ReadContext, retired: Iterable[str] = ()) -> Fleet:
     """The operator's own cluster is the downstream one, the others that it was given are the upstreams."""
     upstreams = {name: Cluster(name, view.cluster(name).unguarded) for name in view.clusters}
     return Fleet(Cluster("downstream", view.unguarded), upstreams, frozenset(retired))
 
 
-def operator(collector: Callable[[View], Collector], name: str = "fairlead-orphans") -> Operator:
+def operator(collector: Callable[[ReadContext], Collector], name: str = "fairlead-orphans") -> Operator:
     """An operator that collects, so that it can be run with a lease, probes and metrics as any other.
 
     `collector` is called once, when this process leads, with what it may use: deletions by `view.unguarded` are sent
@@ -115,7 +115,7 @@ def operator(collector: Callable[[View], Collector], name: str = "fairlead-orpha
     op = Operator(name)
 
     @op.timer(_TICK)
-    async def look(view: View) -> None:
+    async def look(view: ReadContext) -> None:
         if "collector" not in view.resources:
             view.resources["collector"] = collector(view)
         made: Collector = view.resources["collector"]

@@ -26,7 +26,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Parts:
+class Services:
     """One of each, for one run of an operator on one cluster."""
 
     world: World
@@ -41,7 +41,7 @@ class Parts:
     threads: Executor
     dry_run: bool = False  # what `client` writes is checked and not stored
     tries: int | None = None  # give a key up after so many failures in a row; None is never
-    clusters: "dict[str, Parts]" = field(default_factory=dict)
+    clusters: "dict[str, Services]" = field(default_factory=dict)
     """The same for each other cluster: its client, view and writer, all else shared."""
     failures: dict[Key, str] = field(default_factory=dict)
     """What failed at its last look, and how."""
