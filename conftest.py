@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import Static
@@ -95,7 +96,7 @@ async def api(request):
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         headers = {"Content-Type": "application/json"}
         answer = await api.transport().request(
-            "POST", "/api/v1/namespaces", headers=headers, body=json.dumps(body).encode()
+            HttpRequest("POST", "/api/v1/namespaces", headers=headers, body=json.dumps(body).encode())
         )
         assert answer.status == 201, answer.body
         yield api

@@ -58,9 +58,9 @@ class Counting:
     def __init__(self, transport):
         self.transport, self.requests, self.refused = transport, 0, 0
 
-    async def request(self, *args, **kwargs):
+    async def request(self, request):
         self.requests += 1
-        answer = await self.transport.request(*args, **kwargs)
+        answer = await self.transport.request(request)
         self.refused += answer.status in (409, 422)
         return answer
 

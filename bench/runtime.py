@@ -27,12 +27,12 @@ class Counting:
         self._inner = inner
         self.requests = 0
 
-    async def request(self, method, path, **rest):
+    async def request(self, request):
         self.requests += 1
-        return await self._inner.request(method, path, **rest)
+        return await self._inner.request(request)
 
-    async def stream(self, path, **rest):
-        return await self._inner.stream(path, **rest)
+    async def stream(self, request):
+        return await self._inner.stream(request)
 
     async def close(self): ...
 

@@ -18,6 +18,7 @@ import time
 import _record
 from _pair import UNCHECKED
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.server.app import Server
 
@@ -51,7 +52,7 @@ async def applied(transport, path, bodies):
     start = time.process_time()
     for body in bodies:
         query = {"fieldManager": "bench", "force": "true"}
-        answer = await transport.request("PATCH", path, query=query, headers=APPLY, body=body)
+        answer = await transport.request(HttpRequest("PATCH", path, query=query, headers=APPLY, body=body))
         assert answer.status in (200, 201), answer.body
     return time.process_time() - start
 
@@ -61,7 +62,7 @@ async def main():
     transport = Server(World(), tokens=["bench"]).transport()
     json_headers = {**APPLY, "Content-Type": "application/json"}
     namespace = b'{"metadata": {"name": "bench"}}'
-    await transport.request("POST", "/api/v1/namespaces", headers=json_headers, body=namespace)
+    await transport.request(HttpRequest("POST", "/api/v1/namespaces", headers=json_headers, body=namespace))
     await applied(transport, CONFIG_MAP, [config_map(-n) for n in range(200)])
     bodies = [config_map(n) for n in range(APPLIES)]
     changing = min([await applied(transport, CONFIG_MAP, bodies) for _ in range(ROUNDS)])

@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -28,7 +29,7 @@ async def create(server, writers, count, prefix):
         for number in left:
             body = json.dumps({"metadata": {"name": f"{prefix}-{number}"}, "data": {"text": "x" * 200}}).encode()
             begun = time.perf_counter()
-            reply = await api.request("POST", MAPS, body=body)
+            reply = await api.request(HttpRequest("POST", MAPS, body=body))
             took.append(time.perf_counter() - begun)
             assert reply.status == 201, reply.body
 

@@ -61,7 +61,7 @@ class Trouble:
         self._inner, self._chance, self.on, self.requests, self.faults = inner, chance, False, 0, 0
         self.cut = asyncio.Event()
 
-    async def request(self, method, path, **rest):
+    async def request(self, request):
         self.requests += 1
         fate = self._chance.random() if self.on else 1.0
         if fate < 0.04:
@@ -69,14 +69,14 @@ class Trouble:
             raise ConnectionRefusedError("refused")
         if self.on:
             await asyncio.sleep(self._chance.expovariate(200))
-        answer = await self._inner.request(method, path, **rest)
+        answer = await self._inner.request(request)
         if fate < 0.08:
             self.faults += 1
             raise ConnectionResetError("the answer was lost")
         return answer
 
-    async def stream(self, path, **rest):
-        return Cuttable(await self._inner.stream(path, **rest), self)
+    async def stream(self, request):
+        return Cuttable(await self._inner.stream(request), self)
 
     async def close(self):
         await self._inner.close()

@@ -214,10 +214,10 @@ class Server:
             raise failure
         return failure
 
-    async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
-        if path == "/api":
+    async def request(self, request):
+        if request.path == "/api":
             return Answer(200, encoded(DISCOVERY))
-        query = query or {}
+        query = request.query or {}
         self.requests.append("page" if "continue" in query else "check" if query.get("limit") == "1" else "list")
         if failure := self._fails():
             return Answer(failure["code"], encoded(failure), headers={"Content-Type": "application/json"})
@@ -229,7 +229,7 @@ class Server:
             state = self._state_at(version)
         else:
             version, start, state = self.version, 0, self.objects
-        selects = self._selects(path)
+        selects = self._selects(request.path)
         items = [state[key] for key in sorted(state) if selects(state[key])]
         page = items[start : start + limit] if limit else items
         meta = {"resourceVersion": f"{self.prefix}{version}"}
@@ -260,15 +260,15 @@ class Server:
         namespace = parts[3] if "namespaces" in parts else None
         return lambda obj: namespace is None or obj["metadata"]["namespace"] == namespace
 
-    async def stream(self, path, *, query=None, headers=None, timeout=None):
-        initial = query.get("sendInitialEvents") == "true"
+    async def stream(self, request):
+        initial = request.query.get("sendInitialEvents") == "true"
         self.requests.append("initial" if initial else "watch")
         failure = self._fails()
         if initial and not self.streams:
             failure = status(422, "Invalid")
         if failure:
             return _Refusal(failure)
-        selects = self._selects(path)
+        selects = self._selects(request.path)
         frames = []
         if initial or self.ignores_initial_events:
             frames = [("ADDED", self.objects[key]) for key in sorted(self.objects) if selects(self.objects[key])]
@@ -276,11 +276,11 @@ class Server:
                 frames.append(("BOOKMARK", self.bookmark(**{"k8s.io/initial-events-end": "true"})))
         cut = self.cuts.popleft() if self.cuts else None
         if not initial:
-            version = int(query["resourceVersion"].removeprefix(self.prefix))
+            version = int(request.query["resourceVersion"].removeprefix(self.prefix))
             if version < self.oldest:
                 cut = Cut(0, "410")
             frames = [(kind, obj) for when, kind, obj in self.history if when > version and selects(obj)]
-        stream = Stream(self, selects, frames, float(query["timeoutSeconds"]), cut)
+        stream = Stream(self, selects, frames, float(request.query["timeoutSeconds"]), cut)
         self.watches.append(stream)
         return stream
 

@@ -25,15 +25,15 @@ class Fails:
     def __init__(self, inner, seed, ways=("break", "end", "mid", "hang")):
         self.inner, self.chance, self.ways, self.calm = inner, random.Random(seed), ways, False
 
-    async def request(self, *args, **kwargs):
+    async def request(self, request):
         if not self.calm and self.chance.random() < 0.2:
             raise NotSent("refused")
-        return await self.inner.request(*args, **kwargs)
+        return await self.inner.request(request)
 
-    async def stream(self, *args, **kwargs):
+    async def stream(self, request):
         if not self.calm and self.chance.random() < 0.2:
             raise NotSent("refused")
-        self.streams = [Fragile(self, await self.inner.stream(*args, **kwargs))]
+        self.streams = [Fragile(self, await self.inner.stream(request))]
         return self.streams[0]
 
     def break_streams(self):

@@ -36,12 +36,12 @@ class Gate:
     def open(self):
         self.broken = asyncio.Event()
 
-    async def request(self, *args, **kwargs):
-        return await (await self._inside()).request(*args, **kwargs)
+    async def request(self, request):
+        return await (await self._inside()).request(request)
 
-    async def stream(self, *args, **kwargs):
+    async def stream(self, request):
         inner = await self._inside()
-        return Broken(await inner.stream(*args, **kwargs), self.broken)
+        return Broken(await inner.stream(request), self.broken)
 
     async def _inside(self):
         await asyncio.sleep(0)

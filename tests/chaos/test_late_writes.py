@@ -24,16 +24,16 @@ class Wire:
     def __init__(self, inner, clock):
         self._inner, self._clock, self.writes = inner, clock, []
 
-    async def request(self, method, path, **rest):
+    async def request(self, request):
         sent = self._clock.monotonic()
         try:
-            return await self._inner.request(method, path, **rest)
+            return await self._inner.request(request)
         finally:
-            if method != "GET":
-                self.writes.append((path.rsplit("/", 1)[-1], sent, self._clock.monotonic()))
+            if request.method != "GET":
+                self.writes.append((request.path.rsplit("/", 1)[-1], sent, self._clock.monotonic()))
 
-    async def stream(self, path, **rest):
-        return await self._inner.stream(path, **rest)
+    async def stream(self, request):
+        return await self._inner.stream(request)
 
     async def close(self): ...
 
@@ -97,23 +97,23 @@ class Held:
         self._inner, self._fits = inner, fits
         self.sent, self._release, self.answer = asyncio.Event(), asyncio.Event(), None
 
-    async def request(self, method, path, **rest):
-        if self.sent.is_set() or not self._fits(method, path):
-            return await self._inner.request(method, path, **rest)
+    async def request(self, request):
+        if self.sent.is_set() or not self._fits(request.method, request.path):
+            return await self._inner.request(request)
         self.sent.set()
-        self.answer = asyncio.create_task(self._later(method, path, rest))
+        self.answer = asyncio.create_task(self._later(request))
         return await asyncio.shield(self.answer)
 
-    async def _later(self, method, path, rest):
+    async def _later(self, request):
         await self._release.wait()
-        return await self._inner.request(method, path, **rest)
+        return await self._inner.request(request)
 
     async def land(self):
         self._release.set()
         return (await self.answer).status
 
-    async def stream(self, path, **rest):
-        return await self._inner.stream(path, **rest)
+    async def stream(self, request):
+        return await self._inner.stream(request)
 
     async def close(self): ...
 

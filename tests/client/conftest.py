@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -76,21 +76,23 @@ class Scripted:
         self.asked = []
         self._discovery = discovery
 
-    async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
-        if self._discovery and path in {"/api", "/apis"}:
+    async def request(self, request):
+        if self._discovery and request.path in {"/api", "/apis"}:
             return Answer(json=DISCOVERY)
-        self.asked.append((method, path, dict(query or {}), body, dict(headers or {})))
+        self.asked.append(
+            (request.method, request.path, dict(request.query or {}), request.body, dict(request.headers or {}))
+        )
         answer = self.answers.pop(0)
         while isinstance(answer, int | float):
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(request.timeout):
                 await asyncio.sleep(answer)
             answer = self.answers.pop(0)
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    async def stream(self, path, *, query=None, headers=None, timeout=None):
-        return await self.request("WATCH", path, query=query, headers=headers, timeout=timeout)
+    async def stream(self, request):
+        return await self.request(replace(request, method="WATCH"))
 
     async def close(self):
         pass

@@ -9,6 +9,7 @@ import pytest
 from fairlead.api.builtin import ConfigMap
 from fairlead.api.errors import ApiError, UnknownOutcome
 from fairlead.api.kinds import kind
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
@@ -48,7 +49,7 @@ async def test_connections_are_kept_and_reused(wire, transport):
     await wire.start(always_ok)
     server = transport(wire.url)
     for _ in range(5):
-        assert (await server.request("GET", "/a")).body == b"{}"
+        assert (await server.request(HttpRequest("GET", "/a"))).body == b"{}"
     assert wire.connections == 1
     assert len(wire.requests) == 5
 
@@ -58,7 +59,7 @@ async def test_paths_prefixes_queries_and_headers_arrive_as_they_were_said(wire,
     server = transport(wire.url + "/k8s/clusters/c-1/")
     query = {"labelSelector": "a in (b,c),d!=e&f", "x": "é +"}
     await server.request(
-        "PUT", "/api/v1/nodes/system%3Anode%2Fa", query=query, headers={"User-Agent": "me"}, body=b"{}"
+        HttpRequest("PUT", "/api/v1/nodes/system%3Anode%2Fa", query=query, headers={"User-Agent": "me"}, body=b"{}")
     )
     [(line, headers, body)] = wire.requests
     path = "/k8s/clusters/c-1/api/v1/nodes/system%3Anode%2Fa"
@@ -91,8 +92,8 @@ async def test_cookies_are_not_kept(wire, transport):
 
     await wire.start(cookie)
     server = transport(wire.url.replace("127.0.0.1", "localhost"))  # cookies are for names only
-    await server.request("GET", "/")
-    await server.request("GET", "/")
+    await server.request(HttpRequest("GET", "/"))
+    await server.request(HttpRequest("GET", "/"))
     assert "cookie" not in dict(wire.requests[1][1])
 
 
@@ -100,7 +101,7 @@ async def test_a_refused_connection_was_not_sent(transport):
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port = bound.getsockname()[1]
     with pytest.raises(NotSent, match="cannot connect"):
-        await transport(f"http://127.0.0.1:{port}").request("POST", "/", body=b"{}")
+        await transport(f"http://127.0.0.1:{port}").request(HttpRequest("POST", "/", body=b"{}"))
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -115,9 +116,9 @@ async def test_a_write_cut_before_its_answer_is_sent_once(method, reused, wire, 
     await wire.start(cut)
     server = transport(wire.url)
     if reused:
-        await server.request("GET", "/")
+        await server.request(HttpRequest("GET", "/"))
     with pytest.raises(ConnectionResetError):
-        await server.request(method, "/", body=b"{}")
+        await server.request(HttpRequest(method, "/", body=b"{}"))
     assert [line.split()[0] for line, _, _ in wire.requests[reused:]] == [method]
 
 
@@ -162,20 +163,20 @@ def prompt_once(then):
 async def test_slow_headers_end_at_the_deadline(wire, transport):
     await wire.start(prompt_once(then=b"HTTP/1.1 200 OK\r\n"))
     server = transport(wire.url)
-    await server.request("GET", "/")
+    await server.request(HttpRequest("GET", "/"))
     with pytest.raises(TimeoutError):
-        await server.request("GET", "/", timeout=0.05)
-    await server.request("GET", "/")
+        await server.request(HttpRequest("GET", "/", timeout=0.05))
+    await server.request(HttpRequest("GET", "/"))
     with pytest.raises(TimeoutError):
-        await server.stream("/", timeout=0.05)
+        await server.stream(HttpRequest("GET", "/", timeout=0.05))
 
 
 async def test_a_slow_body_ends_at_the_deadline(wire, transport):
     await wire.start(prompt_once(then=STREAM + chunk(b"{")))
     server = transport(wire.url)
-    await server.request("GET", "/")
+    await server.request(HttpRequest("GET", "/"))
     with pytest.raises(TimeoutError):
-        await server.request("GET", "/", timeout=0.05)
+        await server.request(HttpRequest("GET", "/", timeout=0.05))
 
 
 Thing = kind("v1", "Thing", namespaced=False)
@@ -263,14 +264,14 @@ async def test_a_token_file_is_read_again_when_the_server_refuses(wire, transpor
 
     await wire.start(handle)
     server = transport(wire.url, TokenFile(token, World()))
-    assert (await server.request("GET", "/")).status == 401
-    assert (await server.request("GET", "/")).status == 200
+    assert (await server.request(HttpRequest("GET", "/"))).status == 401
+    assert (await server.request(HttpRequest("GET", "/"))).status == 200
 
 
 async def test_impersonation_goes_along_with_every_group(wire, transport):
     await wire.start(always_ok)
     headers = (("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
-    await transport(wire.url, Impersonating(Static(), headers)).request("GET", "/")
+    await transport(wire.url, Impersonating(Static(), headers)).request(HttpRequest("GET", "/"))
     sent = wire.requests[0][1]
     assert [pair for pair in sent if pair[0].startswith("impersonate")] == [(k.lower(), v) for k, v in headers]
 
@@ -291,11 +292,11 @@ async def test_a_request_given_up_in_the_middle_of_its_answer_does_not_disturb_t
     server = transport(wire.url)
     for _ in range(3):
         half.clear()
-        given_up = asyncio.create_task(server.request("GET", "/slow"))
+        given_up = asyncio.create_task(server.request(HttpRequest("GET", "/slow")))
         await half.wait()
         given_up.cancel()
         await asyncio.wait([given_up])
-        assert (await server.request("GET", "/")).body == b"{}"
+        assert (await server.request(HttpRequest("GET", "/"))).body == b"{}"
 
 
 async def test_a_closed_watch_lets_go_of_its_connection(wire, transport):
@@ -308,7 +309,7 @@ async def test_a_closed_watch_lets_go_of_its_connection(wire, transport):
         gone.set()
 
     await wire.start(handle)
-    stream = await transport(wire.url).stream("/")
+    stream = await transport(wire.url).stream(HttpRequest("GET", "/"))
     await stream.close()
     await asyncio.wait_for(gone.wait(), 60)
 
@@ -329,9 +330,9 @@ async def test_many_watches_and_lost_requests_leave_no_descriptor_behind(wire, t
     counts = []
     for _ in range(3):
         for _ in range(20):
-            await (await server.stream("/watch")).close()
+            await (await server.stream(HttpRequest("GET", "/watch"))).close()
             with pytest.raises(ConnectionResetError):
-                await server.request("PUT", "/cut", body=b"{}")
+                await server.request(HttpRequest("PUT", "/cut", body=b"{}"))
         await asyncio.wait_for(wire.quiet(), 60)
         counts.append(descriptors())
     assert counts[1] == counts[2]
@@ -345,7 +346,7 @@ async def test_the_clusters_proxy_is_used_and_sees_no_credentials_of_the_server(
     await wire.start(proxy)
     server = transport("https://cluster.example:6443", Static.token("secret"), proxy_url=f"http://u:p@{wire.address}")
     with pytest.raises(NotSent) as raised:
-        await server.request("POST", "/", body=b"{}")
+        await server.request(HttpRequest("POST", "/", body=b"{}"))
     [(line, headers, _)] = wire.requests
     assert line == "CONNECT cluster.example:6443 HTTP/1.1"
     assert "authorization" not in dict(headers)
@@ -358,7 +359,7 @@ async def test_environment_proxies_are_not_used(wire, transport, monkeypatch):
     await wire.start(always_ok)
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    assert (await transport(wire.url).request("GET", "/")).status == 200
+    assert (await transport(wire.url).request(HttpRequest("GET", "/"))).status == 200
 
 
 @pytest.mark.parametrize("server", ["127.0.0.1:6443", "ftp://a", "https://", "", "https://u:secret@a"])
@@ -370,10 +371,10 @@ def test_an_address_that_is_none_is_refused_at_once(server):
 
 async def test_credentials_go_over_plain_http_to_this_machine_only(wire, transport):
     await wire.start(always_ok)
-    assert (await transport(wire.url, Static.token("secret")).request("GET", "/")).status == 200
+    assert (await transport(wire.url, Static.token("secret")).request(HttpRequest("GET", "/"))).status == 200
     elsewhere = transport("http://cluster.example", Static.token("secret"), proxy_url=wire.url)
     with pytest.raises(CredentialsError, match="use https"):
-        await elsewhere.request("GET", "/")
+        await elsewhere.request(HttpRequest("GET", "/"))
     assert len(wire.requests) == 1
 
 
@@ -387,13 +388,13 @@ def test_no_secret_is_in_any_repr():
 async def test_a_closed_transport_sends_nothing(wire, transport):
     await wire.start(always_ok)
     server = transport(wire.url)
-    await server.request("GET", "/")
+    await server.request(HttpRequest("GET", "/"))
     await server.close()
     await server.close()
     with pytest.raises(NotSent, match="closed"):
-        await server.request("GET", "/")
+        await server.request(HttpRequest("GET", "/"))
     with pytest.raises(NotSent, match="closed"):
-        await server.stream("/")
+        await server.stream(HttpRequest("GET", "/"))
     assert len(wire.requests) == 1
 
 
@@ -405,7 +406,7 @@ async def test_a_server_that_never_accepts_is_known_not_to_have_been_sent_to(tra
             sock.setblocking(False)
             sock.connect_ex(address)
         with pytest.raises(NotSent):
-            await transport(f"http://127.0.0.1:{address[1]}").request("POST", "/", body=b"{}", timeout=0.2)
+            await transport(f"http://127.0.0.1:{address[1]}").request(HttpRequest("POST", "/", body=b"{}", timeout=0.2))
         for sock in crowd:
             sock.close()
 
@@ -417,7 +418,7 @@ async def test_credentials_that_take_too_long_mean_that_nothing_was_sent(wire, t
 
     await wire.start(always_ok)
     with pytest.raises(CredentialsError, match="took longer"):
-        await transport(wire.url, Slow()).request("POST", "/", body=b"{}", timeout=0.05)
+        await transport(wire.url, Slow()).request(HttpRequest("POST", "/", body=b"{}", timeout=0.05))
     assert not wire.connections
 
 
@@ -428,7 +429,7 @@ async def test_dead_peers_are_asked_after_by_tcp(wire, transport):
         await asyncio.sleep(60)
 
     await wire.start(open_end)
-    stream = await transport(wire.url).stream("/")
+    stream = await transport(wire.url).stream(HttpRequest("GET", "/"))
     sock = stream._response.connection.transport.get_extra_info("socket")
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15

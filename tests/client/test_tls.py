@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import CredentialsError, Identity, Static
 from fairlead.client.http import HttpTransport
@@ -83,7 +84,7 @@ async def server(wire, authority, tmp_path):
 async def ask(cluster, identity=None):
     transport = HttpTransport(cluster, Static(identity or Identity()))
     try:
-        return (await transport.request("GET", "/")).body.decode()
+        return (await transport.request(HttpRequest("GET", "/"))).body.decode()
     finally:
         await transport.close()
 
@@ -105,7 +106,7 @@ async def test_a_renewed_certificate_is_used_at_once(server, authority):
     pairs = iter([jane, jane, joan])
     transport = HttpTransport(Cluster(server.url, authority.pem), Renewed())
     try:
-        seen = [(await transport.request("GET", "/")).body for _ in range(3)]
+        seen = [(await transport.request(HttpRequest("GET", "/"))).body for _ in range(3)]
     finally:
         await transport.close()
     assert seen == [b"jane", b"jane", b"joan"]

@@ -31,13 +31,13 @@ class Restarting:
         self._serve, self._restart = serve, restart
         self._server, self._streams = serve(), []
 
-    async def request(self, *words, **options):
+    async def request(self, request):
         self._turn()
-        return await self._server.transport().request(*words, **options)
+        return await self._server.transport().request(request)
 
-    async def stream(self, *words, **options):
+    async def stream(self, request):
         self._turn()
-        self._streams.append(await self._server.transport().stream(*words, **options))
+        self._streams.append(await self._server.transport().stream(request))
         return self._streams[-1]
 
     def _turn(self):

@@ -23,6 +23,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from fairlead.api.requests import HttpRequest
+
 CORPUS = Path(__file__).parent / "corpus"
 SETTLE_SECONDS = 20
 
@@ -65,12 +67,12 @@ class Caller:
         else:
             content_type = None
         headers = self.headers(accept, content_type)
-        reply = await self.transport.request(method, path, query=texts(query), headers=headers, body=data)
+        reply = await self.transport.request(HttpRequest(method, path, query=texts(query), headers=headers, body=data))
         return reply.status, decoded(reply.body), reply.warnings
 
     async def watch(self, path, query, seconds=1, accept=None):
         asked = {"watch": "true", "timeoutSeconds": str(seconds), **(query or {})}
-        stream = await self.transport.stream(path, query=texts(asked), headers=self.headers(accept))
+        stream = await self.transport.stream(HttpRequest("GET", path, query=texts(asked), headers=self.headers(accept)))
         raw = b""
         while chunk := await stream.read():
             raw += chunk

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from fairlead.api.requests import HttpRequest
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "conformance"))
 import traces
 
@@ -39,18 +41,18 @@ class Patient:
     def __init__(self, transport: Any) -> None:
         self._transport = transport
 
-    async def request(self, method: str, path: str, **more: Any) -> Any:
-        if "resourceVersion" in (more.get("query") or {}):
-            await self._in_step(path)
-        return await self._ready(method, path, **more)
+    async def request(self, request: HttpRequest) -> Any:
+        if "resourceVersion" in (request.query or {}):
+            await self._in_step(request.path)
+        return await self._ready(request)
 
-    async def stream(self, path: str, **more: Any) -> Any:
-        await self._in_step(path)
-        return await self._transport.stream(path, **more)
+    async def stream(self, request: HttpRequest) -> Any:
+        await self._in_step(request.path)
+        return await self._transport.stream(request)
 
-    async def _ready(self, method: str, path: str, **more: Any) -> Any:
+    async def _ready(self, request: HttpRequest) -> Any:
         for _ in range(100):
-            reply = await self._transport.request(method, path, **more)
+            reply = await self._transport.request(request)
             if reply.status not in (429, 503):
                 break
             await asyncio.sleep(0.1)
@@ -58,10 +60,10 @@ class Patient:
 
     async def _in_step(self, path: str) -> None:
         """Wait until what it has in memory is as new as what it has stored; nothing where there is nothing to read."""
-        now = await self._ready("GET", path)
+        now = await self._ready(HttpRequest("GET", path))
         version = (json.loads(now.body).get("metadata") or {}).get("resourceVersion") if now.status == 200 else None
         if version:
-            await self._ready("GET", path, query={"resourceVersion": version})
+            await self._ready(HttpRequest("GET", path, query={"resourceVersion": version}))
 
 
 class Both:

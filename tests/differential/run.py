@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.api.errors import UserError
+from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import Static
 from fairlead.client.http import HttpTransport
@@ -269,7 +270,7 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[HttpTranspor
         cluster = Cluster(url, ca) if ca else Cluster(url, insecure=True)
         transport = HttpTransport(cluster, Static.token(token))
         try:
-            await transport.request("GET", "/version")  # an address that is wrong is told at once
+            await transport.request(HttpRequest("GET", "/version"))  # an address that is wrong is told at once
             yield transport
         finally:
             await transport.close()

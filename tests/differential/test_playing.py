@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.server.app import Server
 
@@ -39,10 +40,10 @@ class Falling:
         self._ways = list(ways)
         self.deletions = 0
 
-    async def request(self, method, path, **more):
-        reply = await self._transport.request(method, path, **more)
+    async def request(self, request):
+        reply = await self._transport.request(request)
         body = json.loads(reply.body)
-        if method != "DELETE" or "finalizers" not in body.get("metadata", {}):
+        if request.method != "DELETE" or "finalizers" not in body.get("metadata", {}):
             return reply
         self.deletions += 1
         if self._ways:
@@ -90,24 +91,26 @@ class Lagging:
     def __init__(self):
         self.memory = 3
 
-    async def request(self, method, path, **more):
-        self.memory = max(self.memory, int((more.get("query") or {}).get("resourceVersion", 0)))
+    async def request(self, request):
+        self.memory = max(self.memory, int((request.query or {}).get("resourceVersion", 0)))
         return SimpleNamespace(status=200, body=b'{"metadata": {"resourceVersion": "7"}}', memory=self.memory)
 
-    async def stream(self, path, **more):
+    async def stream(self, request):
         return SimpleNamespace(memory=self.memory)
 
 
 @pytest.mark.parametrize("version", [None, "0", "5"])
 async def test_a_watch_begins_when_the_memory_has_what_was_written(version):
     query = {"sendInitialEvents": "true"} | ({"resourceVersion": version} if version else {})
-    stream = await Patient(Lagging()).stream("/api/v1/configmaps", query=query)
+    stream = await Patient(Lagging()).stream(HttpRequest("GET", "/api/v1/configmaps", query=query))
     assert stream.memory == 7
 
 
 @pytest.mark.parametrize("version", ["0", "5"])
 async def test_a_read_from_memory_waits_for_what_was_written(version):
-    reply = await Patient(Lagging()).request("GET", "/api/v1/configmaps", query={"resourceVersion": version})
+    reply = await Patient(Lagging()).request(
+        HttpRequest("GET", "/api/v1/configmaps", query={"resourceVersion": version})
+    )
     assert reply.memory == 7
 
 

@@ -5,6 +5,7 @@ from workbench import WIDGET
 
 from fairlead.api.builtin import ConfigMap, Pod, RoleBinding, Service
 from fairlead.api.errors import ApiError, Invalid
+from fairlead.api.requests import HttpRequest
 from fairlead.client.client import PatchType
 from fairlead.writes import ImmutableField, ObjectDeleting, apply, decide, finalizers
 
@@ -110,9 +111,9 @@ async def test_h62_a_test_of_text_spelled_otherwise_than_go_does_fails_for_ever(
     path = f"/api/v1/namespaces/{bench.namespace}/configmaps/c"
     headers = {"Content-Type": PatchType.JSON}
     plain = b'[{"op":"test","path":"/data/u","value":"x?a=1&b=2"}]'
-    assert (await bench.transport.request("PATCH", path, headers=headers, body=plain)).status == 422
+    assert (await bench.transport.request(HttpRequest("PATCH", path, headers=headers, body=plain))).status == 422
     spelled = plain.replace(b"&", rb"\u0026")
-    assert (await bench.transport.request("PATCH", path, headers=headers, body=spelled)).status == 200
+    assert (await bench.transport.request(HttpRequest("PATCH", path, headers=headers, body=spelled))).status == 200
     # ours
 
     def read(draft):

@@ -12,6 +12,7 @@ from waiting import PATIENCE, until
 import fairlead as fl
 from fairlead.api.builtin import CustomResourceDefinition
 from fairlead.api.errors import NotFound
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
 from fairlead.testing.demo.cleanup import see_through
@@ -117,9 +118,9 @@ class Interrupting:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    async def request(self, method, path, **rest):
-        answer = await self.inner.request(method, path, **rest)
-        if method == "DELETE" and "customresourcedefinitions" in path and self.cancel:
+    async def request(self, request):
+        answer = await self.inner.request(request)
+        if request.method == "DELETE" and "customresourcedefinitions" in request.path and self.cancel:
             self.cancel.pop()()
         return answer
 
@@ -221,7 +222,7 @@ async def test_an_account_that_may_not_is_told_so_in_a_line(api, tmp_path, may):
     path = f"/api/v1/namespaces/{api.namespace}/serviceaccounts/limited/token"
     wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
     headers, body = {"Content-Type": "application/json"}, json.dumps(wanted).encode()
-    answer = await api.transport().request("POST", path, headers=headers, body=body)
+    answer = await api.transport().request(HttpRequest("POST", path, headers=headers, body=body))
     kubeconfig.write_text(json.dumps(config_of(api, json.loads(answer.body)["status"]["token"])))
     command = [*DEMO, "pulsar", "--scale", "1", "--kubeconfig", str(kubeconfig)]
     running = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)

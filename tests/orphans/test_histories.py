@@ -117,16 +117,16 @@ class Watched(Door):
         super().__init__(inner)
         self._hand, self._deleted = hand, deleted
 
-    async def request(self, method, path, **rest):
-        if method != "DELETE":
-            return await super().request(method, path, **rest)
-        await self.fault(method, path, {})
-        name = path.rpartition("/")[2]
+    async def request(self, request):
+        if request.method != "DELETE":
+            return await super().request(request)
+        await self.fault(request.method, request.path, {})
+        name = request.path.rpartition("/")[2]
         try:
             obj = await self._hand.get(fl.ConfigMap, name, "default")
         except NotFound:
             obj = None
-        answer = await self.inner.request(method, path, **rest)
+        answer = await self.inner.request(request)
         if answer.status < 300:
             self._deleted(obj)
         return answer

@@ -5,6 +5,7 @@ import contextlib
 import os
 import shutil
 import signal
+from dataclasses import replace
 
 import fleets
 import pytest
@@ -40,9 +41,9 @@ class Way(fleets.Door):
 
     user, patience = "", None
 
-    async def request(self, method, path, *, headers=None, timeout=None, **rest):
-        headers = {**(headers or {}), **({"Impersonate-User": self.user} if self.user else {})}
-        return await super().request(method, path, headers=headers, timeout=self.patience or timeout, **rest)
+    async def request(self, request):
+        headers = {**(request.headers or {}), **({"Impersonate-User": self.user} if self.user else {})}
+        return await super().request(replace(request, headers=headers, timeout=self.patience or request.timeout))
 
 
 @pytest.fixture

@@ -79,13 +79,13 @@ class Counting:
         self._inner = inner
         self.requests = []
 
-    async def request(self, method, path, **rest):
-        answer = await self._inner.request(method, path, **rest)
-        self.requests.append((method, path, answer.status))
+    async def request(self, request):
+        answer = await self._inner.request(request)
+        self.requests.append((request.method, request.path, answer.status))
         return answer
 
-    async def stream(self, path, **rest):
-        return await self._inner.stream(path, **rest)
+    async def stream(self, request):
+        return await self._inner.stream(request)
 
     async def close(self): ...
 

@@ -63,14 +63,14 @@ async def test_children_given_together_are_written_side_by_side_and_all_of_them_
         def __init__(self, transport):
             self.transport, self.now, self.most = transport, 0, 0
 
-        async def request(self, method, path, **options):
-            self.now += "configmaps/" in path
+        async def request(self, request):
+            self.now += "configmaps/" in request.path
             self.most = max(self.most, self.now)
             try:
                 await asyncio.sleep(0)
-                return await self.transport.request(method, path, **options)
+                return await self.transport.request(request)
             finally:
-                self.now -= "configmaps/" in path
+                self.now -= "configmaps/" in request.path
 
         def __getattr__(self, name):
             return getattr(self.transport, name)

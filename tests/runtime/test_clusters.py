@@ -87,12 +87,12 @@ def test_it_works_only_once_every_cluster_is_known_and_says_which_is_not():
         down = asyncio.Event()
 
         class Slow:
-            async def request(self, method, path, **rest):
-                return await edge.request(method, path, **rest)
+            async def request(self, request):
+                return await edge.request(request)
 
-            async def stream(self, path, **rest):
+            async def stream(self, request):
                 await down.wait()
-                return await edge.stream(path, **rest)
+                return await edge.stream(request)
 
             async def close(self): ...
 

@@ -413,9 +413,9 @@ def test_after_a_write_of_unknown_outcome_a_pass_starts_with_a_live_read(virtual
 
         lost = False
 
-        async def request(self, method, path, **rest):
-            answer = await super().request(method, path, **rest)
-            if "merge" in (rest.get("headers") or {}).get("Content-Type", "") and not self.lost:
+        async def request(self, request):
+            answer = await super().request(request)
+            if "merge" in (request.headers or {}).get("Content-Type", "") and not self.lost:
                 self.lost = True
                 raise ConnectionResetError("lost")
             return answer
@@ -447,15 +447,15 @@ def test_a_lost_answer_of_a_write_is_looked_up_and_harms_nothing(virtually):
             self._inner = inner
             self._writes = 0
 
-        async def request(self, method, path, **rest):
-            answer = await self._inner.request(method, path, **rest)
-            self._writes += method == "PATCH"
-            if method == "PATCH" and self._writes % 2:
+        async def request(self, request):
+            answer = await self._inner.request(request)
+            self._writes += request.method == "PATCH"
+            if request.method == "PATCH" and self._writes % 2:
                 raise ConnectionResetError("lost")
             return answer
 
-        async def stream(self, path, **rest):
-            return await self._inner.stream(path, **rest)
+        async def stream(self, request):
+            return await self._inner.stream(request)
 
         async def close(self): ...
 

@@ -1,6 +1,7 @@
 """Two operators, one lease: one works, the other is warm, and what the docs promise about the change is so."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -61,15 +62,15 @@ class Cut:
         self.writes_sent = []
         self.clock = None
 
-    async def request(self, method, path, *, timeout=None, **rest):
-        async with asyncio.timeout(timeout):
+    async def request(self, request):
+        async with asyncio.timeout(request.timeout):
             await self.mended.wait()
-            if method not in ("GET", "HEAD") and "leases" not in path:
+            if request.method not in ("GET", "HEAD") and "leases" not in request.path:
                 self.writes_sent.append(self.clock.monotonic())
-            return await self._inner.request(method, path, timeout=timeout, **rest)
+            return await self._inner.request(request)
 
-    async def stream(self, path, **rest):
-        return await self._inner.stream(path, **rest)
+    async def stream(self, request):
+        return await self._inner.stream(request)
 
     async def close(self): ...
 
@@ -114,21 +115,21 @@ class Late:
         self.delivered = []
         self._tasks = []
 
-    async def request(self, method, path, *, timeout=None, **rest):
-        if not self._chosen(method, path):
-            return await self._inner.request(method, path, timeout=timeout, **rest)
-        self._tasks.append(asyncio.create_task(self._deliver(method, path, rest)))
-        async with asyncio.timeout(timeout):
+    async def request(self, request):
+        if not self._chosen(request.method, request.path):
+            return await self._inner.request(request)
+        self._tasks.append(asyncio.create_task(self._deliver(request)))
+        async with asyncio.timeout(request.timeout):
             return await asyncio.shield(self._tasks[-1])
 
-    async def _deliver(self, method, path, rest):
+    async def _deliver(self, request):
         await asyncio.sleep(self._seconds)
-        answer = await self._inner.request(method, path, **rest)
+        answer = await self._inner.request(replace(request, timeout=None))
         self.delivered.append(answer.status)
         return answer
 
-    async def stream(self, path, **rest):
-        return await self._inner.stream(path, **rest)
+    async def stream(self, request):
+        return await self._inner.stream(request)
 
     async def close(self): ...
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 import fairlead as fl
+from fairlead.api.requests import HttpRequest
 from fairlead.client.transport import NotSent
 from fairlead.runtime.leases import Lease
 from fairlead.runtime.transports import Fenced, NotLeading
@@ -141,10 +142,10 @@ async def test_after_a_suspend_no_write_is_sent_on_the_old_lease(server):
     await first.acquire()
     wire = Wire()
     fenced = Fenced(wire, first)
-    await fenced.request("PATCH", "/x")
+    await fenced.request(HttpRequest("PATCH", "/x"))
     clock.asleep = 3600.0  # the lid was closed
     with pytest.raises(NotLeading):
-        await fenced.request("PATCH", "/x")
+        await fenced.request(HttpRequest("PATCH", "/x"))
     assert len(wire.sent) == 1
     await first.keep()  # gives up at once
 
@@ -153,8 +154,8 @@ class Wire:
     def __init__(self):
         self.sent = []
 
-    async def request(self, method, path, **rest):
-        self.sent.append((method, rest.get("timeout")))
+    async def request(self, request):
+        self.sent.append((request.method, request.timeout))
 
     async def close(self): ...
 
@@ -171,18 +172,18 @@ class Lead:
 async def test_a_write_is_not_sent_without_the_lease(method):
     wire = Wire()
     with pytest.raises(NotLeading):
-        await Fenced(wire, Lead(0.0)).request(method, "/api/v1/pods")
+        await Fenced(wire, Lead(0.0)).request(HttpRequest(method, "/api/v1/pods"))
     assert wire.sent == []
 
 
 async def test_a_read_is_sent_without_the_lease():
     wire = Wire()
-    await Fenced(wire, Lead(0.0)).request("GET", "/api/v1/pods", timeout=30.0)
+    await Fenced(wire, Lead(0.0)).request(HttpRequest("GET", "/api/v1/pods", timeout=30.0))
     assert wire.sent == [("GET", 30.0)]
 
 
 @pytest.mark.parametrize(("asked", "left", "sent"), [(30.0, 4.0, 4.0), (2.0, 4.0, 2.0), (None, 4.0, 4.0)])
 async def test_a_writes_deadline_ends_before_the_lease_does(asked, left, sent):
     wire = Wire()
-    await Fenced(wire, Lead(left)).request("PATCH", "/api/v1/pods", timeout=asked)
+    await Fenced(wire, Lead(left)).request(HttpRequest("PATCH", "/api/v1/pods", timeout=asked))
     assert wire.sent == [("PATCH", sent)]

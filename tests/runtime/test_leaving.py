@@ -154,15 +154,15 @@ class Answering:
         self.arrived = asyncio.Event()
         self.late = False
 
-    async def request(self, method, path, **rest):
-        answer = await self._inner.request(method, path, **rest)
-        if self.late and method in ("POST", "PUT"):
+    async def request(self, request):
+        answer = await self._inner.request(request)
+        if self.late and request.method in ("POST", "PUT"):
             self.arrived.set()
             await asyncio.sleep(3)
         return answer
 
-    async def stream(self, path, **rest):
-        return await self._inner.stream(path, **rest)
+    async def stream(self, request):
+        return await self._inner.stream(request)
 
     async def close(self): ...
 

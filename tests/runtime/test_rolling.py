@@ -33,9 +33,9 @@ def recording(counting):
             super().__init__(inner)
             self.states, self.enough, self.seen_enough = [], enough, asyncio.Event()
 
-        async def request(self, method, path, **rest):
-            answer = await super().request(method, path, **rest)
-            if method == "PATCH" and path.endswith("/configmaps/x"):
+        async def request(self, request):
+            answer = await super().request(request)
+            if request.method == "PATCH" and request.path.endswith("/configmaps/x"):
                 self.states.append(json.loads(answer.body)["data"])
                 if len(self.states) >= self.enough:
                     self.seen_enough.set()

@@ -92,16 +92,16 @@ class Stumbling:
     def __init__(self, inner, failures):
         self._inner, self.failures = inner, failures
 
-    async def request(self, method, path, **rest):
+    async def request(self, request):
         if self.failures:
             failure = self.failures.pop()
             if isinstance(failure, Exception):
                 raise failure
             return failure
-        return await self._inner.request(method, path, **rest)
+        return await self._inner.request(request)
 
-    async def stream(self, path, **rest):
-        return await self._inner.stream(path, **rest)
+    async def stream(self, request):
+        return await self._inner.stream(request)
 
     async def close(self): ...
 

@@ -10,6 +10,7 @@ from ssl import create_default_context
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.server.authentication.users import User
@@ -119,7 +120,7 @@ async def test_bodies_never_reach_the_log_which_only_its_owner_reads(tmp_path):
     path = tmp_path / "audit.log"
     server = Server(World(), tokens={"t": ADMIN}, audit=path)
     body = json.dumps({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}).encode()
-    reply = await server.transport().request("POST", "/api/v1/namespaces/default/secrets", body=body)
+    reply = await server.transport().request(HttpRequest("POST", "/api/v1/namespaces/default/secrets", body=body))
     assert reply.status == 201
     text = path.read_text()
     assert '"name":"s"' in text
@@ -131,7 +132,7 @@ async def test_bodies_never_reach_the_log_which_only_its_owner_reads(tmp_path):
 async def test_a_log_that_cannot_be_written_is_told_of_once_and_stops_nothing(tmp_path, caplog):
     server = Server(World(), tokens=["t"], audit=tmp_path / "audit.log")
     os.dup2(os.open("/dev/full", os.O_WRONLY), server.audit._file)
-    codes = [(await server.transport().request("GET", "/version")).status for _ in range(3)]
+    codes = [(await server.transport().request(HttpRequest("GET", "/version"))).status for _ in range(3)]
     assert codes == [200] * 3
     assert [record.message for record in caplog.records if "audit log" in record.message] == [
         f"the audit log {tmp_path / 'audit.log'} cannot be written: No space left on device"

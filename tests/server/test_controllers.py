@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.testing import virtual
 
@@ -17,11 +18,11 @@ async def make(transport, name, *owners, block=False, path=MAPS):
         for o in owners
     ]
     body = {"metadata": {"name": name, **({"ownerReferences": references} if references else {})}}
-    return json.loads((await transport.request("POST", path, body=json.dumps(body).encode())).body)
+    return json.loads((await transport.request(HttpRequest("POST", path, body=json.dumps(body).encode()))).body)
 
 
 async def names(transport):
-    found = json.loads((await transport.request("GET", MAPS)).body)
+    found = json.loads((await transport.request(HttpRequest("GET", MAPS))).body)
     return [item["metadata"]["name"] for item in found["items"]]
 
 
@@ -37,11 +38,11 @@ def test_dependents_go_with_their_last_owner():
         a, b = await make(transport, "a"), await make(transport, "b")
         child = await make(transport, "child", a, b)
         await make(transport, "grandchild", child)
-        await transport.request("DELETE", f"{MAPS}/a")
+        await transport.request(HttpRequest("DELETE", f"{MAPS}/a"))
         assert await names(transport) == ["b", "child", "grandchild"]
-        left = json.loads((await transport.request("GET", f"{MAPS}/child")).body)
+        left = json.loads((await transport.request(HttpRequest("GET", f"{MAPS}/child"))).body)
         assert [r["name"] for r in left["metadata"]["ownerReferences"]] == ["b"]
-        await transport.request("DELETE", f"{MAPS}/b")
+        await transport.request(HttpRequest("DELETE", f"{MAPS}/b"))
         assert await names(transport) == []
 
     played(main, "gc")
@@ -50,7 +51,7 @@ def test_dependents_go_with_their_last_owner():
 def test_an_object_made_for_an_owner_that_is_gone_goes_too():
     async def main(transport):
         a = await make(transport, "a")
-        await transport.request("DELETE", f"{MAPS}/a")
+        await transport.request(HttpRequest("DELETE", f"{MAPS}/a"))
         await make(transport, "late", a)
         assert await names(transport) == []
 
@@ -61,12 +62,24 @@ def test_foreground_deletion_ends_with_the_owner():
     async def main(transport):
         a = await make(transport, "a")
         await make(transport, "child", a, block=True)
-        await transport.request("PATCH", f"{MAPS}/child", headers={"Content-Type": "application/merge-patch+json"},
-                                body=b'{"metadata":{"finalizers":["example.com/f"]}}')  # fmt: skip
-        await transport.request("DELETE", f"{MAPS}/a", query={"propagationPolicy": "Foreground"})
+        await transport.request(
+            HttpRequest(
+                "PATCH",
+                f"{MAPS}/child",
+                headers={"Content-Type": "application/merge-patch+json"},
+                body=b'{"metadata":{"finalizers":["example.com/f"]}}',
+            )
+        )
+        await transport.request(HttpRequest("DELETE", f"{MAPS}/a", query={"propagationPolicy": "Foreground"}))
         assert await names(transport) == ["a", "child"]
-        await transport.request("PATCH", f"{MAPS}/child", headers={"Content-Type": "application/merge-patch+json"},
-                                body=b'{"metadata":{"finalizers":null}}')  # fmt: skip
+        await transport.request(
+            HttpRequest(
+                "PATCH",
+                f"{MAPS}/child",
+                headers={"Content-Type": "application/merge-patch+json"},
+                body=b'{"metadata":{"finalizers":null}}',
+            )
+        )
         assert await names(transport) == []
 
     played(main, "gc")
@@ -76,9 +89,9 @@ def test_orphans_stay_without_their_owner():
     async def main(transport):
         a = await make(transport, "a")
         await make(transport, "child", a)
-        await transport.request("DELETE", f"{MAPS}/a", query={"propagationPolicy": "Orphan"})
+        await transport.request(HttpRequest("DELETE", f"{MAPS}/a", query={"propagationPolicy": "Orphan"}))
         assert await names(transport) == ["child"]
-        left = json.loads((await transport.request("GET", f"{MAPS}/child")).body)
+        left = json.loads((await transport.request(HttpRequest("GET", f"{MAPS}/child"))).body)
         assert "ownerReferences" not in left["metadata"]
 
     played(main, "gc")
@@ -88,7 +101,7 @@ def test_without_the_collector_nothing_is_collected():
     async def main(transport):
         a = await make(transport, "a")
         await make(transport, "child", a)
-        await transport.request("DELETE", f"{MAPS}/a")
+        await transport.request(HttpRequest("DELETE", f"{MAPS}/a"))
         assert await names(transport) == ["child"]
 
     played(main)
@@ -96,11 +109,11 @@ def test_without_the_collector_nothing_is_collected():
 
 def test_a_namespace_goes_when_it_is_empty():
     async def main(transport):
-        await transport.request("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"n"}}')
+        await transport.request(HttpRequest("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"n"}}'))
         await make(transport, "a", path="/api/v1/namespaces/n/configmaps")
-        await transport.request("DELETE", "/api/v1/namespaces/n")
-        assert (await transport.request("GET", "/api/v1/namespaces/n")).status == 404
-        assert (await transport.request("GET", "/api/v1/namespaces/n/configmaps/a")).status == 404
+        await transport.request(HttpRequest("DELETE", "/api/v1/namespaces/n"))
+        assert (await transport.request(HttpRequest("GET", "/api/v1/namespaces/n"))).status == 404
+        assert (await transport.request(HttpRequest("GET", "/api/v1/namespaces/n/configmaps/a"))).status == 404
 
     played(main, "namespace")
 

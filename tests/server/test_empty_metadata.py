@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.testing import virtual
 
@@ -33,7 +34,9 @@ async def versions_of(version, metadata, waits):
     async def send(method, path, kind, body):
         headers = {"Content-Type": kind, "Authorization": "Bearer t"}
         query = {"fieldManager": "m"}
-        answer = await transport.request(method, path, query=query, body=json.dumps(body).encode(), headers=headers)
+        answer = await transport.request(
+            HttpRequest(method, path, query=query, body=json.dumps(body).encode(), headers=headers)
+        )
         assert answer.status in (200, 201), answer.body
         return json.loads(answer.body)["metadata"]
 

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
+
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FIELDS = {
     "integer": {"type": "integer"},
@@ -85,7 +87,9 @@ class Widgets:
 
     async def _ask(self, method, path, body="", media="application/json", query=None):
         headers = {"Content-Type": media} if body else {}
-        answer = await self._transport.request(method, path, body=body.encode() or None, headers=headers, query=query)
+        answer = await self._transport.request(
+            HttpRequest(method, path, body=body.encode() or None, headers=headers, query=query)
+        )
         return answer.status, answer.body.decode()
 
     async def create(self, name, spec):

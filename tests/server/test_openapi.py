@@ -5,12 +5,13 @@ import re
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.server.app import Server
 
 
 async def get(api, path, accept="application/json"):
-    reply = await api.transport().request("GET", path, headers={"Accept": accept})
+    reply = await api.transport().request(HttpRequest("GET", path, headers={"Accept": accept}))
     assert reply.status == 200, reply.body
     return json.loads(reply.body)
 
@@ -34,7 +35,9 @@ def bare(schema):
 @pytest.mark.parametrize("group", ["api/v1", "apis/apps/v1", "apis/rbac.authorization.k8s.io/v1", "apis/batch/v1"])
 async def test_built_in_types_are_described_as_a_real_server_describes_them(api, group):
     server = Server(World())
-    ours = json.loads((await server.transport().request("GET", f"/openapi/v3/{group}")).body)["components"]["schemas"]
+    ours = json.loads((await server.transport().request(HttpRequest("GET", f"/openapi/v3/{group}"))).body)[
+        "components"
+    ]["schemas"]
     theirs = (await get(api, f"/openapi/v3/{group}"))["components"]["schemas"]
     raw = "io.k8s.apimachinery.pkg.runtime.RawExtension"
     differing = []
@@ -49,13 +52,13 @@ async def test_built_in_types_are_described_as_a_real_server_describes_them(api,
 
 async def test_every_reference_of_every_document_leads_somewhere():
     server = Server(World())
-    index = json.loads((await server.transport().request("GET", "/openapi/v3")).body)
+    index = json.loads((await server.transport().request(HttpRequest("GET", "/openapi/v3"))).body)
     for where in index["paths"].values():
         path = where["serverRelativeURL"].partition("?")[0]
-        text = (await server.transport().request("GET", path)).body.decode()
+        text = (await server.transport().request(HttpRequest("GET", path))).body.decode()
         known = json.loads(text)["components"]["schemas"]
         assert not set(re.findall(r'"#/components/schemas/([^"]+)"', text)) - set(known)
-    text = (await server.transport().request("GET", "/openapi/v2")).body.decode()
+    text = (await server.transport().request(HttpRequest("GET", "/openapi/v2"))).body.decode()
     assert not set(re.findall(r'"#/definitions/([^"]+)"', text)) - set(json.loads(text)["definitions"])
 
 
@@ -64,7 +67,7 @@ async def test_the_hash_of_a_group_moves_when_its_definition_does():
     transport = server.transport()
 
     async def hashed():
-        paths = json.loads((await transport.request("GET", "/openapi/v3")).body)["paths"]
+        paths = json.loads((await transport.request(HttpRequest("GET", "/openapi/v3"))).body)["paths"]
         return paths.get("apis/example.com/v1")
 
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
@@ -74,12 +77,12 @@ async def test_the_hash_of_a_group_moves_when_its_definition_does():
     definition = {"metadata": {"name": "widgets.example.com"}, "spec": spec}
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     assert await hashed() is None
-    assert (await transport.request("POST", path, body=json.dumps(definition).encode())).status == 201
+    assert (await transport.request(HttpRequest("POST", path, body=json.dumps(definition).encode()))).status == 201
     before = await hashed()
     patch = [{"op": "add", "path": "/spec/names/shortNames", "value": ["wd"]}]
     headers = {"Content-Type": "application/json-patch+json"}
     body = json.dumps(patch).encode()
-    reply = await transport.request("PATCH", f"{path}/widgets.example.com", headers=headers, body=body)
+    reply = await transport.request(HttpRequest("PATCH", f"{path}/widgets.example.com", headers=headers, body=body))
     assert reply.status == 200
     assert before is not None
     assert await hashed() != before

@@ -59,10 +59,10 @@ class Door:
         self.requests = []
         self.failures = []
 
-    async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
-        self.requests.append((method, path, dict(query or {})))
+    async def request(self, request):
+        self.requests.append((request.method, request.path, dict(request.query or {})))
         try:
-            trouble = self.fault(method, path, dict(query or {}))
+            trouble = self.fault(request.method, request.path, dict(request.query or {}))
             if asyncio.iscoroutine(trouble):
                 trouble = await trouble
         except Exception as error:
@@ -74,13 +74,13 @@ class Door:
             reason = {403: "Forbidden", 404: "NotFound", 410: "Expired", 503: "ServiceUnavailable"}.get(trouble, "")
             status = {"kind": "Status", "apiVersion": "v1", "code": trouble, "reason": reason, "message": "no"}
             return SimpleNamespace(status=trouble, headers={}, body=json.dumps(status).encode(), warnings=[])
-        return await self.inner.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
+        return await self.inner.request(request)
 
-    async def stream(self, path, **rest):
-        trouble = self.fault("GET", path, {})
+    async def stream(self, request):
+        trouble = self.fault("GET", request.path, {})
         if trouble is not None:
             raise ConnectionResetError("shut")
-        return await self.inner.stream(path, **rest)
+        return await self.inner.stream(request)
 
     async def close(self):
         await self.inner.close()

@@ -11,6 +11,7 @@ import pytest
 from fairlead.api import errors, gojson, kinds
 from fairlead.api.builtin import ConfigMap, CustomResourceDefinition
 from fairlead.api.objects import Object
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
 from fairlead.writes import Writer
@@ -108,27 +109,27 @@ class Wire:
         self.cancelled = 0  # so many writes are cancelled once the server has them
         self.later = {}  # after so many reads, a coroutine function goes once
 
-    async def request(self, method, path, *, query=None, headers=None, body=None, timeout=None):
-        if method != "GET" and self.first:
+    async def request(self, request):
+        if request.method != "GET" and self.first:
             await self.first.pop(0)()
-        answer = await self.transport.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
-        if method != "GET" and self.then:
+        answer = await self.transport.request(request)
+        if request.method != "GET" and self.then:
             await self.then.pop(0)()
-        if not _DISCOVERY.fullmatch(path):
-            where = f"{path}?{urlencode(query)}" if query else path
-            self.sent.append((method, where, json.loads(body) if body else None))
-        if method == "GET" and (go := self.later.pop(len(self.reads), None)):
+        if not _DISCOVERY.fullmatch(request.path):
+            where = f"{request.path}?{urlencode(request.query)}" if request.query else request.path
+            self.sent.append((request.method, where, json.loads(request.body) if request.body else None))
+        if request.method == "GET" and (go := self.later.pop(len(self.reads), None)):
             await go()
-        if method != "GET" and self.lost:
+        if request.method != "GET" and self.lost:
             self.lost -= 1
             raise ConnectionResetError("the answer was lost")
-        if method != "GET" and self.cancelled:
+        if request.method != "GET" and self.cancelled:
             self.cancelled -= 1
             raise asyncio.CancelledError
         return answer
 
-    async def stream(self, path, **kwargs):
-        return await self.transport.stream(path, **kwargs)
+    async def stream(self, request):
+        return await self.transport.stream(request)
 
     async def close(self):
         await self.transport.close()
@@ -236,7 +237,7 @@ class Bench:
         types = {"json": "application/json", "apply": "application/apply-patch+yaml"}
         headers = {"Content-Type": types.get(kind, f"application/{kind}+json"), "User-Agent": "raw/1"}
         data = None if body is None else gojson.dumps(body)
-        answer = await self.transport.request(method, path, query=query, headers=headers, body=data)
+        answer = await self.transport.request(HttpRequest(method, path, query=query, headers=headers, body=data))
         return answer.status, json.loads(answer.body)
 
     @staticmethod

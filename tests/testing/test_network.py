@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.testing import virtual
 from fairlead.testing.network import CountingTransport, SlowTransport
@@ -20,8 +21,8 @@ def test_requests_take_time_and_are_counted():
         world = virtual.world()
         counting = CountingTransport(Server(world).transport())
         slow = SlowTransport(counting, world, request=(0.5, 0.5), watch=(0, 0))
-        await slow.request("POST", PATH, headers=HEADERS, body=configmap("a"))
-        await slow.request("POST", PATH, headers=HEADERS, body=configmap("a"))
+        await slow.request(HttpRequest("POST", PATH, headers=HEADERS, body=configmap("a")))
+        await slow.request(HttpRequest("POST", PATH, headers=HEADERS, body=configmap("a")))
         return counting.counts, world.clock.monotonic()
 
     counts, took = virtual.run(main())
@@ -34,9 +35,9 @@ def test_watch_events_come_late_in_order_and_not_one_lag_after_another():
         world = virtual.world()
         door = Server(world).transport()
         slow = SlowTransport(door, world, request=(0, 0), watch=(1.0, 3.0))
-        stream = await slow.stream(PATH, query={"watch": "true"})
+        stream = await slow.stream(HttpRequest("GET", PATH, query={"watch": "true"}))
         for i in range(20):
-            await door.request("POST", PATH, headers=HEADERS, body=configmap(f"c{i}"))
+            await door.request(HttpRequest("POST", PATH, headers=HEADERS, body=configmap(f"c{i}")))
             await asyncio.sleep(0.01)
         seen = b""
         while seen.count(b"\n") < 20:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.testing import real
 
 
@@ -107,6 +108,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def test_a_test_that_takes_api_gets_a_namespace_of_its_own(api):
-    answer = await api.transport().request("GET", f"/api/v1/namespaces/{api.namespace}")
+    answer = await api.transport().request(HttpRequest("GET", f"/api/v1/namespaces/{api.namespace}"))
     assert answer.status == 200
     assert api.url.startswith("https://127.0.0.1:")

@@ -270,9 +270,9 @@ def test_a_crowd_on_one_field_parts_by_waits_of_chance():
         def __init__(self, transport):
             self.transport = transport
 
-        async def request(self, *args, **kwargs):
+        async def request(self, request):
             await asyncio.sleep(0.001)
-            answer = await self.transport.request(*args, **kwargs)
+            answer = await self.transport.request(request)
             await asyncio.sleep(0.001)
             return answer
 

@@ -6,6 +6,7 @@ from collections import Counter
 
 from fairlead.api.errors import Conflict
 from fairlead.api.gojson import dumps
+from fairlead.api.requests import HttpRequest
 from fairlead.client.client import PatchType
 from fairlead_operators.httpproxy.kinds import EndpointSlice, Gateway, HTTPRoute
 
@@ -71,7 +72,10 @@ async def test_sixteen_forced_applies_of_one_payload_make_one_change_one_event_a
     headers = {"Content-Type": PatchType.APPLY.value}
     empty = await scene.client.list(HTTPRoute, scene.namespace)
     door = scene.api.transport()
-    one = [door.request("PATCH", f"{path}/one", query=query, headers=headers, body=dumps(payload)) for _ in range(16)]
+    one = [
+        door.request(HttpRequest("PATCH", f"{path}/one", query=query, headers=headers, body=dumps(payload)))
+        for _ in range(16)
+    ]
     answers = await asyncio.gather(*one)
     assert Counter(answer.status for answer in answers) == {201: 1, 200: 15}
     versions = {json.loads(answer.body)["metadata"]["resourceVersion"] for answer in answers}

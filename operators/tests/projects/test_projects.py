@@ -9,6 +9,7 @@ from waiting import eventually, until
 
 import fairlead as fl
 from fairlead.api.errors import NotFound
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
@@ -304,7 +305,9 @@ async def as_itself(world, *, but=()):
         await world.client.create(obj)
     path = f"/api/v1/namespaces/{world.system}/serviceaccounts/projects/token"
     body = b'{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}'
-    answer = await world.api.transport().request("POST", path, headers={"Content-Type": "application/json"}, body=body)
+    answer = await world.api.transport().request(
+        HttpRequest("POST", path, headers={"Content-Type": "application/json"}, body=body)
+    )
     token = yaml.safe_load(answer.body)["status"]["token"]
     transport = HttpTransport(Cluster(world.api.url, world.api.ca_data), Static.token(token))
     world.stack.push_async_callback(transport.close)

@@ -34,11 +34,11 @@ class Timed(StandIn):
         self.instead = None
         """What another server answers to everything, whatever it is."""
 
-    async def request(self, method, path, **rest):
-        self.times.setdefault(path, []).append(asyncio.get_running_loop().time())
+    async def request(self, request):
+        self.times.setdefault(request.path, []).append(asyncio.get_running_loop().time())
         if self.instead is not None:
             return self.instead
-        return await super().request(method, path, **rest)
+        return await super().request(request)
 
 
 class Bed:

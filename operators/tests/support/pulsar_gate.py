@@ -14,11 +14,11 @@ class Gate:
     def __init__(self, inner):
         self.inner, self.closed, self.held, self.more = inner, False, [], asyncio.Event()
 
-    async def request(self, *args, **named):
-        return await self.inner.request(*args, **named)
+    async def request(self, request):
+        return await self.inner.request(request)
 
-    async def stream(self, *args, **named):
-        return _GatedStream(await self.inner.stream(*args, **named), self)
+    async def stream(self, request):
+        return _GatedStream(await self.inner.stream(request), self)
 
     async def close(self):
         await self.inner.close()

@@ -14,7 +14,7 @@ from fairlead.api.kinds import Kind, kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
 from fairlead.client.discovery import Discovery, NotServed, Served
-from fairlead.client.exchange import Exchange, Observe, Request
+from fairlead.client.exchange import ApiRequest, Exchange, Observe
 from fairlead.client.transport import Transport
 from fairlead.client.watching import Watch
 
@@ -173,7 +173,7 @@ class Client:
         kind = await self.resolve(kind)
         accept = _METADATA_LIST if metadata_only else "application/json"
         try:
-            page = await self._exchange.send(Request("GET", kind.path(namespace), query, accept), _decode_list)
+            page = await self._exchange.send(ApiRequest("GET", kind.path(namespace), query, accept), _decode_list)
         except NotFound as error:
             raise self._not_served(kind, error) from None
         # bytes() copies: a Raw would keep the whole page alive for as long as one of its items is kept
@@ -308,7 +308,7 @@ class Client:
     ) -> AsyncIterator[Watch]:
         kind = await self.resolve(kind)
         try:
-            stream = await self._exchange.open(Request("GET", kind.path(namespace), query, accept))
+            stream = await self._exchange.open(ApiRequest("GET", kind.path(namespace), query, accept))
         except NotFound as error:
             raise self._not_served(kind, error) from None
         try:
@@ -337,7 +337,7 @@ class Client:
         path = kind.path(namespace, name, subresource)
         dumps = gojson.yaml_dumps if content_type == PatchType.APPLY else gojson.dumps
         encoded = None if body is None else dumps(body)
-        request = Request(method, path, query, content_type=content_type, body=encoded, writes=writes)
+        request = ApiRequest(method, path, query, content_type=content_type, body=encoded, writes=writes)
         try:
             return Object(await self._exchange.send(request, _decode_object))
         except NotFound as error:
@@ -359,7 +359,7 @@ class Client:
         return NotServed(kind)
 
     async def _fetch(self, path: str, accept: str) -> Any:
-        return await self._exchange.send(Request("GET", path, {}, accept), _decode_object)
+        return await self._exchange.send(ApiRequest("GET", path, {}, accept), _decode_object)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from typing import TypeVar
 import msgspec
 
 from fairlead.api.errors import ApiError, ServerTimeout, Timeout, UnknownOutcome
+from fairlead.api.requests import HttpRequest
 from fairlead.api.text import printable
 from fairlead.api.world import World
 from fairlead.client import statuses
@@ -59,7 +60,7 @@ _REASONS = {  # what a bare number means where something other than an API serve
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """What is asked of the server. `writes` is whether carrying it out changes anything."""
 
     method: str
@@ -84,14 +85,14 @@ class Exchange:
         self._observe = observe
         self._warned: set[str] = set()
 
-    async def send(self, request: Request, decode: Callable[[bytes], T]) -> T:
+    async def send(self, request: ApiRequest, decode: Callable[[bytes], T]) -> T:
         """The answer, decoded. One that `decode` cannot read is not a success."""
         response = await self._answer(request)
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             return decode(response.body)
         raise self._refusal(request, error_of(response))
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: ApiRequest) -> Response:
         """The answer, successful by its status."""
         attempt = 1
         while True:
@@ -113,14 +114,12 @@ class Exchange:
             attempt += 1
             await asyncio.sleep(wait)
 
-    async def open(self, request: Request) -> Stream:
+    async def open(self, request: ApiRequest) -> Stream:
         """An answer as it comes. Nothing is tried again: a watch has its own way back."""
         started = self._world.clock.monotonic()
         code = "<error>"
         try:
-            stream = await self._transport.stream(
-                request.path, query=request.query, headers=self._headers(request), timeout=self._timeout
-            )
+            stream = await self._transport.stream(self._http_request(request))
             code = str(stream.status)
         finally:
             self._observed(request.method, code, started)
@@ -135,18 +134,11 @@ class Exchange:
             await stream.close()
         raise error_of(_Refused(stream.status, stream.headers, bytes(body)))
 
-    async def _once(self, request: Request) -> Response:
+    async def _once(self, request: ApiRequest) -> Response:
         started = self._world.clock.monotonic()
         code = "<error>"
         try:
-            response = await self._transport.request(
-                request.method,
-                request.path,
-                query=request.query,
-                headers=self._headers(request),
-                body=request.body,
-                timeout=self._timeout,
-            )
+            response = await self._transport.request(self._http_request(request))
             code = str(response.status)
             return response
         except NotSent:
@@ -162,17 +154,17 @@ class Exchange:
         finally:
             self._observed(request.method, code, started)
 
-    def _headers(self, request: Request) -> dict[str, str]:
+    def _http_request(self, request: ApiRequest) -> HttpRequest:
         headers = {"Accept": request.accept, "User-Agent": self._user_agent}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
-        return headers
+        return HttpRequest(request.method, request.path, request.query, headers, request.body, self._timeout)
 
     def _observed(self, method: str, code: str, started: float) -> None:
         if self._observe is not None:
             self._observe(method, code, self._world.clock.monotonic() - started)
 
-    def _wait_after(self, request: Request, failure: ApiError, attempt: int) -> float | None:
+    def _wait_after(self, request: ApiRequest, failure: ApiError, attempt: int) -> float | None:
         """Seconds after which to try again, or None."""
         if failure.code == 401 and attempt == 1:
             return 0.0
@@ -183,7 +175,7 @@ class Exchange:
             return asked * (1 + self._world.random.random() / 4)  # those who were refused together come back apart
         return None
 
-    def _refusal(self, request: Request, failure: ApiError) -> Exception:
+    def _refusal(self, request: ApiRequest, failure: ApiError) -> Exception:
         if not request.writes or not _may_have_been_done(failure):
             return failure
         unknown = _unknown(request, failure.message)
@@ -234,7 +226,7 @@ def _may_have_been_done(failure: ApiError) -> bool:
     return 200 <= failure.code < 300 or (failure.code == 500 and not failure.status.get("reason") and stored_or_not)
 
 
-def _unknown(request: Request, why: str) -> UnknownOutcome:
+def _unknown(request: ApiRequest, why: str) -> UnknownOutcome:
     return UnknownOutcome(
         f"{request.method} {request.path}: the answer was lost ({why}), so it may or may not have happened"
     )

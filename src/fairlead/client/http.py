@@ -15,6 +15,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import Credentials, CredentialsError, Identity, Static
 from fairlead.client.transport import NotSent
@@ -86,21 +87,12 @@ class HttpTransport:
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> HttpResponse:
-        deadline = _deadline(timeout)
+    async def request(self, request: HttpRequest) -> HttpResponse:
+        deadline = _deadline(request.timeout)
         identity = await self._identity(deadline)
         try:
             async with asyncio.timeout_at(deadline):
-                response = await self._send(identity, method, path, query, headers, body, timeout)
+                response = await self._send(identity, request)
                 try:
                     content = await response.read()
                 finally:
@@ -109,19 +101,12 @@ class HttpTransport:
             raise _lost(error) from error
         return HttpResponse(response.status, response.headers, content, response.headers.getall("Warning", []))
 
-    async def stream(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> HttpStream:
-        deadline = _deadline(timeout)
+    async def stream(self, request: HttpRequest) -> HttpStream:
+        deadline = _deadline(request.timeout)
         identity = await self._identity(deadline)
         try:
             async with asyncio.timeout_at(deadline):
-                return HttpStream(await self._send(identity, "GET", path, query, headers, None, timeout))
+                return HttpStream(await self._send(identity, request))
         except aiohttp.ClientError as error:
             raise _lost(error) from error
 
@@ -144,29 +129,20 @@ class HttpTransport:
             raise CredentialsError(f"{self._base} would see the credentials in the open: use https")
         return identity
 
-    async def _send(
-        self,
-        identity: Identity,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        headers: Mapping[str, str] | None,
-        body: bytes | None,
-        timeout: float | None,
-    ) -> aiohttp.ClientResponse:
+    async def _send(self, identity: Identity, request: HttpRequest) -> aiohttp.ClientResponse:
         context = self._context_of(identity)
-        sent = CIMultiDict(headers or {})
-        sent.extend(identity.impersonate)
+        headers = CIMultiDict(request.headers or {})
+        headers.extend(identity.impersonate)
         if identity.authorization:
-            sent["Authorization"] = identity.authorization
-        url = self._base + path + (f"?{urlencode(query)}" if query else "")
+            headers["Authorization"] = identity.authorization
+        url = self._base + request.path + (f"?{urlencode(request.query)}" if request.query else "")
         # Half of a short deadline, so that what could not connect is known not to have been sent.
-        connect = CONNECT if timeout is None else min(CONNECT, timeout / 2)
+        connect = CONNECT if request.timeout is None else min(CONNECT, request.timeout / 2)
         response = await self._ready().request(
-            method,
+            request.method,
             URL(url, encoded=True),
-            data=body,
-            headers=sent,
+            data=request.body,
+            headers=headers,
             timeout=aiohttp.ClientTimeout(total=None, connect=connect),
             allow_redirects=False,
             ssl=context if context is not None else True,

@@ -1,15 +1,17 @@
-"""The seam between a client and a server: bytes of HTTP, without saying how they travel.
+"""The protocol between a client and a server: HTTP requests and responses as bytes, over any connection.
 
-The HTTP transport (`http.py`) satisfies it over sockets; the embedded server's in-process door satisfies it by shape,
-without importing this module.
+`HttpTransport` (`http.py`) implements it over sockets. The embedded server's in-process transport implements it by
+shape, without importing this module.
 """
 
 from collections.abc import Mapping
 from typing import Protocol
 
+from fairlead.api.requests import HttpRequest
+
 
 class Response(Protocol):
-    """A whole answer."""
+    """A complete HTTP response."""
 
     @property
     def status(self) -> int: ...
@@ -22,11 +24,14 @@ class Response(Protocol):
 
     @property
     def warnings(self) -> list[str]:
-        """Each Warning header, as sent."""
+        """Return the value of each Warning header, unparsed."""
 
 
 class Stream(Protocol):
-    """An answer that is still coming: a watch. Close it when done; the rest is then never read."""
+    """An HTTP response whose body is still arriving, such as a watch.
+
+    The caller closes it. Closing does not wait for the rest of the body.
+    """
 
     @property
     def status(self) -> int: ...
@@ -35,38 +40,33 @@ class Stream(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def read(self) -> bytes:
-        """The next bytes, cut anywhere; empty when the server ended the stream. Raises OSError when it broke."""
+        """Return the next bytes of the body, or b"" at its end.
+
+        Chunks may end anywhere, also inside a line. Raises OSError when the connection broke.
+        """
 
     async def close(self) -> None: ...
 
 
 class Transport(Protocol):
-    """One server. Safe for concurrent use on one loop.
+    """A connection to one server.
 
-    Raises NotSent (an OSError, the server certainly did not see the request), another OSError or TimeoutError (it may
-    have). Never retries, never follows redirects, never interprets a status.
+    Guarantees: it sends each request at most once, and is safe for concurrent use on one event loop.
+
+    Does not guarantee: a retry, a redirect or any interpretation of a status code. Every status returns normally.
+
+    Raises: `NotSent` (an OSError) if the server certainly did not receive the request. Any other OSError, and
+    TimeoutError, mean that the server may have received it.
     """
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response: ...
+    async def request(self, request: HttpRequest) -> Response:
+        """Send the request and return the complete response. `request.timeout` bounds the whole exchange."""
 
-    async def stream(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> Stream:
-        """GET `path` and answer as soon as the headers are in. `timeout` bounds that wait, not the stream."""
+    async def stream(self, request: HttpRequest) -> Stream:
+        """Send the request and return as soon as the response headers arrived.
+
+        `request.timeout` bounds the wait for the headers, not the stream.
+        """
 
     async def close(self) -> None: ...
 

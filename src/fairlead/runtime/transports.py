@@ -1,10 +1,11 @@
 """What each request of an operator passes on its way out: the lease, and dry run."""
 
 import json
-from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 from fairlead.api import gojson
+from fairlead.api.requests import HttpRequest
 from fairlead.client.transport import NotSent, Response, Stream, Transport
 
 _READS = frozenset({"GET", "HEAD"})
@@ -27,11 +28,11 @@ class _Around:
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
 
-    async def request(self, method: str, path: str, **rest: Any) -> Response:
-        return await self._inner.request(method, path, **rest)
+    async def request(self, request: HttpRequest) -> Response:
+        return await self._inner.request(request)
 
-    async def stream(self, path: str, **rest: Any) -> Stream:
-        return await self._inner.stream(path, **rest)
+    async def stream(self, request: HttpRequest) -> Stream:
+        return await self._inner.stream(request)
 
     async def close(self) -> None: ...
 
@@ -47,29 +48,22 @@ class Fenced(_Around):
         super().__init__(inner)
         self._lead = lead
 
-    async def request(self, method: str, path: str, *, timeout: float | None = None, **rest: Any) -> Response:
-        if method not in _READS:
+    async def request(self, request: HttpRequest) -> Response:
+        if request.method not in _READS:
             left = self._lead.left()
             if left <= 0:
-                raise NotLeading(f"{method} {path} was not sent: the lease is not surely held")
-            timeout = left if timeout is None else min(timeout, left)
-        return await self._inner.request(method, path, timeout=timeout, **rest)
+                raise NotLeading(f"{request.method} {request.path} was not sent: the lease is not surely held")
+            request = replace(request, timeout=left if request.timeout is None else min(request.timeout, left))
+        return await self._inner.request(request)
 
 
 class DryRun(_Around):
     """Asks the server to check each write and store none."""
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        **rest: Any,
-    ) -> Response:
-        if method == "DELETE" and body:  # its options are read from the body, and then from nowhere else
-            body = gojson.dumps({**json.loads(body), "dryRun": ["All"]})
-        elif method not in _READS:
-            query = {**(query or {}), "dryRun": "All"}
-        return await self._inner.request(method, path, query=query, body=body, **rest)
+    async def request(self, request: HttpRequest) -> Response:
+        if request.method == "DELETE" and request.body:
+            # The server reads the options of a DELETE from the body if it has one, and then ignores the query.
+            request = replace(request, body=gojson.dumps({**json.loads(request.body), "dryRun": ["All"]}))
+        elif request.method not in _READS:
+            request = replace(request, query={**(request.query or {}), "dryRun": "All"})
+        return await self._inner.request(request)

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.transport import Response, Stream, Transport
 
@@ -34,33 +35,17 @@ class SlowTransport:
         self._watch = watch
         self._late = late or {}
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: HttpRequest) -> Response:
         there = self._world.random.uniform(*self._request) / 2
         await asyncio.sleep(there)
-        answer = await self._inner.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
+        answer = await self._inner.request(request)
         await asyncio.sleep(there)
         return answer
 
-    async def stream(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> Stream:
+    async def stream(self, request: HttpRequest) -> Stream:
         await asyncio.sleep(self._world.random.uniform(*self._request))
-        inner = await self._inner.stream(path, query=query, headers=headers, timeout=timeout)
-        return _LateStream(inner, self._world, self._late.get(path.rpartition("/")[2], self._watch))
+        inner = await self._inner.stream(request)
+        return _LateStream(inner, self._world, self._late.get(request.path.rpartition("/")[2], self._watch))
 
     async def close(self) -> None:
         await self._inner.close()
@@ -112,29 +97,13 @@ class CountingTransport:
         self._inner = inner
         self.counts: Counter[tuple[str, int]] = Counter()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
-        answer = await self._inner.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
-        self.counts[method, answer.status] += 1
+    async def request(self, request: HttpRequest) -> Response:
+        answer = await self._inner.request(request)
+        self.counts[request.method, answer.status] += 1
         return answer
 
-    async def stream(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> Stream:
-        answer = await self._inner.stream(path, query=query, headers=headers, timeout=timeout)
+    async def stream(self, request: HttpRequest) -> Stream:
+        answer = await self._inner.stream(request)
         self.counts["GET", answer.status] += 1
         return answer
 

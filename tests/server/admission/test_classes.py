@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
+
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
@@ -22,7 +24,7 @@ def pod(**spec):
 async def ask(api, method, path, body=None, **query):
     headers = {"Content-Type": "application/json"}
     answer = await api.transport().request(
-        method, path, query=query, headers=headers, body=json.dumps(body or {}).encode()
+        HttpRequest(method, path, query=query, headers=headers, body=json.dumps(body or {}).encode())
     )
     return answer.status, json.loads(answer.body)
 

@@ -13,6 +13,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.server.authentication import tokens
@@ -29,7 +30,7 @@ HEADERS = st.sampled_from(["impersonate-user", "impersonate-group", "impersonate
 async def ask(transport, method, path, body=None, **headers):
     sent = json.dumps(body).encode() if body is not None else None
     reply = await transport.request(
-        method, path, body=sent, headers={k.replace("_", "-"): v for k, v in headers.items()}
+        HttpRequest(method, path, body=sent, headers={k.replace("_", "-"): v for k, v in headers.items()})
     )
     return reply.status, json.loads(reply.body) if reply.body[:1] == b"{" else reply.body
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import Static
 from fairlead.client.http import HttpTransport
@@ -49,7 +50,9 @@ pytestmark = pytest.mark.xdist_group("impersonation")
 
 async def ask(transport, method, path, body=None, **headers):
     sent = None if body is None else json.dumps(body).encode()
-    reply = await transport.request(method, path, headers={"Content-Type": "application/json", **headers}, body=sent)
+    reply = await transport.request(
+        HttpRequest(method, path, headers={"Content-Type": "application/json", **headers}, body=sent)
+    )
     return reply.status, (json.loads(reply.body) if reply.body[:1] == b"{" else reply.body.decode())
 
 

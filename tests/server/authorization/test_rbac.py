@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.server.authentication.users import User
@@ -40,7 +41,7 @@ class Actor:
             headers["Impersonate-User"] = self.name
         where = path.replace("NS", f"namespaces/{self.api.namespace}")
         sent = None if body is None else json.dumps(body).encode()
-        reply = await self.api.transport().request(method, where, query=query, headers=headers, body=sent)
+        reply = await self.api.transport().request(HttpRequest(method, where, query=query, headers=headers, body=sent))
         return reply.status, (json.loads(reply.body) if reply.body[:1] == b"{" else reply.body)
 
     async def may(self, *rules, role="r", cluster=False):
@@ -262,7 +263,7 @@ async def test_a_service_account_token_carries_the_accounts_rights(rbac):
 async def _as(api, transport, method, path, headers, body):
     """With another credential than the transport's own."""
     if api.name == "embedded":
-        return await transport.request(method, path, headers=headers, body=body)
+        return await transport.request(HttpRequest(method, path, headers=headers, body=body))
     from fairlead.client.access import Cluster
     from fairlead.client.credentials import Static
     from fairlead.client.http import HttpTransport
@@ -270,7 +271,7 @@ async def _as(api, transport, method, path, headers, body):
     other = HttpTransport(Cluster(api.url, api.ca_data), Static.token(headers["Authorization"].split()[1]))
     try:
         rest = {key: value for key, value in headers.items() if key != "Authorization"}
-        return await other.request(method, path, headers=rest, body=body)
+        return await other.request(HttpRequest(method, path, headers=rest, body=body))
     finally:
         await other.close()
 
@@ -298,7 +299,7 @@ async def test_rules_reviews_list_what_one_may(rbac):
 
 async def test_without_rbac_everyone_may_do_everything():
     server = Server(World(), tokens={"t": User("jane")})
-    reply = await server.transport("t").request("GET", "/api/v1/secrets")
+    reply = await server.transport("t").request(HttpRequest("GET", "/api/v1/secrets"))
     assert reply.status == 200
 
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from tests.server.consistency.linearisability import Operation
 from tests.server.consistency.watching import Stream, Truth, Watcher
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.server.faults import Fault, Plan
 from fairlead.testing import virtual
@@ -95,7 +96,7 @@ class Play:
         start = self.world.clock.monotonic()
         data = json.dumps(body).encode() if body else None
         try:
-            answer = await self.transport.request(method, path, body=data)
+            answer = await self.transport.request(HttpRequest(method, path, body=data))
             status, got = answer.status, json.loads(answer.body)
         except ConnectionError:
             status, got = 0, {}
@@ -138,7 +139,7 @@ class Play:
             query |= self.chance.choice(modes)
         where = f"/namespaces/{watcher.namespace}" if watcher.namespace else ""
         try:
-            opened = await self.transport.stream(f"/api/v1{where}/configmaps", query=query)
+            opened = await self.transport.stream(HttpRequest("GET", f"/api/v1{where}/configmaps", query=query))
         except ConnectionError:
             return last
         rest = b""

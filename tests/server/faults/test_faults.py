@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.server.faults import Fault, Plan, PlanError
 from fairlead.testing import virtual
@@ -22,7 +23,9 @@ class Bed:
         path = f"{MAPS}/{name}" if name else MAPS
         data = json.dumps(body).encode() if body is not None else None
         headers = {"User-Agent": agent}
-        answer = await self.transport.request(method, path, query=query, headers=headers, body=data, timeout=timeout)
+        answer = await self.transport.request(
+            HttpRequest(method, path, query=query, headers=headers, body=data, timeout=timeout)
+        )
         return answer.status, json.loads(answer.body) if answer.body[:1] == b"{" else answer.body
 
     async def create(self, name, **rest):
@@ -35,7 +38,7 @@ class Bed:
         return self.server.store.table("", "configmaps").get("default", name) is not None
 
     async def watch(self, **query):
-        return await self.transport.stream(MAPS, query={"watch": "1", **query})
+        return await self.transport.stream(HttpRequest("GET", MAPS, query={"watch": "1", **query}))
 
     def now(self):
         return self.server.world.clock.monotonic()
@@ -108,7 +111,7 @@ def test_a_refusal_is_a_status_with_its_reason(code, reason):
 @virtually
 async def test_too_many_requests_say_when_to_come_back():
     bed = Bed(Fault(status=429))
-    answer = await bed.transport.request("GET", MAPS)
+    answer = await bed.transport.request(HttpRequest("GET", MAPS))
     assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
 
 
@@ -148,8 +151,8 @@ async def test_a_fault_strikes_only_whom_it_names():
     assert (await bed.create("a", agent="kubectl/v1"))[0] == 201
     assert (await bed.put("a", "1", agent="other"))[0] == 200
     assert (await bed.put("a", "1", agent="kubectl/v1"))[0] == 503
-    assert (await bed.transport.request("GET", "/api/v1/secrets")).status == 500
-    assert (await bed.transport.request("GET", "/version")).status == 200
+    assert (await bed.transport.request(HttpRequest("GET", "/api/v1/secrets"))).status == 500
+    assert (await bed.transport.request(HttpRequest("GET", "/version"))).status == 200
     assert bed.faults.struck == {"503": 1, "500": 1}
 
 
@@ -325,10 +328,12 @@ async def test_faults_break_real_connections_too():
         server.inject(Plan([Fault(drop="after", verb="create"), Fault(cut=0.05), Fault(status=503, verb="get")]))
         body = b'{"metadata":{"name":"a"}}'
         with pytest.raises(ConnectionError):
-            await transport.request("POST", MAPS, headers={"Content-Type": "application/json"}, body=body)
+            await transport.request(HttpRequest("POST", MAPS, headers={"Content-Type": "application/json"}, body=body))
         assert server.store.table("", "configmaps").get("default", "a")
-        assert (await transport.request("GET", f"{MAPS}/a")).status == 503
-        stream = await transport.stream(MAPS, query={"watch": "1", "resourceVersion": str(server.store.version)})
+        assert (await transport.request(HttpRequest("GET", f"{MAPS}/a"))).status == 503
+        stream = await transport.stream(
+            HttpRequest("GET", MAPS, query={"watch": "1", "resourceVersion": str(server.store.version)})
+        )
         with pytest.raises(ConnectionError):
             await stream.read()
         await stream.close()

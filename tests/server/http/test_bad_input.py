@@ -8,6 +8,8 @@ import ssl
 import pytest
 from tests.server.http.test_robustness import BOMB, nested
 
+from fairlead.api.requests import HttpRequest
+
 BAD = {
     "cut short": (b"{", "application/json"),
     "a NUL byte": (b'{"metadata":{"name":"n\x00"}}', "application/json"),
@@ -29,7 +31,9 @@ CODES = {"another type": 415, "too large": 413}
 async def test_a_bad_body_is_refused_with_the_same_code(api, name):
     body, kind = BAD[name]
     path = f"/api/v1/namespaces/{api.namespace}/configmaps"
-    answer = await api.transport().request("POST", path, headers={"Content-Type": kind}, body=body, timeout=20)
+    answer = await api.transport().request(
+        HttpRequest("POST", path, headers={"Content-Type": kind}, body=body, timeout=20)
+    )
     assert (answer.status, json.loads(answer.body)["code"]) == (CODES.get(name, 400), CODES.get(name, 400))
 
 
@@ -41,7 +45,7 @@ async def test_half_a_request_holds_nobody_up(api):
     path = f"/api/v1/namespaces/{api.namespace}/configmaps"
     half.write(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n".encode() + b'{"metadata":')
     await half.drain()
-    answer = await api.transport().request("GET", path, timeout=20)
+    answer = await api.transport().request(HttpRequest("GET", path, timeout=20))
     assert json.loads(answer.body)["items"] == []
     half.close()
     with contextlib.suppress(ssl.SSLError):  # it may have answered after all

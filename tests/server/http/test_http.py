@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.server.http import listener
 from fairlead.testing import virtual
@@ -140,7 +141,7 @@ def test_a_reader_that_stops_is_neither_written_to_nor_read_from_without_bounds(
         transport.protocol.pause_writing()
         inside = server.transport()
         for n in range(300):
-            await inside.request("POST", MAPS, body=config_map(f"m{n}"))
+            await inside.request(HttpRequest("POST", MAPS, body=config_map(f"m{n}")))
         await turns()
         assert transport.taken().count(b'"ADDED"') <= 1
         for _ in range(100):

@@ -13,6 +13,7 @@ import urllib.request
 import aiohttp
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.server.app import Server
 
@@ -24,13 +25,13 @@ async def test_an_object_created_in_process_is_watched_over_http():
     listening = await server.listen("127.0.0.1", 0, tls=False)
     inside = server.transport()
     body = json.dumps({"metadata": {"name": "a"}, "data": {"k": "v"}}).encode()
-    assert (await inside.request("POST", MAPS, body=body)).status == 201
+    assert (await inside.request(HttpRequest("POST", MAPS, body=body))).status == 201
     headers = {"Authorization": "Bearer t"}
     watch = f"{listening.url}/api/v1/configmaps?watch=true&resourceVersion=0"
     async with aiohttp.ClientSession(headers=headers) as session, session.get(watch) as response:
         event = json.loads(await response.content.readline())
         assert (event["type"], event["object"]["data"]) == ("ADDED", {"k": "v"})
-        await inside.request("DELETE", f"{MAPS}/a")
+        await inside.request(HttpRequest("DELETE", f"{MAPS}/a"))
         event = json.loads(await response.content.readline())
         assert event["type"] == "DELETED"
     await listening.close()
@@ -38,7 +39,7 @@ async def test_an_object_created_in_process_is_watched_over_http():
 
 async def test_a_request_without_the_token_is_refused():
     server = Server(tokens=["t"])
-    reply = await server.transport("wrong").request("GET", "/healthz")
+    reply = await server.transport("wrong").request(HttpRequest("GET", "/healthz"))
     assert reply.status == 401
     assert json.loads(reply.body)["reason"] == "Unauthorized"
 
@@ -51,7 +52,7 @@ async def test_an_address_others_can_reach_needs_tls_and_a_token(tls, tokens):
 
 async def test_versions_start_above_the_create_or_refuse_guard():
     server = Server(World())
-    reply = await server.transport().request("GET", "/api/v1/namespaces/default")
+    reply = await server.transport().request(HttpRequest("GET", "/api/v1/namespaces/default"))
     assert int(json.loads(reply.body)["metadata"]["resourceVersion"]) > 100
 
 

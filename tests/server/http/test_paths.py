@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.authorization import bootstrap
 from fairlead.server.authorization.rbac import RBAC
 
@@ -115,8 +116,8 @@ async def kind(api):
     body = json.dumps({"metadata": {"name": "knobs.paths.example.com"}, "spec": spec}).encode()
     headers = {"Content-Type": "application/json"}
     transport = api.transport()
-    assert (await transport.request("POST", DEFINITION, headers=headers, body=body)).status in (201, 409)
-    while (await transport.request("GET", "/apis/paths.example.com/v1/knobs")).status != 200:
+    assert (await transport.request(HttpRequest("POST", DEFINITION, headers=headers, body=body))).status in (201, 409)
+    while (await transport.request(HttpRequest("GET", "/apis/paths.example.com/v1/knobs"))).status != 200:
         pass  # a real server serves it when its informers have seen it, which takes many requests' time
 
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
+
 STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 
@@ -64,7 +66,7 @@ async def deployments(api):
     async def send(method, name, content_type, body, **query):
         headers = {"Content-Type": content_type}
         reply = await transport.request(
-            method, path + name, query=query, headers=headers, body=json.dumps(body).encode()
+            HttpRequest(method, path + name, query=query, headers=headers, body=json.dumps(body).encode())
         )
         return reply.status, json.loads(reply.body)
 

@@ -9,6 +9,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from fairlead.api.requests import HttpRequest
+
 POD = {"containers": [{"name": "c", "image": "i:1"}]}
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": POD}
 SELECTED = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE}
@@ -612,7 +614,7 @@ def collection(api, plural):
 
 async def ask(api, method, path, body, kind="application/json", **query):
     headers, data = {"Content-Type": kind}, json.dumps(body).encode()
-    answer = await api.transport().request(method, path, query=query, headers=headers, body=data)
+    answer = await api.transport().request(HttpRequest(method, path, query=query, headers=headers, body=data))
     return answer.status, json.loads(answer.body)
 
 

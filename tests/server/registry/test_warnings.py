@@ -2,6 +2,8 @@
 
 import json
 
+from fairlead.api.requests import HttpRequest
+
 from .test_refusals import CLAIM, POD, VOLUME, collection, merged, spec
 
 KINDS = {
@@ -68,11 +70,13 @@ async def test_what_is_odd_but_allowed_is_warned_of(api):
     for plural, change, wanted in WARNED:
         obj = merged({"metadata": {"name": f"{api.namespace}-{plural[:20]}"}, "spec": KINDS[plural]}, change)
         answer = await api.transport().request(
-            "POST",
-            collection(api, plural),
-            query={"dryRun": "All"},
-            headers={"Content-Type": "application/json"},
-            body=json.dumps(obj).encode(),
+            HttpRequest(
+                "POST",
+                collection(api, plural),
+                query={"dryRun": "All"},
+                headers={"Content-Type": "application/json"},
+                body=json.dumps(obj).encode(),
+            )
         )
         assert answer.status == 201, answer.body
         told = [text.partition('"')[2].replace('\\"', '"') for text in answer.warnings]

@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.registry.validation import definitions
 
 pytest.importorskip("cel_expr_python")
@@ -267,11 +268,13 @@ def definition(**properties):
 async def told(api, body):
     """What a server finds wrong with a definition, by field."""
     answer = await api.transport().request(
-        "POST",
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        query={"dryRun": "All"},
-        headers={"Content-Type": "application/json"},
-        body=json.dumps(body).encode(),
+        HttpRequest(
+            "POST",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            query={"dryRun": "All"},
+            headers={"Content-Type": "application/json"},
+            body=json.dumps(body).encode(),
+        )
     )
     root = r"spec\.validation\.openAPIV3Schema(\.properties\[spec\]\.properties)?"
     causes = (json.loads(answer.body).get("details") or {}).get("causes") or []

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.schema import structural
 from fairlead.server.schema.validation import validate
 
@@ -412,11 +413,13 @@ async def refusals(api, rules):
         "spec": {"group": "types.test", "scope": "Namespaced", "names": names, "versions": versions},
     }
     answer = await api.transport().request(
-        "POST",
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        query={"dryRun": "All"},
-        headers={"Content-Type": "application/json"},
-        body=json.dumps(body).encode(),
+        HttpRequest(
+            "POST",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            query={"dryRun": "All"},
+            headers={"Content-Type": "application/json"},
+            body=json.dumps(body).encode(),
+        )
     )
     told = {}
     for cause in json.loads(answer.body)["details"]["causes"]:

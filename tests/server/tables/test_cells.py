@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
+
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PODS, JOBS = "/api/v1/namespaces/{ns}/pods", "/apis/batch/v1/namespaces/{ns}/jobs"
 ONCE = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}
@@ -172,7 +174,9 @@ ROWS = [  # where, the object, its status, and some cells
 
 async def ask(api, method, path, body=None, kind="application/json", accept="application/json"):
     headers = {"Content-Type": kind, "Accept": accept}
-    answer = await api.transport().request(method, path, headers=headers, body=json.dumps(body or {}).encode())
+    answer = await api.transport().request(
+        HttpRequest(method, path, headers=headers, body=json.dumps(body or {}).encode())
+    )
     assert answer.status < 400, answer.body
     return json.loads(answer.body)
 

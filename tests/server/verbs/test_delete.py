@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
+
 KEPT = ["example.com/kept"]
 PODS_STAY = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
@@ -20,7 +22,7 @@ async def send(api):
         group = "/apis/batch/v1" if path.startswith("jobs") else "/api/v1"
         where = f"{group}/namespaces/{api.namespace}/{path}"
         return await transport.request(
-            method, where, query=query, body=sent, headers={"Content-Type": "application/json"}
+            HttpRequest(method, where, query=query, body=sent, headers={"Content-Type": "application/json"})
         )
 
     return send

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
+
 YAML = {"Accept": "application/yaml"}
 MATCH = "resourceVersionMatch"
 CONTINUED = (MATCH, "Forbidden: resourceVersionMatch is forbidden when continue is provided")
@@ -13,7 +15,7 @@ UNASKED = (MATCH, "Forbidden: resourceVersionMatch is forbidden for watch unless
 
 async def ask(api, query, headers=None):
     path = f"/api/v1/namespaces/{api.namespace}/configmaps"
-    return await api.transport().request("GET", path, query=query, headers=headers, timeout=20)
+    return await api.transport().request(HttpRequest("GET", path, query=query, headers=headers, timeout=20))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ async def test_a_page_of_the_future_is_refused(api):
 
 async def test_aggregated_discovery_names_groups_of_other_kinds_only(api):
     accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
-    answer = await api.transport().request("GET", "/apis", headers=accept, timeout=20)
+    answer = await api.transport().request(HttpRequest("GET", "/apis", headers=accept, timeout=20))
     (apps,) = (group for group in json.loads(answer.body)["items"] if group["metadata"]["name"] == "apps")
     (deployments,) = (each for each in apps["versions"][0]["resources"] if each["resource"] == "deployments")
     below = {each["subresource"]: each["responseKind"] for each in deployments["subresources"]}

@@ -2,6 +2,7 @@
 
 import json
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.server.http.exchange import Request
 from fairlead.server.registry import builtin
@@ -13,9 +14,9 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 async def put(transport, name, **data):
     body = json.dumps({"metadata": {"name": name}, "data": data}).encode()
-    reply = await transport.request("POST", MAPS, body=body)
+    reply = await transport.request(HttpRequest("POST", MAPS, body=body))
     if reply.status == 409:
-        reply = await transport.request("PUT", f"{MAPS}/{name}", body=body)
+        reply = await transport.request(HttpRequest("PUT", f"{MAPS}/{name}", body=body))
     return json.loads(reply.body)
 
 
@@ -33,7 +34,7 @@ def test_a_watch_resumes_from_any_version_in_history_without_gap_or_repeat():
         versions = [m["metadata"]["resourceVersion"] for m in made]
         for at in range(20):
             query = {"watch": "1", "resourceVersion": versions[at], "timeoutSeconds": "1"}
-            events = await read_all(await transport.stream(MAPS, query=query))
+            events = await read_all(await transport.stream(HttpRequest("GET", MAPS, query=query)))
             assert [e["object"]["metadata"]["resourceVersion"] for e in events] == versions[at + 1 :]
 
     virtual.run(main())
@@ -47,7 +48,7 @@ def test_a_version_older_than_history_is_an_error_frame_with_410():
         await put(transport, "a", v="2")
         server.store.compact()
         query = {"watch": "1", "resourceVersion": old["metadata"]["resourceVersion"]}
-        stream = await transport.stream(MAPS, query=query)
+        stream = await transport.stream(HttpRequest("GET", MAPS, query=query))
         assert stream.status == 200
         (event,) = await read_all(stream)
         assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
@@ -59,7 +60,9 @@ def test_a_slow_reader_is_cut_when_it_falls_behind_history():
     async def main():
         server = Server(virtual.world())
         transport = server.transport()
-        stream = await transport.stream(MAPS, query={"watch": "1", "resourceVersion": str(server.store.version)})
+        stream = await transport.stream(
+            HttpRequest("GET", MAPS, query={"watch": "1", "resourceVersion": str(server.store.version)})
+        )
         await put(transport, "a", v="0")
         assert json.loads(await stream.read())["type"] == "ADDED"
         for i in range(25_000):
@@ -77,7 +80,7 @@ def test_bookmarks_come_each_minute_and_before_the_end():
         server = Server(virtual.world())
         query = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": "150"}
         query["resourceVersion"] = str(server.store.version)
-        events = await read_all(await server.transport().stream(MAPS, query=query))
+        events = await read_all(await server.transport().stream(HttpRequest("GET", MAPS, query=query)))
         assert [e["type"] for e in events] == ["BOOKMARK"] * 3
 
     virtual.run(main())
@@ -88,7 +91,7 @@ def test_an_event_is_encoded_once_for_all_watchers():
         server = Server(virtual.world())
         transport = server.transport()
         query = {"watch": "1", "resourceVersion": str(server.store.version)}
-        streams = [await transport.stream(MAPS, query=query) for _ in range(5)]
+        streams = [await transport.stream(HttpRequest("GET", MAPS, query=query)) for _ in range(5)]
         await put(transport, "a", v="1")
         chunks = [await stream.read() for stream in streams]
         assert len(set(chunks)) == 1
@@ -109,7 +112,7 @@ def test_a_table_tells_versions_and_the_end_of_the_initial_events():
         query = {"watch": "1", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         query |= {"allowWatchBookmarks": "1", "timeoutSeconds": "1"}
         accept = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
-        events = await read_all(await transport.stream(MAPS, query=query, headers=accept))
+        events = await read_all(await transport.stream(HttpRequest("GET", MAPS, query=query, headers=accept)))
         added, bookmark = (event["object"] for event in events[:2])
         assert added["metadata"] == bookmark["metadata"] == {"resourceVersion": version}
         (row,) = bookmark["rows"]

@@ -8,6 +8,7 @@ import weakref
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.server.http.exchange import Request
 from fairlead.testing import virtual
@@ -71,7 +72,9 @@ async def cost(server, transport):
     for method, path, body, headers in writes:
         query = {"fieldManager": "m", "force": "true"} if method == "PATCH" else {}
         sys.setprofile(count)
-        answer = await transport.request(method, path, query=query, headers=headers, body=json.dumps(body).encode())
+        answer = await transport.request(
+            HttpRequest(method, path, query=query, headers=headers, body=json.dumps(body).encode())
+        )
         sys.setprofile(None)
         codes.append(answer.status)
         await asyncio.sleep(0.1)  # watches are told in their own time
@@ -81,17 +84,17 @@ async def cost(server, transport):
 
 async def fill(server, transport, objects):
     """Other objects, of this kind and of another, in other namespaces and in this one."""
-    await transport.request("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"other"}}')
+    await transport.request(HttpRequest("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"other"}}'))
     for index in range(objects):
         body = json.dumps({"metadata": {"name": f"o{index}"}}).encode()
         for path in (MAPS, "/api/v1/namespaces/other/configmaps", "/api/v1/namespaces/default/serviceaccounts"):
-            assert (await transport.request("POST", path, body=body)).status == 201
+            assert (await transport.request(HttpRequest("POST", path, body=body))).status == 201
 
 
 async def watch(server, transport, watchers):
     """Watchers of another kind, each waiting."""
     path, query = "/api/v1/secrets", {"watch": "1", "resourceVersion": str(server.store.version)}
-    streams = [await transport.stream(path, query=query) for _ in range(watchers)]
+    streams = [await transport.stream(HttpRequest("GET", path, query=query)) for _ in range(watchers)]
     reads = [asyncio.create_task(stream.read()) for stream in streams]
     await asyncio.sleep(1)
     return streams, reads

@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, urlsplit
 
+from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import Static
 from fairlead.client.http import HttpTransport
@@ -19,16 +20,7 @@ TIMEOUT = 30.0
 class Http(Protocol):
     """One HTTP server, as far as it is used here: a fairlead transport is one."""
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response: ...
+    async def request(self, request: HttpRequest) -> Response: ...
 
 
 class NotPulsar(Exception):
@@ -122,12 +114,14 @@ class Admin:
     async def _request(self, method: str, path: str, body: bytes | None, content_type: str) -> Any:
         where, _, query = path.partition("?")
         answer = await self.http.request(
-            method,
-            f"/admin{where}",
-            query=dict(parse_qsl(query)) or None,
-            headers={"Content-Type": content_type},  # Pulsar wants one where there is no body, too
-            body=body,
-            timeout=TIMEOUT,
+            HttpRequest(
+                method,
+                f"/admin{where}",
+                query=dict(parse_qsl(query)),
+                headers={"Content-Type": content_type},  # Pulsar wants one where there is no body, too
+                body=body,
+                timeout=TIMEOUT,
+            )
         )
         if answer.status >= 300:
             raise Refused(answer.status, _reason(answer.body))
@@ -166,7 +160,7 @@ class Doors:
         address = urlsplit(url)
         door = self(f"{address.scheme}://{address.netloc}")
         query = dict(parse_qsl(address.query)) or None
-        answer = await door.request("GET", address.path or "/", query=query, timeout=TIMEOUT)
+        answer = await door.request(HttpRequest("GET", address.path or "/", query=query, timeout=TIMEOUT))
         if answer.status >= 300:
             raise Refused(answer.status, f"{url} answers {answer.status}")
         return answer.body

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairlead.api.requests import HttpRequest
 from fairlead.client.transport import NotSent
 from fairlead_operators.pulsar.contents import CLUSTER, Contents, Failure
 
@@ -48,21 +49,12 @@ class StandIn(Contents):
             raise NotSent("cannot connect: nobody serves that here")
         return self.files[url]
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Answer:
+    async def request(self, request: HttpRequest) -> Answer:
         if self.down:
-            self.calls.append((method, path, 0))
+            self.calls.append((request.method, request.path, 0))
             raise NotSent("cannot connect: connection refused")
-        answer = self._answer(method, path, query or {}, headers or {}, body)
-        self.calls.append((method, path, answer.status))
+        answer = self._answer(request.method, request.path, request.query or {}, request.headers or {}, request.body)
+        self.calls.append((request.method, request.path, answer.status))
         return answer
 
     async def close(self) -> None:
@@ -78,7 +70,7 @@ class StandIn(Contents):
                 return web.Response(body=self.files[request.path])
             headers, body = {k.title(): v for k, v in request.headers.items()}, await request.read()
             answer = await self.request(
-                request.method, request.raw_path.partition("?")[0], query=request.query, headers=headers, body=body
+                HttpRequest(request.method, request.raw_path.partition("?")[0], request.query, headers, body)
             )
             return web.Response(status=answer.status, body=answer.body, content_type="application/json")
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.http.exchange import Request, Response, Streaming, warning_header
 
 if TYPE_CHECKING:
@@ -46,35 +47,19 @@ class InProcess:
         self._server = server
         self._token = token
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Reply:
+    async def request(self, request: HttpRequest) -> Reply:
         await asyncio.sleep(0)
-        async with asyncio.timeout(timeout):
-            answer = await self._server.answer(self._incoming(method, path, query, headers, body))
+        async with asyncio.timeout(request.timeout):
+            answer = await self._server.answer(self._incoming(request))
         if isinstance(answer, Streaming):
             chunks = [chunk async for chunk in answer.chunks]
             return Reply(Response(answer.status, b"".join(chunks)))
         return Reply(answer)
 
-    async def stream(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> Stream:
+    async def stream(self, request: HttpRequest) -> Stream:
         await asyncio.sleep(0)
-        async with asyncio.timeout(timeout):
-            answer = await self._server.answer(self._incoming("GET", path, query, headers, None))
+        async with asyncio.timeout(request.timeout):
+            answer = await self._server.answer(self._incoming(request))
         if isinstance(answer, Streaming):
             return Stream(answer.status, answer.headers, answer.chunks)
         return Stream(answer.status, answer.headers, _once(answer.body))
@@ -82,19 +67,12 @@ class InProcess:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    def _incoming(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        headers: Mapping[str, str] | None,
-        body: bytes | None,
-    ) -> Request:
-        received = {name.lower(): value for name, value in headers.items()} if headers else {}
+    def _incoming(self, request: HttpRequest) -> Request:
+        received = {name.lower(): value for name, value in request.headers.items()} if request.headers else {}
         if self._token and "authorization" not in received:
             received["authorization"] = f"Bearer {self._token}"
-        asked = {key: [value] for key, value in query.items()} if query else {}
-        return Request(method, path, asked, received, body or b"")
+        asked = {key: [value] for key, value in request.query.items()} if request.query else {}
+        return Request(request.method, request.path, asked, received, request.body or b"")
 
 
 async def _once(body: bytes) -> AsyncIterator[bytes]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import fairlead as fl
 from fairlead.api.errors import UserError
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import SystemClock
 from fairlead.client.client import Client
 from fairlead.client.transport import Response, Stream, Transport
@@ -216,7 +217,7 @@ class Stage:
     async def _count(self) -> Count:
         counts: Count = Counter()
         for door in (self.door, *self.beside):
-            answer = await self._opened(door).request("GET", "/metrics")
+            answer = await self._opened(door).request(HttpRequest("GET", "/metrics"))
             if answer.status != 200:
                 said = f"the server answers {answer.status} to GET /metrics, where it counts its answers"
                 raise UserError(f"{said}: use an account that may read that")
@@ -233,33 +234,15 @@ class _Recorder:
     def __init__(self, inner: Transport, stage: Stage, who: str) -> None:
         self._inner, self._stage, self._who = inner, stage, who
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
-        answer = await self._inner.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
-        self._stage.resources.add(resource_of(path))
-        self._stage.marks.append(Mark(self._stage.now, self._who, method, path, answer.status))
+    async def request(self, request: HttpRequest) -> Response:
+        answer = await self._inner.request(request)
+        self._stage.resources.add(resource_of(request.path))
+        self._stage.marks.append(Mark(self._stage.now, self._who, request.method, request.path, answer.status))
         return answer
 
-    async def stream(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> Stream:
-        self._stage.resources.add(resource_of(path))
-        return _CountedStream(
-            await self._inner.stream(path, query=query, headers=headers, timeout=timeout), self._stage
-        )
+    async def stream(self, request: HttpRequest) -> Stream:
+        self._stage.resources.add(resource_of(request.path))
+        return _CountedStream(await self._inner.stream(request), self._stage)
 
     async def close(self) -> None:
         await self._inner.close()

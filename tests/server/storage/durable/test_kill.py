@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import Static
 from fairlead.client.http import HttpTransport
@@ -49,11 +50,11 @@ class Writer:
         self.maybe = GONE if delete else {"n": str(self.count), "again": str(self.count), "pad": "x" * 500}
         body = json.dumps({"metadata": {"name": self.name}, "data": self.maybe}).encode()
         if delete:
-            reply = await api.request("DELETE", f"{MAPS}/{self.name}")
+            reply = await api.request(HttpRequest("DELETE", f"{MAPS}/{self.name}"))
         elif self.sure == GONE:
-            reply = await api.request("POST", MAPS, body=body)
+            reply = await api.request(HttpRequest("POST", MAPS, body=body))
         else:
-            reply = await api.request("PUT", f"{MAPS}/{self.name}", body=body)
+            reply = await api.request(HttpRequest("PUT", f"{MAPS}/{self.name}", body=body))
         assert reply.status in (200, 201), reply.body
         self.sure = self.maybe
         book.acknowledged += 1
@@ -77,12 +78,12 @@ class Collector:
     async def write(self, api: HttpTransport, book: Book) -> None:
         if self.made < TOGETHER:
             body = {"metadata": {"name": f"together-{self.made}", "labels": {"together": "yes"}}}
-            reply = await api.request("POST", MAPS, body=json.dumps(body).encode())
+            reply = await api.request(HttpRequest("POST", MAPS, body=json.dumps(body).encode()))
             assert reply.status == 201, reply.body
             self.made += 1
         else:
             self.deleting = True
-            reply = await api.request("DELETE", MAPS, query={"labelSelector": "together=yes"})
+            reply = await api.request(HttpRequest("DELETE", MAPS, query={"labelSelector": "together=yes"}))
             assert reply.status == 200, reply.body
             self.made, self.deleting = 0, False
 
@@ -121,7 +122,9 @@ class Watcher:
         self.state: dict[str, Any] = {}
 
     async def follow(self, api: HttpTransport, book: Book, until: str = "") -> None:
-        stream = await api.stream(MAPS, query={"watch": "true", "resourceVersion": str(self.version)})
+        stream = await api.stream(
+            HttpRequest("GET", MAPS, query={"watch": "true", "resourceVersion": str(self.version)})
+        )
         left = b""
         try:
             while until not in self.state and (chunk := await stream.read()):
@@ -148,7 +151,7 @@ class Watcher:
 async def one_life(folder, chance, book, writers, watcher) -> None:
     """Start, compare with what was acknowledged, write, and die."""
     async with serving(folder) as (process, api):
-        listed = json.loads((await api.request("GET", MAPS)).body)
+        listed = json.loads((await api.request(HttpRequest("GET", MAPS))).body)
         stored = {item["metadata"]["name"]: item for item in listed["items"]}
         version = int(listed["metadata"]["resourceVersion"])
         assert version >= book.highest, "a version that was told is unknown now"
@@ -178,11 +181,11 @@ async def test_what_was_acknowledged_survives_kill_9(tmp_path):
     for _ in range(KILLS):
         await one_life(tmp_path / "d", chance, book, writers, watcher)
     async with serving(tmp_path / "d") as (_, api):  # the watch alone knows as much as a list
-        listed = json.loads((await api.request("GET", MAPS)).body)
+        listed = json.loads((await api.request(HttpRequest("GET", MAPS))).body)
         version = int(listed["metadata"]["resourceVersion"])
         for writer in writers:
             writer.check({item["metadata"]["name"]: item for item in listed["items"]})
-        last = json.loads((await api.request("POST", MAPS, body=b'{"metadata":{"name":"last"}}')).body)
+        last = json.loads((await api.request(HttpRequest("POST", MAPS, body=b'{"metadata":{"name":"last"}}'))).body)
         assert int(last["metadata"]["resourceVersion"]) == version + 1
         await watcher.follow(api, book, until="last")
     known = {name: obj for name, obj in watcher.state.items() if name != "last"}

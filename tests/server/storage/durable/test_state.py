@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.server.http.exchange import Request
 from fairlead.server.storage.durable.folder import DataError
@@ -76,23 +77,29 @@ async def test_everything_is_back_after_a_restart(tmp_path):
             (MAPS, named("gone")),
             (WIDGETS, {"apiVersion": "example.com/v1", "kind": "Widget", **named("w", spec={"size": 3})}),
         ):
-            assert (await api.request("POST", path, body=json.dumps(body).encode())).status == 201
-        assert (await api.request("DELETE", f"{MAPS}/gone")).status == 200
-        before = [json.loads((await api.request("GET", path)).body) for path in (MAPS, WIDGETS, DEFINITIONS)]
+            assert (await api.request(HttpRequest("POST", path, body=json.dumps(body).encode()))).status == 201
+        assert (await api.request(HttpRequest("DELETE", f"{MAPS}/gone"))).status == 200
+        before = [
+            json.loads((await api.request(HttpRequest("GET", path))).body) for path in (MAPS, WIDGETS, DEFINITIONS)
+        ]
         version = server.store.version
     with serving(tmp_path / "d", authorization="RBAC", tokens=["t"]) as server:
         api = server.transport()
-        after = [json.loads((await api.request("GET", path)).body) for path in (MAPS, WIDGETS, DEFINITIONS)]
+        after = [
+            json.loads((await api.request(HttpRequest("GET", path))).body) for path in (MAPS, WIDGETS, DEFINITIONS)
+        ]
         assert after == before
         assert server.store.version == version  # starting writes nothing that is there already
         refused = {"apiVersion": "example.com/v1", "kind": "Widget", **named("x", spec={"size": "big"})}
-        assert (await api.request("POST", WIDGETS, body=json.dumps(refused).encode())).status == 422
+        assert (await api.request(HttpRequest("POST", WIDGETS, body=json.dumps(refused).encode()))).status == 422
         patched = await api.request(
-            "PATCH",
-            f"{MAPS}/kept",
-            query={"fieldManager": "m", "force": "true"},
-            headers={"Content-Type": "application/apply-patch+yaml"},
-            body=b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kept"},"data":{"b":"2"}}',
+            HttpRequest(
+                "PATCH",
+                f"{MAPS}/kept",
+                query={"fieldManager": "m", "force": "true"},
+                headers={"Content-Type": "application/apply-patch+yaml"},
+                body=b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kept"},"data":{"b":"2"}}',
+            )
         )
         assert json.loads(patched.body)["data"] == {"a": "<ä>", "b": "2"}
         assert json.loads(patched.body)["metadata"]["resourceVersion"] == str(version + 1)
@@ -100,7 +107,7 @@ async def test_everything_is_back_after_a_restart(tmp_path):
 
 async def frames(server, version):
     reply = await server.transport().request(
-        "GET", MAPS, query={"watch": "true", "resourceVersion": str(version), "timeoutSeconds": "1"}
+        HttpRequest("GET", MAPS, query={"watch": "true", "resourceVersion": str(version), "timeoutSeconds": "1"})
     )
     return [json.loads(line) for line in reply.body.splitlines()]
 
@@ -168,7 +175,9 @@ async def test_nothing_is_told_before_it_is_on_the_disk(tmp_path, monkeypatch):
         database = server._journal._database
         commit, may = database.commit, threading.Event()
         monkeypatch.setattr(database, "commit", lambda *batch: may.wait(10) and commit(*batch))
-        stream = await server.transport().stream(MAPS, query={"watch": "true", "resourceVersion": "0"})
+        stream = await server.transport().stream(
+            HttpRequest("GET", MAPS, query={"watch": "true", "resourceVersion": "0"})
+        )
         waiting = [
             asyncio.ensure_future(send(server, "POST", MAPS, named("a"))),
             asyncio.ensure_future(send(server, "GET", f"{MAPS}/a")),
@@ -212,7 +221,9 @@ async def test_a_full_disk_refuses_writes_and_leaves_no_trace_of_them(tmp_path, 
         await send(server, "POST", DEFINITIONS, WIDGET)
         before = await everything(server)
         stream = await server.transport().stream(
-            MAPS, query={"watch": "true", "resourceVersion": before[MAPS][1]["metadata"]["resourceVersion"]}
+            HttpRequest(
+                "GET", MAPS, query={"watch": "true", "resourceVersion": before[MAPS][1]["metadata"]["resourceVersion"]}
+            )
         )
         watching = asyncio.ensure_future(stream.read())
         await asyncio.sleep(0)
@@ -437,8 +448,8 @@ async def test_clients_trust_the_next_process_too(tmp_path):
     path = "/api/v1/namespaces/default/serviceaccounts"
     with serving(tmp_path / "d", tokens=["t"], authorization="RBAC") as server:
         api = server.transport()
-        await api.request("POST", path, body=b'{"metadata":{"name":"sa"}}')
-        issued = json.loads((await api.request("POST", f"{path}/sa/token", body=b'{"spec":{}}')).body)
+        await api.request(HttpRequest("POST", path, body=b'{"metadata":{"name":"sa"}}'))
+        issued = json.loads((await api.request(HttpRequest("POST", f"{path}/sa/token", body=b'{"spec":{}}'))).body)
         listening = await server.listen()
         await listening.close()
     with serving(tmp_path / "d", tokens=["t"], authorization="RBAC") as server:
@@ -446,5 +457,7 @@ async def test_clients_trust_the_next_process_too(tmp_path):
         await again.close()
         assert again.ca == listening.ca
         asked = json.dumps({"spec": {"token": issued["status"]["token"]}}).encode()
-        reply = await server.transport().request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body=asked)
+        reply = await server.transport().request(
+            HttpRequest("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body=asked)
+        )
         assert json.loads(reply.body)["status"]["user"]["username"] == "system:serviceaccount:default:sa"
