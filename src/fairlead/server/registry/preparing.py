@@ -11,8 +11,8 @@ from typing import Any, Final
 from fairlead.server.authentication.users import User
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.schema import codec, quantity
+from fairlead.server.schema.crd_schema_validation import coerced_defaults
 from fairlead.server.schema.nodes import Node
-from fairlead.server.schema.structurality import coerced_defaults
 
 Object = dict[str, Any]
 _NOT_READY: Final = tuple(

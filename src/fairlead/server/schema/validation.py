@@ -12,11 +12,11 @@ from fairlead.api import gojson
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema import cel, formats
-from fairlead.server.schema.correlation import correlated, unchanged
-from fairlead.server.schema.embedded import embedded_causes
-from fairlead.server.schema.listtypes import duplicate_causes
+from fairlead.server.schema.embedded_resources import embedded_causes
+from fairlead.server.schema.list_types import duplicate_causes
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.patterns import compiled
+from fairlead.server.schema.ratcheting import correlated, unchanged
 from fairlead.server.schema.structural import ANYTHING, Declared
 
 _NIL = "<nil>"

@@ -9,7 +9,7 @@ from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import selectable
 from fairlead.server.registry.validation.vocabulary import Object, at, unchanged
 from fairlead.server.schema import formats
-from fairlead.server.schema.structurality import schema_problems
+from fairlead.server.schema.crd_schema_validation import schema_problems
 from fairlead.server.write import names
 
 _APPROVED: Final = "api-approved.kubernetes.io"

@@ -8,7 +8,7 @@ plain strings.
 from importlib.util import find_spec
 from typing import Final
 
-from fairlead.server.schema.cel.walking import Failed, failures, has_rules, problems
+from fairlead.server.schema.cel.evaluation import Failed, failures, has_rules, problems
 
 __all__ = ["MISSING_EXTRA", "Failed", "available", "failures", "has_rules", "problems"]
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from fairlead.server.schema.cel import declarations, rewriting
+from fairlead.server.schema.cel import rewriting
+from fairlead.server.schema.cel.functions import declarations
 
 _ERRORS: Final = (
     (re.compile(r'Key not found in map : "?(.*?)"?$'), r"no such key: \1"),
@@ -63,7 +64,7 @@ def untyped() -> Any:
     from cel_expr_python import cel
     from cel_expr_python.ext import ext_optional
 
-    from fairlead.server.schema.cel.library import functions
+    from fairlead.server.schema.cel.functions.library import functions
 
     variables = {"self": cel.Type.DYN, "oldSelf": cel.Type.DYN, "hasOld": cel.Type.BOOL}
     ours = cel.CelExtension("kubernetes", functions())

@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from fairlead.server.schema import formats
-from fairlead.server.schema.cel.guarding import misfit
+from fairlead.server.schema.cel.invalid_values import misfit
 from fairlead.server.schema.nodes import Node
 from fairlead.server.schema.structural import ANYTHING
 

@@ -6,10 +6,10 @@ maxLength, maxItems and maxProperties bound the sizes; where there is none, a va
 
 from typing import Final, NamedTuple
 
-from fairlead.server.schema.cel import results
-from fairlead.server.schema.cel.expressions import Call, Entries, Expression, Items, Literal, Loop, Name, Select
-from fairlead.server.schema.cel.functions import FUNCTIONS, TEXTS, Given
-from fairlead.server.schema.cel.sizes import CHARACTER, LIST, MAP, ONE, UNKNOWN, Entry, Size, add, part, times
+from fairlead.server.schema.cel.costs import result_types
+from fairlead.server.schema.cel.costs.function_costs import FUNCTIONS, TEXTS, Given
+from fairlead.server.schema.cel.costs.sizes import CHARACTER, LIST, MAP, ONE, UNKNOWN, Entry, Size, add, part, times
+from fairlead.server.schema.cel.syntax_tree import Call, Entries, Expression, Items, Literal, Loop, Name, Select
 from fairlead.server.schema.cel.types import BOOL, DYN, INT, Type
 
 _SCALARS: Final = ("bool", "double", "duration", "int", "timestamp", "uint")
@@ -75,7 +75,7 @@ class Estimate:
         if one.test:
             self.types[one] = BOOL
             return found
-        self.types[one] = results.selected(operand, one.field)
+        self.types[one] = result_types.selected(operand, one.field)
         self.paths[one] = (*self._path(one.operand), one.field)
         return add(found, int(operand.kind in ("map", "object")))
 
@@ -237,8 +237,8 @@ class Estimate:
     def _answered(self, one: Call, kinds: list[Type]) -> Type:
         match one:
             case Call("_?._", None, [_, Literal(value=field)]):
-                return results.selected(kinds[0], field, optional=True)
-        return results.answered(one.function, self.types[one.target] if one.target is not None else None, kinds)
+                return result_types.selected(kinds[0], field, optional=True)
+        return result_types.answered(one.function, self.types[one.target] if one.target is not None else None, kinds)
 
     def _overload(self, one: Call, overload: str, given: list[int]) -> tuple[int, Size | None]:
         """What one meaning of a call costs, its arguments included, and how large its result is."""

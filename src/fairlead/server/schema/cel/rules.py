@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from fairlead.server.schema.cel import costs, engine, guarding, rewriting, types, work
-from fairlead.server.schema.cel.budgets import Often
-from fairlead.server.schema.cel.checking import check
-from fairlead.server.schema.cel.expressions import parse
+from fairlead.server.schema.cel import engine, invalid_values, rewriting, types
+from fairlead.server.schema.cel.checks.type_check import check
+from fairlead.server.schema.cel.costs import estimate, runtime
+from fairlead.server.schema.cel.costs.limits import Often
+from fairlead.server.schema.cel.syntax_tree import parse
 from fairlead.server.schema.nodes import Node
 
 
@@ -19,7 +20,7 @@ class Rule(NamedTuple):
     guarded: "Callable[[], Guarded]"  # for values that do not fit
     message: Any  # the compiled messageExpression, or None
     old: bool  # uses oldSelf
-    shape: work.Shape
+    shape: runtime.Shape
 
 
 class Guarded(NamedTuple):
@@ -37,7 +38,7 @@ def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
     spoken = rewriting.spoken(text)
     old = re.search(r"(?<![\w.])oldSelf\b", spoken) is not None
     made = rewriting.with_optional_old(text) if fact.get("optionalOldSelf") else text
-    shape = work.shape(" ".join([spoken, rewriting.spoken(expression)]))
+    shape = runtime.shape(" ".join([spoken, rewriting.spoken(expression)]))
     message = engine.runnable(expression) if expression else None
     return Rule(text, fact, engine.runnable(made), partial(_guarded, made), message, old, shape)
 
@@ -50,7 +51,7 @@ def estimates(node: Node, fact: dict[str, Any], often: Often) -> Iterator[tuple[
     optional = bool(fact.get("optionalOldSelf"))
     for key in ("rule", "messageExpression"):
         if text := (fact.get(key) or "").strip():
-            once = costs.cost(parse(engine.untyped(), text), of, optional_old=optional)
+            once = estimate.cost(parse(engine.untyped(), text), of, optional_old=optional)
             yield key, often.cost(once, of) if key == "rule" else once
 
 
@@ -58,6 +59,6 @@ def estimates(node: Node, fact: dict[str, Any], often: Often) -> Iterator[tuple[
 def _guarded(text: str) -> Guarded:
     program = engine.runnable(text)
     parsed = program.serialize()
-    if guarding.has_optionals(parsed):
+    if invalid_values.has_optionals(parsed):
         return Guarded(program, False)
-    return Guarded(engine.untyped().deserialize(guarding.guarded(parsed)), True)
+    return Guarded(engine.untyped().deserialize(invalid_values.guarded(parsed)), True)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from fairlead.server.protobuf import wire
 from fairlead.server.schema.cel import rewriting
-from fairlead.server.schema.cel.named import FORMATS
+from fairlead.server.schema.cel.functions.named_formats import FORMATS
 
 _DOTTED: Final = frozenset(  # functions whose names look like calls on a variable
     (

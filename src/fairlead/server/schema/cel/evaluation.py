@@ -7,13 +7,14 @@ from typing import Any, Final, NamedTuple
 from fairlead.api import gojson
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.schema.cel import engine, types, work
-from fairlead.server.schema.cel.budgets import Budget, Often
-from fairlead.server.schema.cel.checking import UNTYPED, Refused
-from fairlead.server.schema.cel.compiling import Rule, compile_rule, estimates
+from fairlead.server.schema.cel import engine, types
+from fairlead.server.schema.cel.checks.type_check import UNTYPED, Refused
+from fairlead.server.schema.cel.costs import runtime
+from fairlead.server.schema.cel.costs.limits import Budget, Often
+from fairlead.server.schema.cel.rules import Rule, compile_rule, estimates
 from fairlead.server.schema.cel.values import Misfits, engine_value
-from fairlead.server.schema.correlation import aligned, correlated, unchanged
 from fairlead.server.schema.nodes import MISSING, Node
+from fairlead.server.schema.ratcheting import aligned, correlated, unchanged
 from fairlead.server.schema.structural import ANYTHING
 
 _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -57,7 +58,7 @@ def failures(node: Node, obj: Any, old: Any, under: str = "") -> list[Failed]:
     """
     was, found = MISSING if old is None else old, []
     try:
-        for failed in _walk(node, obj, was, under, _Place(node, was, obj), _NOWHERE, work.Budget()):
+        for failed in _walk(node, obj, was, under, _Place(node, was, obj), _NOWHERE, runtime.Budget()):
             found.append(failed)  # noqa: PERF402 - what was found before the work became too much is told too
     except _Spent as spent:
         found.append(Failed(spent.cause, False))
@@ -131,21 +132,21 @@ _NOWHERE: Final = _Place(None, MISSING, MISSING)
 
 
 def _walk(
-    node: Node | None, value: Any, old: Any, path: str, here: _Place, above: _Place, budget: work.Budget
+    node: Node | None, value: Any, old: Any, path: str, here: _Place, above: _Place, budget: runtime.Budget
 ) -> Iterator[Failed]:
     """`here` and `above` are the value and the nearest one around it of which one knows what stood there before."""
     if node is None or node.rules is None or value is None or not has_rules(node):
         return
     rules = _rules(node)
-    size = work.size(value) if rules else work.NOTHING
+    size = runtime.size(value) if rules else runtime.NOTHING
     for rule in rules:
         if isinstance(rule, Refused):
             yield Failed(_faulty(node, path, f"rule compile error: {rule}"), False)
             continue
         if rule.old and not rule.fact.get("optionalOldSelf") and (old is MISSING or old is None):
             continue
-        effort = work.work(rule.shape, size)
-        if effort > work.LIMIT:
+        effort = runtime.work(rule.shape, size)
+        if effort > runtime.LIMIT:
             raise _too_much(node, rule, path)
         if not budget.spend(effort):
             raise _Spent(_faulty(node, path, _OUT_OF_BUDGET))
@@ -190,7 +191,7 @@ def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[
     message = (rule.fact.get("message") or "").strip()
     misfits = Misfits()
     data = _data(node, rule, value, old, misfits)
-    work.METER.start()
+    runtime.METER.start()
     try:
         program, exact = rule.guarded() if misfits.told else (rule.program, True)
         if not exact:
@@ -207,7 +208,7 @@ def _evaluate(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[
         return _faulty(node, path, f"{misfits.told[0]} evaluating rule: {message or rule.text}"), True
     if result.type().name() == "ERROR":
         told = engine.worded(str(result.value()))
-        if told.startswith(work.EXCEEDED):
+        if told.startswith(runtime.EXCEEDED):
             raise _too_much(node, rule, path)
         if told.startswith("no such overload"):
             told = f"'{told}': call arguments did not match a supported operator, function or macro signature for"
@@ -248,7 +249,7 @@ def _faulty(node: Node, path: str, told: str) -> FieldError:
 
 def _too_much(node: Node, rule: Rule, path: str) -> _Spent:
     named = (rule.fact.get("message") or "").strip() or rule.text
-    told = f"'{work.EXCEEDED}': no further validation rules will be run due to call cost exceeds limit for rule"
+    told = f"'{runtime.EXCEEDED}': no further validation rules will be run due to call cost exceeds limit for rule"
     return _Spent(_faulty(node, path, f"{told}: {named}"))
 
 
@@ -256,7 +257,7 @@ def _expressed(rule: Rule, data: dict[str, Any]) -> str:
     """What the messageExpression says, if it is fit to be said."""
     if rule.message is None:
         return ""
-    work.METER.start()
+    runtime.METER.start()
     try:
         result = rule.message.eval(data=data)
     except RuntimeError:

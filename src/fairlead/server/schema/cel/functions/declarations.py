@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
-from fairlead.server.schema.cel.named import FORMATS
+from fairlead.server.schema.cel.functions.named_formats import FORMATS
 
 _QUANTITY, _SEMVER, _URL, _FORMAT = (f"kubernetes.{name}" for name in ("Quantity", "Semver", "URL", "NamedFormat"))
 _IP, _CIDR = "net.IP", "net.CIDR"

@@ -3,9 +3,10 @@
 from functools import lru_cache
 from typing import Any, Final
 
-from fairlead.server.schema.cel import engine, rewriting, types, wording
-from fairlead.server.schema.cel.literals import Literals
-from fairlead.server.schema.cel.messages import Messages
+from fairlead.server.schema.cel import engine, rewriting, types
+from fairlead.server.schema.cel.checks import error_messages
+from fairlead.server.schema.cel.checks.literals import Literals
+from fairlead.server.schema.cel.checks.protobuf_types import Messages
 from fairlead.server.schema.nodes import Node
 
 UNTYPED: Final = (
@@ -44,11 +45,11 @@ def _check(env: Any, messages: Messages, text: str, key: str, wanted: str) -> No
     try:
         program = env.compile(made)
     except RuntimeError as error:
-        told = wording.refused(env, str(error), made, text)
+        told = error_messages.refused(env, str(error), made, text)
         raise Refused(key, f"{what}: {messages.told(told)}") from None
     said = Literals(program)
     if said.problems:
-        raise Refused(key, f"{what}: {messages.told(wording.pointed(text, said.problems))}")
+        raise Refused(key, f"{what}: {messages.told(error_messages.pointed(text, said.problems))}")
     for conversion in said.conversions:
         result = engine.runnable(conversion).eval(data={})
         if result.type().name() == "ERROR":

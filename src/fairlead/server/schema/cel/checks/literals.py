@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import re2
 
-from fairlead.server.schema.cel.expressions import Call, Entries, Expression, Items, Literal, fields, positions
-from fairlead.server.schema.cel.expressions import expression as read
+from fairlead.server.schema.cel.checks.error_messages import Problem
+from fairlead.server.schema.cel.syntax_tree import Call, Entries, Expression, Items, Literal, fields, positions
+from fairlead.server.schema.cel.syntax_tree import expression as read
 from fairlead.server.schema.cel.values import as_time
-from fairlead.server.schema.cel.wording import Problem
 from fairlead.server.schema.patterns import compiled
 
 _PRIMITIVES: Final = {1: "bool", 2: "int", 3: "uint", 4: "double", 5: "string", 6: "bytes"}

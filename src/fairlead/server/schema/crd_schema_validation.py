@@ -10,7 +10,7 @@ from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.golang import encoding
 from fairlead.server.schema import cel, codec, pruning, structural
-from fairlead.server.schema.embedded import embedded_causes
+from fairlead.server.schema.embedded_resources import embedded_causes
 from fairlead.server.schema.paths import node_at
 from fairlead.server.schema.patterns import compiled
 from fairlead.server.schema.validation import schema_causes

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from fairlead.server.errors.field_errors import quote_go
-from fairlead.server.schema.cel.work import METER
+from fairlead.server.schema.cel.costs.runtime import METER
 
 _CLAUSE: Final = re.compile(r"%(%|(?:\.(\d+))?([a-zA-Z]))?")
 _BYTES: Final = (bytes, bytearray)  # the engine hands over the latter

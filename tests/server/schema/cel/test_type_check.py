@@ -464,7 +464,7 @@ def test_a_field_called_by_a_reserved_word_has_its_name():
 
 
 def test_what_has_no_type_has_no_rules():
-    from fairlead.server.schema.structurality import schema_problems
+    from fairlead.server.schema.crd_schema_validation import schema_problems
 
     ruled = {**ANYTHING, "x-kubernetes-validations": [{"rule": "self =="}, {"rule": "true"}]}
     (cause,) = schema_problems({"type": "object", "properties": {"a": ruled}}, "s")

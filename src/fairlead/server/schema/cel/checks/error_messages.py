@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from fairlead.server.schema.cel.declarations import split
-from fairlead.server.schema.cel.expressions import Call, Parsed, parsed
+from fairlead.server.schema.cel.functions.declarations import split
+from fairlead.server.schema.cel.syntax_tree import Call, Parsed, parsed
 
 _ERROR: Final = re.compile(r"ERROR: <input>:(\d{1,9}):(\d+): (.*?)(?=\n \| )", re.DOTALL)
 _WORDS: Final = (

@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fairlead.server.schema.cel.expressions import Call, Expression, Literal
-from fairlead.server.schema.cel.sizes import CHARACTER, LIST, MOST, PATTERN, Size, add, part, times
+from fairlead.server.schema.cel.costs.sizes import CHARACTER, LIST, MOST, PATTERN, Size, add, part, times
+from fairlead.server.schema.cel.syntax_tree import Call, Expression, Literal
 
 if TYPE_CHECKING:
-    from fairlead.server.schema.cel.costs import Estimate
+    from fairlead.server.schema.cel.costs.estimate import Estimate
 
 TEXTS: Final = ("string", "bytes")
 _NAME_FORMAT: Final = 128 * PATTERN  # of the longest format of names

@@ -13,10 +13,11 @@ from cel_expr_python import cel
 
 from fairlead.server.http import queries
 from fairlead.server.schema import quantity, semver
-from fairlead.server.schema.cel import guarding, ordering, texts, urls
-from fairlead.server.schema.cel.named import FORMATS, problems
+from fairlead.server.schema.cel import invalid_values
+from fairlead.server.schema.cel.costs.runtime import HANDED_OVER, METER, copied
+from fairlead.server.schema.cel.functions import ordering, strings, urls
+from fairlead.server.schema.cel.functions.named_formats import FORMATS, problems
 from fairlead.server.schema.cel.values import handed_over
-from fairlead.server.schema.cel.work import HANDED_OVER, METER, copied
 from fairlead.server.schema.patterns import compiled
 
 _T = cel.Type
@@ -35,7 +36,7 @@ def functions() -> list[Any]:
     """Declarations with their implementations, for an environment."""
     return [
         cel.FunctionDecl(name, [_overload(name, i, *one) for i, one in enumerate(many)])
-        for name, many in {**_TABLE, **guarding.functions(_T)}.items()
+        for name, many in {**_TABLE, **invalid_values.functions(_T)}.items()
     ]
 
 
@@ -195,7 +196,7 @@ def _inserted(held: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
     """A map with another's entries: a step of a loop that makes one."""
     for key in more:
         if key in held:
-            raise ValueError(f"insert failed: key {texts.shown(key)} already exists")
+            raise ValueError(f"insert failed: key {strings.shown(key)} already exists")
     return {**held, **more}
 
 
@@ -301,27 +302,27 @@ _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     "max": [(True, _T.DYN, [_LIST], ordering.most)],
     "indexOf": [
         *((True, _T.INT, [_LIST, kind], _index(False)) for kind in _ANY),
-        (True, _T.INT, [_T.STRING, _T.STRING], texts.index_of),
-        (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], texts.index_of),
+        (True, _T.INT, [_T.STRING, _T.STRING], strings.index_of),
+        (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], strings.index_of),
     ],
     "lastIndexOf": [
         *((True, _T.INT, [_LIST, kind], _index(True)) for kind in _ANY),
-        (True, _T.INT, [_T.STRING, _T.STRING], texts.last_index_of),
-        (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], texts.last_index_of),
+        (True, _T.INT, [_T.STRING, _T.STRING], strings.last_index_of),
+        (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], strings.last_index_of),
     ],
     "sets.contains": [(False, _T.BOOL, [_LIST, _LIST], _subset)],
     "sets.equivalent": [(False, _T.BOOL, [_LIST, _LIST], lambda a, b: _subset(a, b) and _subset(b, a))],
     "sets.intersects": [(False, _T.BOOL, [_LIST, _LIST], _intersects)],
-    "charAt": [(True, _T.STRING, [_T.STRING, _T.INT], texts.char_at)],
-    "join": [(True, _T.STRING, given, texts.join) for given in ([_TEXTS], [_TEXTS, _T.STRING])],
-    "lowerAscii": [(True, _T.STRING, [_T.STRING], texts.ascii_only(str.lower))],
-    "upperAscii": [(True, _T.STRING, [_T.STRING], texts.ascii_only(str.upper))],
-    "replace": [(True, _T.STRING, [_T.STRING] * 3 + more, texts.replace) for more in ([], [_T.INT])],
-    "split": [(True, _TEXTS, [_T.STRING] * 2 + more, texts.split) for more in ([], [_T.INT])],
-    "substring": [(True, _T.STRING, [_T.STRING, _T.INT, *more], texts.substring) for more in ([], [_T.INT])],
+    "charAt": [(True, _T.STRING, [_T.STRING, _T.INT], strings.char_at)],
+    "join": [(True, _T.STRING, given, strings.join) for given in ([_TEXTS], [_TEXTS, _T.STRING])],
+    "lowerAscii": [(True, _T.STRING, [_T.STRING], strings.ascii_only(str.lower))],
+    "upperAscii": [(True, _T.STRING, [_T.STRING], strings.ascii_only(str.upper))],
+    "replace": [(True, _T.STRING, [_T.STRING] * 3 + more, strings.replace) for more in ([], [_T.INT])],
+    "split": [(True, _TEXTS, [_T.STRING] * 2 + more, strings.split) for more in ([], [_T.INT])],
+    "substring": [(True, _T.STRING, [_T.STRING, _T.INT, *more], strings.substring) for more in ([], [_T.INT])],
     "trim": [(True, _T.STRING, [_T.STRING], str.strip)],
-    "format": [(True, _T.STRING, [_T.STRING, _LIST], texts.formatted)],
-    "strings.quote": [(False, _T.STRING, [_T.STRING], texts.quote)],
+    "format": [(True, _T.STRING, [_T.STRING, _LIST], strings.formatted)],
+    "strings.quote": [(False, _T.STRING, [_T.STRING], strings.quote)],
     "cel.kmapInsert": [
         (False, _MAP, [_MAP, _T.DYN, _T.DYN], lambda held, key, value: _inserted(held, {key: value})),
         (False, _MAP, [_MAP, _MAP], _inserted),

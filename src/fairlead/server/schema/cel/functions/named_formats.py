@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead.server.schema import formats
-from fairlead.server.schema.cel.urls import refusal
+from fairlead.server.schema.cel.functions.urls import refusal
 from fairlead.server.write import names
 
 

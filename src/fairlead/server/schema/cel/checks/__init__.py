@@ -1,0 +1,1 @@
+"""Checks of the CEL rules in a CustomResourceDefinition: their types, literals and error messages."""

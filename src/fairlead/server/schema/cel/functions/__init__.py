@@ -1,0 +1,1 @@
+"""The functions that Kubernetes adds to CEL: their declared types and their implementations."""
