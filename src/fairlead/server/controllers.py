@@ -171,7 +171,7 @@ class Controllers:
             gone = self._server.store.delete(table, stored)
             self._server.changed(resource, stored, gone, deleted=True)
             return
-        written = self._server.store.put(table, {**stored.object, "metadata": metadata}, stored.seen)
+        written = self._server.store.put(table, {**stored.object, "metadata": metadata}, stored.normalized_for)
         self._server.changed(resource, stored, written)
 
     def _empty(self, namespace: str) -> None:

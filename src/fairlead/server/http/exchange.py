@@ -32,8 +32,6 @@ class Request:
     constraint: str = ""  # the finer verb that let them
     allowed: bool | None = None  # what authorization said, once it has
     reason: str = ""  # and why
-    unwritten: bool = False  # it gave bytes that are null: an empty value is read, and stored by the next write
-    hollow: bool = False  # it gave empty lists or maps that its kind counts, but does not store
     replica: "Replica | None" = None  # who answers instead, where that may be stale
 
     def first(self, key: str, default: str = "") -> str:

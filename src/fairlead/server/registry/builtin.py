@@ -50,7 +50,7 @@ class Entry:
     unconditional_update: bool = True
     metadata_retold: Retold = "twice"
     status_metadata_retold: Retold = "once"
-    respelled: Callable[[Object], bool] | None = None  # of a new one: its first update is stored whatever it changes
+    bytes_differ: Callable[[Object], bool] | None = None  # of a new object: its first update is always stored
     create_on_update: bool = False
     delete_answers_object: bool = False
     keeps_status: bool = False  # a status given on create is kept
@@ -107,7 +107,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_update=preparing.service_account,
     ),
     ("", "PersistentVolumeClaim"): Entry(
-        respelled=lambda claim: True,
+        bytes_differ=lambda claim: True,
         delete_answers_object=True,
         prepare_create=preparing.claim,
         prepare_update=preparing.claim_update,
@@ -186,7 +186,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("batch", "Job"): Entry(
         generation=_SPEC,
-        respelled=preparing.labels_job_anew,
+        bytes_differ=preparing.labels_job_anew,
         prepare_create=preparing.job,
         validate=batch.job,
         validate_status=jobstatuses.job,
@@ -348,7 +348,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -
         unconditional_update=entry.unconditional_update,
         metadata_retold=entry.metadata_retold,
         status_metadata_retold=entry.status_metadata_retold,
-        respelled=entry.respelled,
+        bytes_differ=entry.bytes_differ,
         create_on_update=entry.create_on_update,
         delete_answers_object=entry.delete_answers_object,
         verbs=tuple(fact["verbs"]),

@@ -44,7 +44,7 @@ class Resource:
     unconditional_update: bool = True  # PUT without resourceVersion
     metadata_retold: Retold = "twice"
     status_metadata_retold: Retold = "once"
-    respelled: Callable[[Object], bool] | None = None  # of a new one: it is kept otherwise than it will be read
+    bytes_differ: Callable[[Object], bool] | None = None  # of a new object: see server.write.change_detection
     create_on_update: bool = False  # PUT to a missing name creates
     delete_answers_object: bool = False  # DELETE answers the object, not a Status
     deprecation: str = ""  # what every answer warns of

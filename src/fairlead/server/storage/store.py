@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, Protocol
 
 from fairlead.server.storage.ordering import Order
-from fairlead.server.storage.stored import Object, Recent, Stored
+from fairlead.server.storage.stored import Object, RecentlyUsed, Stored
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -50,7 +50,7 @@ class Event:
 class Table:
     """All objects of one kind (whatever version they are served at) and their history."""
 
-    def __init__(self, key: tuple[str, str], floor: int, history: int, recent: Recent) -> None:
+    def __init__(self, key: tuple[str, str], floor: int, history: int, recent: RecentlyUsed) -> None:
         self.key = key  # group and plural
         self.objects: dict[str, dict[str, Stored]] = {}  # namespace ("" for cluster-scoped) -> name -> object
         self.events: list[Event] = []
@@ -267,7 +267,7 @@ class Store:
         self.journal: Journal | None = None
         self.undone = 0  # how often changes were taken back: whoever read them starts over
         self._history = history
-        self._recent = Recent()
+        self._recent = RecentlyUsed()
         self._tables: dict[tuple[str, str], Table] = {}
 
     def table(self, group: str, plural: str) -> Table:
@@ -281,12 +281,12 @@ class Store:
     def tables(self) -> Iterator[tuple[tuple[str, str], Table]]:
         yield from self._tables.items()
 
-    def put(self, table: Table, obj: Object, seen: Any = None) -> Stored:
+    def put(self, table: Table, obj: Object, normalized_for: Any = None) -> Stored:
         """Create or replace: `obj` gets the next version. The caller has compared: equal content must not come here."""
         metadata = obj["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         previous = table.get(namespace, name)
-        stored = Stored(self._versioned(obj), self.version, seen)
+        stored = Stored(self._versioned(obj), self.version, normalized_for)
         self._record(table, Event("MODIFIED" if previous else "ADDED", stored, previous, namespace, name))
         return stored
 
@@ -294,7 +294,7 @@ class Store:
         """Remove an object; its last state at the version of the deletion."""
         obj = previous.object
         namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
-        stored = Stored(self._versioned(obj), self.version, previous.seen)
+        stored = Stored(self._versioned(obj), self.version, previous.normalized_for)
         self._record(table, Event("DELETED", stored, previous, namespace, name))
         return stored
 

@@ -1,4 +1,4 @@
-"""One object at one version, as it is kept: as it was written while it is in use, as JSON alone when it rests."""
+"""One stored object at one version. Recently used objects stay decoded, all others are kept as JSON."""
 
 from collections import deque
 from typing import Any
@@ -9,28 +9,42 @@ import msgspec
 from fairlead.server.golang.encoding import encode
 
 Object = dict[str, Any]
-# Objects in use take some seven times the memory of their JSON, and what was derived from them is in it. More than a
-# busy operator goes round at once, and few beside those of a large cluster.
-IN_USE = 2_000
+# How many objects stay decoded. A decoded object and the values derived from it take about seven times the memory of
+# its JSON. This is more than a busy operator reads at the same time, and few compared to a large cluster.
+MAX_DECODED = 2_000
 _decode = msgspec.json.Decoder().decode
 
 
 class Stored:
-    """One object at one version, with what was derived from it (decoded managedFields, answers).
+    """One object at one version, with values derived from it (decoded managed fields, encoded responses).
 
-    Immutable, like its object. What rests is decoded again for whoever asks for it, to a dict of its own that is equal.
+    Immutable, like its object. `object` decodes the JSON again if necessary: the new dict is equal to the old one, but
+    not identical.
+
+    `normalized_for` is the Resource that the object has been read with: pruned, defaulted and converted to its version.
+    `bytes_differ` says that a real server's stored bytes differ from the encoding of this object, so that the next
+    write is not a no-op (see server.write.change_detection).
     """
 
-    __slots__ = ("__weakref__", "_derived", "_encoded", "_object", "_recent", "respelled", "seen", "version")
+    __slots__ = (
+        "__weakref__",
+        "_derived",
+        "_encoded",
+        "_object",
+        "_recent",
+        "bytes_differ",
+        "normalized_for",
+        "version",
+    )
 
-    def __init__(self, obj: Object, version: int, seen: Any = None) -> None:
+    def __init__(self, obj: Object, version: int, normalized_for: Any = None) -> None:
         self.version = version
-        self.seen = seen  # the rules that the object is known to be in line with
-        self.respelled = False  # it differs from how it is read, so that the next write is none without effect
+        self.normalized_for = normalized_for
+        self.bytes_differ = False
         self._object: Object | None = obj
         self._encoded: bytes | None = None
         self._derived: dict[Any, Any] | None = None
-        self._recent: Recent | None = None
+        self._recent: RecentlyUsed | None = None
 
     @property
     def object(self) -> Object:
@@ -51,26 +65,26 @@ class Stored:
 
     @property
     def derived(self) -> dict[Any, Any]:
-        """What can be worked out again from the object, and is forgotten when it rests."""
+        """A cache for values derived from the object. It is cleared when the object is no longer kept decoded."""
         if self._derived is None:
             self._derived = {}
         return self._derived
 
 
-class Recent:
-    """The kept objects that were written or read last; whichever has been in longest rests when there are too many."""
+class RecentlyUsed:
+    """The objects that are kept decoded. If there are too many, the one that was added first is kept as JSON only."""
 
-    def __init__(self, most: int = IN_USE) -> None:
-        self._most = most
-        self._objects: deque[ref[Stored]] = deque()  # weakly: what was overwritten and forgotten is kept by nobody
+    def __init__(self, limit: int = MAX_DECODED) -> None:
+        self._limit = limit
+        self._objects: deque[ref[Stored]] = deque()  # weak references: overwritten objects can be freed
 
     def add(self, stored: Stored) -> None:
-        stored._recent = self  # noqa: SLF001 - the two are one concept
+        stored._recent = self  # noqa: SLF001 - both classes implement one concept
         self._objects.append(ref(stored))
-        if len(self._objects) > self._most and (longest := self._objects.popleft()()) is not None:
-            _rest(longest)
+        if len(self._objects) > self._limit and (oldest := self._objects.popleft()()) is not None:
+            _drop_decoded(oldest)
 
 
-def _rest(stored: Stored) -> None:
+def _drop_decoded(stored: Stored) -> None:
     _ = stored.encoded
     stored._object = stored._derived = None  # noqa: SLF001

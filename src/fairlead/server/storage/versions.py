@@ -1,8 +1,8 @@
-"""Versions of one kind: objects are kept at the storage version and shown at the one that was asked for.
+"""Versions of a kind: objects are stored at the storage version and returned at the version of the request.
 
-Custom resources are converted by naming the other version and dropping what its schema does not know, the two built-in
-kinds that have another form by rules of their own. A custom resource is read by today's schema: new defaults show,
-removed fields vanish, the resourceVersion stays.
+A custom resource is converted by changing its apiVersion and pruning it with the schema of the other version. Two
+built-in kinds have conversion functions. A custom resource is read with the current schema: new defaults appear,
+removed fields disappear, and the resourceVersion stays the same.
 """
 
 from typing import Any
@@ -15,50 +15,55 @@ from fairlead.server.storage.stored import Stored
 
 
 def view(resource: Resource, stored: Stored) -> Stored:
-    """A stored object as this version shows it; the very one where nothing differs."""
-    if stored.seen is resource or not (resource.custom or resource.storage):
+    """Return a stored object as it is read at the version of `resource`: `stored` itself if nothing differs."""
+    if stored.normalized_for is resource or not (resource.custom or resource.storage):
         return stored
     cached = stored.derived.get(("view", resource.version))
     if cached is not None and cached[0] is resource:
-        found: Stored = cached[1]
-        return found
+        cached_view: Stored = cached[1]
+        return cached_view
     obj = read(resource, stored.object)
-    shown = stored if obj == stored.object else Stored(obj, stored.version, resource)
-    stored.derived["view", resource.version] = (resource, shown)
-    return shown
+    result = stored if obj == stored.object else Stored(obj, stored.version, resource)
+    stored.derived["view", resource.version] = (resource, result)
+    return result
 
 
 def expect_readable(resource: Resource, stored: Stored) -> Stored:
-    """The stored object, unless its definition has the version no more that it is stored at: that is a 500."""
-    if resource.custom and stored.seen is not resource and schema(resource, stored.object["apiVersion"]) is None:
-        raise unclassified(unreadable(stored.object["apiVersion"]))
+    """Return the stored object. Raise a 500 if its CRD no longer has the version that the object is stored at."""
+    if not resource.custom or stored.normalized_for is resource:
+        return stored
+    api_version = stored.object["apiVersion"]
+    if schema(resource, api_version) is None:
+        raise unclassified(unreadable(api_version))
     return stored
 
 
 def unreadable(api_version: str) -> str:
+    """Return the error message for an object that is stored at a version that its CRD no longer has."""
     return f"request to convert CR from an invalid group/version: {api_version}"
 
 
 def not_listed(resource: Resource, api_version: str) -> StatusError:
-    """A whole kind cannot be listed or watched while one object of it cannot be read."""
-    told = f"failed to list {resource.api_version}, Kind={resource.kind}: {unreadable(api_version)}"
-    return status_error(429, "TooManyRequests", f"storage is (re)initializing: {told}", {"retryAfterSeconds": 1})
+    """Return the error of a list or watch of a kind that has an unreadable object."""
+    message = f"failed to list {resource.api_version}, Kind={resource.kind}: {unreadable(api_version)}"
+    return status_error(429, "TooManyRequests", f"storage is (re)initializing: {message}", {"retryAfterSeconds": 1})
 
 
 def read(resource: Resource, obj: Object) -> Object:
-    """An object as it was stored, decoded and defaulted at the version it was stored at, then converted."""
+    """Decode and default an object at the version that it is stored at, then convert it to this version."""
     if not resource.custom:
         return convert(resource, obj)
     node = schema(resource, obj.get("apiVersion"))
     if node is None:
-        obj, node = named(resource.storage or resource, obj), (resource.storage or resource).schema
+        storage = resource.storage or resource
+        obj, node = set_api_version(storage, obj), storage.schema
     obj, _ = pruning.prune(node, obj)
     obj = defaulting.default(node, obj)
     return convert(resource, obj)
 
 
 def schema(resource: Resource, api_version: Any) -> Node | None:
-    """The schema of a version of a custom kind, served or not; None of one that its definition does not have."""
+    """Return the schema of a version of a custom resource, served or not. Return None if its CRD lacks the version."""
     for known in (resource, resource.storage):
         if known is not None and known.api_version == api_version:
             return known.schema
@@ -69,33 +74,33 @@ def schema(resource: Resource, api_version: Any) -> Node | None:
 
 
 def convert(resource: Resource, obj: Object) -> Object:
-    """An object of another version at this one; itself where it is of this one already."""
+    """Return the object at the version of `resource`: `obj` itself if it has that version."""
     if obj.get("apiVersion") == resource.api_version:
         return obj
     if resource.convert is not None:
         return codec.decode(resource.schema, resource.convert(obj)).object
-    converted, _ = pruning.prune(resource.schema, named(resource, obj))
+    converted, _ = pruning.prune(resource.schema, set_api_version(resource, obj))
     return converted
 
 
 def stored_form(resource: Resource, obj: Object) -> Object:
-    """An object as it is kept."""
+    """Return the object at the storage version."""
     return convert(resource.storage, obj) if resource.storage is not None else obj
 
 
-def is_current(resource: Resource, kept: Stored | None) -> bool:
-    """Whether an object is kept at today's storage version: if not, any write stores it anew."""
+def is_current(resource: Resource, stored: Stored | None) -> bool:
+    """Return whether an object is stored at the current storage version. If not, every write stores it again."""
     return (
-        kept is None
+        stored is None
         or not resource.custom
-        or kept.object.get("apiVersion") == (resource.storage or resource).api_version
+        or stored.object.get("apiVersion") == (resource.storage or resource).api_version
     )
 
 
 def read_back(resource: Resource, obj: Object) -> Object:
-    """An object as it would be read if it were kept."""
+    """Return the object as it would be read if it were stored."""
     return read(resource, convert(resource.storage, obj)) if resource.storage is not None else obj
 
 
-def named(resource: Resource, obj: Object) -> Object:
+def set_api_version(resource: Resource, obj: Object) -> Object:
     return obj if obj.get("apiVersion") == resource.api_version else {**obj, "apiVersion": resource.api_version}

@@ -15,6 +15,5 @@ if TYPE_CHECKING:
 def create(server: "Server", request: Request, route: Route) -> Response:
     representation = representations.negotiate(request, route.resource, listing=False)
     options = write_options(request, "CreateOptions")
-    obj = decoding.read(request, route.resource, options.validation)
     write = pipeline.Write(server, request, route.resource, route.namespace, "", route.subresource, options)
-    return representation.answer(201, pipeline.create(write, obj), request.warnings)
+    return representation.answer(201, pipeline.create(write, decoding.decode_body(write)), request.warnings)

@@ -18,6 +18,7 @@ from fairlead.server.schema import builtin, codec
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs import lists
+from fairlead.server.write.change_detection import must_rewrite
 from fairlead.server.write.metadata import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
@@ -170,9 +171,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         # Through another version than the storage's, what that one does not know is lost, as by any write.
         shown = versions.view(resource, stored).object if resource.custom else stored.object
         changed = versions.stored_form(resource, {**shown, "metadata": metadata})
-        # What an apply left empty in a custom resource is not read: any write stores it anew, without.
-        anew = resource.custom and stored.respelled
-        if not anew and encoding.exactly_equal(changed, stored.object):
+        if not must_rewrite(resource, stored) and encoding.exactly_equal(changed, stored.object):
             marked = stored
         elif options.dry_run:
             marked = Stored(changed, stored.version)

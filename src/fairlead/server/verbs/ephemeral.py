@@ -20,9 +20,8 @@ def received(
 ) -> tuple[pipeline.Write, Object]:
     """The body as an object of the kind, with managedFields as a create leaves them where it is `tracked`."""
     options = write_options(request, "CreateOptions")
-    obj = decoding.read(request, resource, options.validation)
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
-    obj = pipeline.expect_namespace(obj, write)
+    obj = pipeline.expect_namespace(decoding.decode_body(write), write)
     return write, server.tracking.created(write, obj) if tracked else obj
 
 

@@ -77,9 +77,8 @@ def evaluated(write: pipeline.Write, kind: str, live: Stored | None) -> Object:
     if live is None:
         raise not_found(write.resource, write.name)
     given = EVALUATORS[kind](write)  # a malformed patch of a missing object is a 404
-    value, validation = given.evaluate(live.object), write.options.validation
-    read = decoding.restored if kind == STRATEGIC else decoding.patched
-    return _same_thing(write, read(write.request, write.resource, value, validation, given.problems, given.shown))
+    decode = decoding.decode_strategic if kind == STRATEGIC else decoding.decode_patched
+    return _same_thing(write, decode(write, given.evaluate(live.object), given.problems, given.shown))
 
 
 def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
@@ -93,10 +92,6 @@ def _same_thing(write: pipeline.Write, obj: Object) -> Object:
     return expect_name(obj, write.name)
 
 
-# What the server sets where it is given empty, as manifests made by Go tools do (`creationTimestamp: null`).
-_SET = frozenset(("creationTimestamp", "generation", "namespace", "resourceVersion", "selfLink", "uid"))
-
-
 def applied(write: pipeline.Write, live: Stored | None, config: Object, twice: list[str]) -> Object:
     """The object that an apply makes of the live one: the very live one when nothing changes."""
     obj, managed = write.server.tracking.applied(write, live, config)
@@ -107,16 +102,11 @@ def applied(write: pipeline.Write, live: Stored | None, config: Object, twice: l
     given = obj.get("metadata") or {}
     if live is None and given.get("uid"):
         raise uid_of_missing(write, given["uid"])
-    write.managed, write.merged = managed, given if write.resource.custom else None
+    write.managed = managed
     same = live is not None and obj is bare_of(live)  # only owners change, and no default comes of another version
-    made = obj if same else decoding.applied(write.request, write.resource, obj)
-    # A real server stores a custom resource as merged, `labels: {}` and all, but reads it back without.
-    write.respelled = _kept_as_merged(write) and not given.keys() - _SET <= made["metadata"].keys()
+    made = obj if same else decoding.decode_applied(write, obj)
+    write.changes.note_merged(write, given, made)
     return with_managed(_same_thing(write, made), managed)
-
-
-def _kept_as_merged(write: pipeline.Write) -> bool:
-    return write.resource.custom and write.resource.storage is None and not write.subresource
 
 
 def configuration(write: pipeline.Write) -> tuple[Object, list[str]]:

@@ -18,9 +18,8 @@ def replace(server: "Server", request: Request, route: Route) -> Response:
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=False)
     options = write_options(request, "UpdateOptions")
-    obj = decoding.read(request, resource, options.validation)
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
-    obj = pipeline.expect_namespace(obj, write)
+    obj = pipeline.expect_namespace(decoding.decode_body(write), write)
     obj = expect_name(obj, route.name)
     obj = pipeline.dedup_owners(obj, write, pipeline.DUPLICATE_OWNERS)
     uid = (obj.get("metadata") or {}).get("uid") or ""

@@ -60,7 +60,7 @@ def put_scale(server: "Server", request: Request, route: Route) -> Response:
     if route.resource.custom and _kind(request) not in ("", "Scale"):
         where = "pkg/apiserver/customresource_handler.go:781"
         raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{where}"')
-    wanted = decoding.read(request, scale_resource(), options.validation)
+    wanted = decoding.decode_body(inner)
     wanted = expect_name(pipeline.expect_namespace(wanted, write), route.name)
 
     def changed(live: Stored | None) -> Object:
@@ -214,7 +214,7 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
     entries = obj["metadata"].get("managedFields") or []
     write.managed = decode(entries)  # of two entries of one writer, the later holds
     reordered = not resource.custom and any(_reordered(entry["fieldsV1"]) for entry in entries)
-    write.respelled = reordered or len(entries) != len(write.managed)
+    write.changes.bytes_differ = reordered or len(entries) != len(write.managed)
     return obj
 
 

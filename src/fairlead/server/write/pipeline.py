@@ -6,7 +6,7 @@ object went.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlead.server.admission import chain, namespaces
@@ -25,7 +25,6 @@ from fairlead.server.errors.statuses import (
     unclassified,
 )
 from fairlead.server.golang import encoding
-from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.http.exchange import Request
 from fairlead.server.http.options import WriteOptions
 from fairlead.server.ownership import Managed
@@ -35,6 +34,7 @@ from fairlead.server.storage import versions
 from fairlead.server.storage.store import Table
 from fairlead.server.storage.stored import Object, Stored
 from fairlead.server.write import decoding, metadata
+from fairlead.server.write.change_detection import ChangeDetection, can_skip_update
 from fairlead.server.write.subresources import narrow
 
 if TYPE_CHECKING:
@@ -71,12 +71,8 @@ class Write:
     name: str
     subresource: str
     options: WriteOptions
-    merged: Object | None = None  # a custom resource's metadata as an apply merged it: the object is not pruned yet
-    emptied: bool = False  # what is stored lacks what was given empty
+    changes: ChangeDetection = field(default_factory=ChangeDetection)
     managed: Managed | None = None  # the owners of what is to be stored, once they are known
-    respelled: bool = (
-        False  # what is stored differs (empty metadata, a defaulted status) from how it is read: no write is a no-op
-    )
 
     @property
     def table(self) -> Table:
@@ -138,16 +134,16 @@ def _commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Sto
         given["generation"] = 1
     if resource.custom and resource.status:
         obj.pop("status", None)
-        if not write.options.dry_run and "status" in (read := decoding.filled(resource, obj)):
+        if not write.options.dry_run and "status" in (read := decoding.fill_defaults(resource, obj)):
             # The defaults of a status are not stored with a new object, but read; the next write stores them.
-            obj, write.respelled = read, True
+            obj, write.changes.bytes_differ = read, True
     held = obj
     if not resource.custom:
         obj = empty_values.drop(resource.schema, obj)
         obj = chain.completed(server, resource, write.namespace, obj)
         given = obj["metadata"]
-    if write.request.unwritten or (resource.respelled is not None and resource.respelled(obj)):
-        write.respelled = True
+    if resource.bytes_differ is not None and resource.bytes_differ(obj):
+        write.changes.bytes_differ = True
     if resource.prepare_for:
         resource.prepare_for(obj, write.request.user)
     if resource.prepare_create:
@@ -186,10 +182,9 @@ def _settled(write: Write, obj: Object) -> Object:
 
     What an apply merged may hold what no schema declares. A real server stores that and reads it back without.
     """
-    if write.merged is not None and write.resource.storage is None:
-        merged, (obj, _) = obj, pruning.prune(write.resource.schema, obj)
-        lost = any(key not in obj or obj[key] != value for key, value in merged.items() if key != "metadata")
-        write.respelled = write.respelled or lost
+    if write.changes.merged_metadata is not None and write.resource.storage is None:
+        unpruned, (obj, _) = obj, pruning.prune(write.resource.schema, obj)
+        write.changes.note_pruned(unpruned, obj)
     return _with_numbers(write, obj)
 
 
@@ -202,7 +197,7 @@ def _as_merged(write: Write, obj: Object) -> Object:
     """The last answer about an object that is stored no more: what an apply emptied is in it as it was merged."""
     obj = _with_numbers(write, obj)
     given = obj["metadata"]
-    merged = write.merged or {}
+    merged = write.changes.merged_metadata or {}
     kept = {key: value for key, value in merged.items() if key not in given or key in ("annotations", "labels")}
     return {**obj, "metadata": {**given, **kept}} if kept else obj
 
@@ -226,7 +221,7 @@ def update(
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
         raise conflict(resource, write.name, _precondition(write, uid, live))
     obj = wanted(live)
-    if live is not None and obj is live.object and not live.respelled and versions.is_current(resource, write.kept):
+    if live is not None and obj is live.object and can_skip_update(resource, live, write.kept):
         return live, False
     version = _requested_version(obj)
     if live is None:
@@ -263,13 +258,13 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     held = obj
     if not resource.custom:
         obj = empty_values.drop(resource.schema, obj)
-        write.emptied = obj is not held
+        write.changes.drops_empty = obj is not held
     obj = narrow(resource, write.subresource, obj, old)
     if resource.prepare_update:
         resource.prepare_update(obj, old)
     if resource.stamp_update:
         resource.stamp_update(obj, old, write.now)
-    server.rules.generation(resource, write.subresource, obj, old, write.request.hollow)
+    server.rules.generation(resource, write.subresource, obj, old, write.changes.omits_submitted)
     as_held = _as_held(resource, obj, held)
     if found := server.rules.on_update(resource, write.subresource, as_held, old, write.request.warn):
         raise invalid(resource, obj, found)
@@ -282,26 +277,17 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
             gone = server.store.delete(write.table, kept)
             server.changed(resource, live, gone, deleted=True)
         return Stored(_as_merged(write, empty_values.restore_nulls(obj, held)), live.version, resource)
-    obj = server.tracking.times_kept(write, _settled(write, obj), live)
+    obj = write.changes.keep_times(write, _settled(write, obj), live)
     if resource.custom and write.subresource == "scale" and resource.storage is None:
-        read = decoding.filled(resource, obj)  # what had no spec has no defaults, and is read with them
-        obj, write.respelled = read, write.respelled or read != obj
-    write.respelled = write.respelled or write.request.unwritten
-    if write.respelled == kept.respelled and not (write.respelled and resource.custom):
-        plain = kept is live and versions.is_current(resource, kept)
-        same = exactly_equal(obj, old) if plain else _unchanged(resource, obj, kept)
-        if same:
-            return live
+        read = decoding.fill_defaults(resource, obj)  # what had no spec has no defaults, and is read with them
+        obj, write.changes.bytes_differ = read, write.changes.bytes_differ or read != obj
+    if write.changes.is_unchanged(resource, obj, live, kept):
+        return live
     if resource.custom and resource.storage is None and not versions.is_current(resource, kept):
-        obj = decoding.filled(resource, obj)  # so far it had the defaults of the version that it was kept at
+        obj = decoding.fill_defaults(resource, obj)  # so far it had the defaults of the version that it was kept at
     if write.options.dry_run:
         return Stored(versions.read_back(resource, obj), live.version, resource)
     return _put(write, obj, live)
-
-
-def _unchanged(resource: Resource, obj: Object, kept: Stored) -> bool:
-    """Whether what would be stored is what is kept already, whatever version it was asked for at."""
-    return exactly_equal(versions.stored_form(resource, obj), kept.object)
 
 
 def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
@@ -311,8 +297,7 @@ def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
     )
     if write.managed is not None and not any(entry.fields.exact for entry in write.managed):
         stored.derived["managed"] = write.managed
-    if write.respelled:
-        stored.respelled = True
+    stored.bytes_differ = write.changes.bytes_differ
     write.server.changed(resource, live, stored)
     return versions.view(resource, stored)
 

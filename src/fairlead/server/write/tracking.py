@@ -189,25 +189,3 @@ class Tracking:
         except ownership.TypedError as error:
             raise unclassified(str(error)) from None
         return made.object, made.managed
-
-    def times_kept(self, write: "Write", obj: Object, live: Stored) -> Object:
-        """The object with its entries' old times where nothing but those times changed.
-
-        Not where something was given empty (`labels: {}` of an apply, a list inside a list) that the stored object does
-        not keep, nor where an entry moved: on /scale the owner of the replicas loses its time, and may come first then.
-        """
-        if write.emptied or not (write.merged or {}).keys() <= obj["metadata"].keys():
-            return obj
-        old = live.object
-        entries = obj["metadata"].get("managedFields")
-        kept = old["metadata"].get("managedFields")
-        if entries is kept or entries == kept or write.managed is None:
-            return obj
-        if not ownership.same_but_times(write.managed, kept):
-            return obj
-        if write.subresource == "scale" and not ownership.same_order(entries, kept):
-            return obj
-        if without_managed(obj) != bare_of(live):
-            return obj
-        write.managed = managed_of(live)
-        return {**obj, "metadata": {**obj["metadata"], "managedFields": kept}}

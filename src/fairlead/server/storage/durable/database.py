@@ -24,7 +24,7 @@ PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {FORMAT};
 CREATE TABLE revisions (
   version INTEGER PRIMARY KEY, kind_group TEXT NOT NULL, plural TEXT NOT NULL, namespace TEXT NOT NULL,
-  name TEXT NOT NULL, deleted INTEGER NOT NULL, respelled INTEGER NOT NULL, object BLOB NOT NULL,
+  name TEXT NOT NULL, deleted INTEGER NOT NULL, bytes_differ INTEGER NOT NULL, object BLOB NOT NULL,
   checksum INTEGER NOT NULL
 );
 CREATE INDEX by_name ON revisions (kind_group, plural, namespace, name, version);
@@ -54,7 +54,7 @@ class Revision(NamedTuple):
     namespace: str
     name: str
     deleted: bool
-    respelled: bool
+    bytes_differ: bool
     object: dict[str, Any]
 
 
@@ -194,7 +194,7 @@ def _secrets(connection: sqlite3.Connection) -> int:
 
 
 def _row(revision: Revision) -> tuple[Any, ...]:
-    about = (*revision[:5], int(revision.deleted), int(revision.respelled))
+    about = (*revision[:5], int(revision.deleted), int(revision.bytes_differ))
     encoded = msgspec.json.encode(revision.object)
     return *about, encoded, _checksum(about, encoded)
 
@@ -209,5 +209,5 @@ def _revisions(connection: sqlite3.Connection) -> Iterator[Revision]:
     for *about, encoded, checksum in connection.execute("SELECT * FROM revisions ORDER BY version"):
         if _checksum(tuple(about), encoded) != checksum:
             raise ValueError(f"revision {about[0]} is not what was written")
-        version, group, plural, namespace, name, deleted, respelled = about
-        yield Revision(version, group, plural, namespace, name, bool(deleted), bool(respelled), decode(encoded))
+        version, group, plural, namespace, name, deleted, bytes_differ = about
+        yield Revision(version, group, plural, namespace, name, bool(deleted), bool(bytes_differ), decode(encoded))

@@ -100,8 +100,8 @@ class Journal:
             store.version = max(store.version, version)
         for revision in database.revisions:
             stored = Stored(revision.object, revision.version)
-            if revision.respelled:
-                stored.respelled = True
+            if revision.bytes_differ:
+                stored.bytes_differ = True
             store.restore(store.table(revision.group, revision.plural), stored, deleted=revision.deleted)
         database.revisions = []
 
@@ -135,7 +135,7 @@ class Journal:
                     event.namespace,
                     event.name,
                     event.type == "DELETED",
-                    event.stored.respelled,
+                    event.stored.bytes_differ,
                     event.stored.object,
                 )
             )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fairlead.server.app import Server
 from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.http.exchange import Request
-from fairlead.server.storage.stored import Recent, Stored
+from fairlead.server.storage.stored import RecentlyUsed, Stored
 
 VALUES = st.recursive(
     st.one_of(
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 
 
 def resting(obj):
-    recent = Recent(most=1)
+    recent = RecentlyUsed(limit=1)
     stored = Stored(obj, 1)
     recent.add(stored)
     recent.add(Stored({}, 2))
@@ -48,7 +48,7 @@ def test_an_object_that_rests_keeps_its_json_and_nothing_else():
 
 
 def test_only_the_last_used_are_decoded():
-    recent = Recent(most=3)
+    recent = RecentlyUsed(limit=3)
     many = [Stored({"i": i}, i) for i in range(10)]
     for stored in many:
         recent.add(stored)
@@ -58,7 +58,7 @@ def test_only_the_last_used_are_decoded():
 
 def test_a_server_whose_objects_rest_answers_as_one_whose_objects_never_do(monkeypatch):
     def answers(most):
-        monkeypatch.setattr(Recent.__init__, "__defaults__", (most,))
+        monkeypatch.setattr(RecentlyUsed.__init__, "__defaults__", (most,))
         server = Server()
         maps = "/api/v1/namespaces/default/configmaps"
 
