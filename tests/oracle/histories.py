@@ -199,7 +199,7 @@ def node(schema: dict[str, Any]) -> Node:
         fields={name: node(child) for name, child in schema.get("properties", {}).items()},
         values=node(schema["additionalProperties"]) if "additionalProperties" in schema else None,
         items=node(schema["items"]) if "items" in schema else None,
-        relation=schema.get("x-kubernetes-map-type", "granular"),
+        map_type=schema.get("x-kubernetes-map-type", "granular"),
         list_type=schema.get("x-kubernetes-list-type", "atomic"),
         keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
         preserve=schema.get("x-kubernetes-preserve-unknown-fields", False),

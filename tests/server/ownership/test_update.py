@@ -111,7 +111,7 @@ def test_what_became_atomic_is_owned_whole():
     fields = {"a": text(), "b": text()}
     story = Story(Kind(v1=spec(pair=Node("object", fields=fields))))
     story.apply("m1", spec={"pair": {"a": "1", "b": "2"}})
-    story.schemas = Kind(v1=spec(pair=Node("object", fields=fields, relation="atomic")))
+    story.schemas = Kind(v1=spec(pair=Node("object", fields=fields, map_type="atomic")))
     story.apply("m2", spec={}, metadata={"labels": {"a": "b"}})
     assert story.owns("m1") == {"f:spec": {"f:pair": {}}}
 
@@ -193,7 +193,7 @@ SAMPLES = [
 )
 def test_a_first_write_is_told_apart_from_nothing_as_any_other_is(api_version, kind, sample):
     group, _, version = api_version.rpartition("/")
-    node = builtin.node(group, version, kind)
+    node = builtin.schema_of_kind(group, version, kind)
     named = {"apiVersion": api_version, "kind": kind}
     empty, new = codec.decode(node, named).object, codec.decode(node, {**named, **sample}).object
     changes = compare(shape_of(node), empty, new)

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from fairlead.server.patches.strategic import StrategicError, apply
 from fairlead.server.schema import builtin
 
-DEPLOYMENT = builtin.node("apps", "v1", "Deployment")
-SERVICE = builtin.node("", "v1", "Service")
-CONFIG_MAP = builtin.node("", "v1", "ConfigMap")
+DEPLOYMENT = builtin.schema_of_kind("apps", "v1", "Deployment")
+SERVICE = builtin.schema_of_kind("", "v1", "Service")
+CONFIG_MAP = builtin.schema_of_kind("", "v1", "ConfigMap")
 
 
 def containers(patch, *names):

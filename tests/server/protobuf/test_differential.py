@@ -35,9 +35,9 @@ def oracle() -> Iterator[Oracle]:
 
 def schema(api_version: str, kind: str) -> Any:
     if kind == "DeleteOptions":
-        return builtin.named("meta.v1.DeleteOptions")
+        return builtin.schema_of_type("meta.v1.DeleteOptions")
     group, _, version = api_version.rpartition("/")
-    return builtin.node(group, version, kind)
+    return builtin.schema_of_kind(group, version, kind)
 
 
 def ours(body: bytes, api_version: str, kind: str) -> Any:

@@ -38,7 +38,7 @@ def test_every_kind_of_the_table_has_its_flags():
 
 
 def test_building_the_registry_compiles_few_of_the_types(monkeypatch):
-    for cached in (schemas.table, schemas.node, schemas.named, builtin.resources):
+    for cached in (schemas.table, schemas.schema_of_kind, schemas.schema_of_type, builtin.resources):
         cached.cache_clear()
     monkeypatch.setattr(schemas, "_structs", {})
     builtin.resources()

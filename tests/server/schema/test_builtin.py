@@ -29,14 +29,14 @@ def test_every_kind_has_a_schema(line):
     api_version, *kinds = line.split()
     group, _, version = api_version.rpartition("/")
     for kind in kinds:
-        node = builtin.node(group, version, kind)
+        node = builtin.schema_of_kind(group, version, kind)
         assert node.fields["apiVersion"].type == "string"
         assert node.go.struct == kind
 
 
 def test_every_type_of_the_table_compiles():
     for name in builtin.table()["types"]:
-        assert builtin.named(name).type == "object"
+        assert builtin.schema_of_type(name).type == "object"
 
 
 def test_the_source_and_its_licence_are_named():
@@ -45,23 +45,25 @@ def test_the_source_and_its_licence_are_named():
 
 
 def test_merge_types_are_those_of_the_typed_merge():
-    container = builtin.node("", "v1", "Pod").fields["spec"].fields["containers"].items
+    container = builtin.schema_of_kind("", "v1", "Pod").fields["spec"].fields["containers"].items
     assert container is not None
     ports = container.fields["ports"]
     assert (ports.list_type, ports.keys) == ("map", ("containerPort", "protocol"))
     assert ports.items is not None
     assert ports.items.fields["protocol"].default == "TCP"
     assert container.fields["args"].list_type == "atomic"
-    metadata = builtin.node("", "v1", "ConfigMap").fields["metadata"]
+    metadata = builtin.schema_of_kind("", "v1", "ConfigMap").fields["metadata"]
     assert metadata.fields["finalizers"].list_type == "set"
     assert metadata.fields["ownerReferences"].items is not None
-    assert metadata.fields["ownerReferences"].items.relation == "atomic"
-    assert builtin.node("", "v1", "Service").fields["spec"].fields["selector"].relation == "atomic"
-    assert builtin.node("rbac.authorization.k8s.io", "v1", "RoleBinding").fields["roleRef"].relation == "atomic"
+    assert metadata.fields["ownerReferences"].items.map_type == "atomic"
+    assert builtin.schema_of_kind("", "v1", "Service").fields["spec"].fields["selector"].map_type == "atomic"
+    assert (
+        builtin.schema_of_kind("rbac.authorization.k8s.io", "v1", "RoleBinding").fields["roleRef"].map_type == "atomic"
+    )
 
 
 def test_inlined_structs_are_flat():
-    volumes = builtin.node("", "v1", "Pod").fields["spec"].fields["volumes"]
+    volumes = builtin.schema_of_kind("", "v1", "Pod").fields["spec"].fields["volumes"]
     assert volumes.go.strategy == ("merge", "retainKeys")
     assert volumes.go.merge_key == "name"
     assert volumes.items is not None
@@ -69,16 +71,16 @@ def test_inlined_structs_are_flat():
 
 
 def test_schemas_recur():
-    props = builtin.named("apiextensions.v1.JSONSchemaProps")
+    props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
     values = props.fields["properties"].values
     assert values is not None
     assert values.fields is props.fields
 
 
 def test_a_kind_compiles_nothing_until_its_fields_are_looked_at(monkeypatch):
-    builtin.node.cache_clear()
+    builtin.schema_of_kind.cache_clear()
     monkeypatch.setattr(builtin, "_structs", {})
-    pod = builtin.node("", "v1", "Pod")
+    pod = builtin.schema_of_kind("", "v1", "Pod")
     assert not builtin._structs
     assert pod.fields["spec"].go.name == "core.v1.PodSpec"
     assert set(builtin._structs) == {"core.v1.Pod"}

@@ -6,12 +6,12 @@ from fairlead.server.golang import encoding
 from fairlead.server.schema import builtin, empty_values, quantity, times
 from fairlead.server.schema.codec import DecodeError, decode
 
-CONFIG_MAP = builtin.node("", "v1", "ConfigMap")
-SECRET = builtin.node("", "v1", "Secret")
-POD = builtin.node("", "v1", "Pod")
-DEPLOYMENT = builtin.node("apps", "v1", "Deployment")
-ROLE = builtin.node("rbac.authorization.k8s.io", "v1", "Role")
-CRD = builtin.node("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+CONFIG_MAP = builtin.schema_of_kind("", "v1", "ConfigMap")
+SECRET = builtin.schema_of_kind("", "v1", "Secret")
+POD = builtin.schema_of_kind("", "v1", "Pod")
+DEPLOYMENT = builtin.schema_of_kind("apps", "v1", "Deployment")
+ROLE = builtin.schema_of_kind("rbac.authorization.k8s.io", "v1", "Role")
+CRD = builtin.schema_of_kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 @pytest.mark.parametrize(
@@ -164,13 +164,13 @@ def test_duplicate_keys_are_found_where_they_are():
     ],
 )
 def test_quantities_are_written_in_canonical_form(text, canonical):
-    assert quantity.canonical(text) == canonical
+    assert quantity.canonicalize(text) == canonical
 
 
 @given(st.from_regex(r"[+-]?[0-9]{1,9}(\.[0-9]{1,6})?(m|k|M|Ki|Mi|Gi|e[0-9])?", fullmatch=True))
 def test_a_canonical_quantity_is_the_same_quantity_and_stays(text):
-    canonical = quantity.canonical(text)
-    assert quantity.canonical(canonical) == canonical
+    canonical = quantity.canonicalize(text)
+    assert quantity.canonicalize(canonical) == canonical
     assert quantity.parse(canonical)[0] == quantity.parse(text)[0]
 
 
@@ -179,16 +179,16 @@ def test_a_canonical_quantity_is_the_same_quantity_and_stays(text):
     [("90m", "1h30m0s"), ("1500ms", "1.5s"), ("0", "0s"), ("-1h", "-1h0m0s"), ("1us", "1µs"), ("1.5h", "1h30m0s")],
 )
 def test_durations_are_written_as_go_does(text, written):
-    assert times.duration(text) == written
+    assert times.normalize_duration(text) == written
 
 
 def test_times_are_utc_and_whole_seconds():
-    assert times.time("2026-01-02T03:04:05.678+01:00") == "2026-01-02T02:04:05Z"
-    assert times.time("2026-01-02T03:04:05.678901Z", micro=True) == "2026-01-02T03:04:05.678901Z"
+    assert times.normalize_time("2026-01-02T03:04:05.678+01:00") == "2026-01-02T02:04:05Z"
+    assert times.normalize_time("2026-01-02T03:04:05.678901Z", micro=True) == "2026-01-02T03:04:05.678901Z"
     with pytest.raises(
         ValueError, match=r'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'
     ):
-        times.time("x")
+        times.normalize_time("x")
 
 
 NINES = "9" * 5000
@@ -208,4 +208,4 @@ NINES = "9" * 5000
     ],
 )
 def test_quantities_of_thousands_of_digits_are_exact(given, answered):
-    assert quantity.canonical(given) == answered
+    assert quantity.canonicalize(given) == answered

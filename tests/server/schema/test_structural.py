@@ -4,13 +4,13 @@ from hypothesis import strategies as st
 
 from fairlead.server.schema import structural
 from fairlead.server.schema.codec import DecodeError
-from fairlead.server.schema.defaulting import default
+from fairlead.server.schema.defaulting import apply_defaults
 from fairlead.server.schema.pruning import prune
-from fairlead.server.schema.validation import schema_causes, validate
+from fairlead.server.schema.validation import validate, validate_by_schema
 
 
 def spec(properties, **more):
-    return structural.compile(
+    return structural.compile_schema(
         {"type": "object", "properties": {"spec": {"type": "object", "properties": properties, **more}}}
     )
 
@@ -56,7 +56,7 @@ def test_nulls_go_unless_nullable_or_defaulted():
     )
     pruned, _ = prune(node, {"spec": {"a": None, "n": None, "d": None}})
     assert pruned == {"spec": {"n": None, "d": None}}
-    assert default(node, pruned) == {"spec": {"n": None, "d": "x"}}
+    assert apply_defaults(node, pruned) == {"spec": {"n": None, "d": "x"}}
 
 
 def test_metadata_is_decoded():
@@ -81,10 +81,10 @@ def test_embedded_resources_have_metadata_and_a_type():
 
 def test_defaults_fill_in_at_every_level_and_are_not_copied():
     node = spec({"o": {"type": "object", "default": {}, "properties": {"a": {"type": "integer", "default": 1}}}})
-    assert default(node, {"spec": {}}) == {"spec": {"o": {"a": 1}}}
-    assert default(node, {}) == {}
+    assert apply_defaults(node, {"spec": {}}) == {"spec": {"o": {"a": 1}}}
+    assert apply_defaults(node, {}) == {}
     full = {"spec": {"o": {"a": 2}}}
-    assert default(node, full) is full
+    assert apply_defaults(node, full) is full
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_items_are_correlated_by_key_only():
 
 
 def test_a_status_is_checked_alone_under_its_own_name():
-    node = structural.compile({"type": "object", "properties": {"a": {"type": "string"}}})
-    assert [(c.field, c.message) for c in schema_causes(node, {"a": 1}, under="status")] == [
+    node = structural.compile_schema({"type": "object", "properties": {"a": {"type": "string"}}})
+    assert [(c.field, c.message) for c in validate_by_schema(node, {"a": 1}, under="status")] == [
         ("status.a", 'Invalid value: "integer": a in body must be of type string: "integer"')
     ]
 
@@ -268,7 +268,7 @@ def test_pruning_and_defaulting_settle_at_once_and_validation_never_raises(value
     node = spec(SCHEMA["properties"])
     pruned, _ = prune(node, {"spec": value})
     assert prune(node, pruned) == (pruned, [])
-    filled = default(node, pruned)
-    assert default(node, filled) is filled
+    filled = apply_defaults(node, pruned)
+    assert apply_defaults(node, filled) is filled
     validate(node, filled)
     validate(node, filled, filled)

@@ -75,7 +75,7 @@ def _whole(spec: Object) -> Object:
             if one.get("restartPolicy") == "Always":
                 total, staying = _sum(total, _given(one, part)), now
             starting = _most(starting, now)
-        summed = {name: quantity.write(*amount) for name, amount in _most(total, starting).items()}
+        summed = {name: quantity.format_quantity(*amount) for name, amount in _most(total, starting).items()}
         made[part] = summed | _given(spec, part)
     return made
 

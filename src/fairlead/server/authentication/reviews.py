@@ -125,7 +125,7 @@ def _kind() -> Resource:
         "tokenrequests",
         "tokenrequest",
         namespaced=True,
-        schema=builtin.node(GROUP, "v1", "TokenRequest"),
+        schema=builtin.schema_of_kind(GROUP, "v1", "TokenRequest"),
         default=_defaulted,
     )
 

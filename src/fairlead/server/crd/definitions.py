@@ -256,7 +256,7 @@ def resource_of(definition: Object, version: dict[str, Any], storage: Resource |
         plural=names["plural"],
         singular=names.get("singular") or names["kind"].lower(),
         namespaced=spec["scope"] == "Namespaced",
-        schema=structural.of_version(version),
+        schema=structural.compile_version(version),
         list_kind=names.get("listKind") or f"{names['kind']}List",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),

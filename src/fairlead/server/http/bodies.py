@@ -181,7 +181,7 @@ def _undecodable(value: Object) -> str:
         return ""
     group, _, version = api_version.rpartition("/")
     try:
-        codec.decode(builtin.node(group, version, kind), value)
+        codec.decode(builtin.schema_of_kind(group, version, kind), value)
     except codec.DecodeError as error:
         return error.message
     return ""
@@ -226,7 +226,7 @@ def foreign(value: Object, resource: Resource, *, patched: bool = False) -> str:
             where = "pkg/api/legacyscheme/scheme.go:30"
             return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
         try:
-            codec.decode(builtin.node(resource.group, resource.version, kind), value)
+            codec.decode(builtin.schema_of_kind(resource.group, resource.version, kind), value)
         except codec.DecodeError as error:
             return error.message
         return f"converting ({resource.version}.{kind}) to ({_internal(resource)}.{resource.kind}): unknown conversion"

@@ -110,7 +110,7 @@ def _parts(resources: list[Resource], style: Style) -> tuple[Document, Document]
             name = custom.name(resource)
             schemas.found[name] = custom.schema(resource, schemas, v2=style.v2)
         else:
-            reference = schemas.reference(builtin.node(resource.group, resource.version, resource.kind))
+            reference = schemas.reference(builtin.schema_of_kind(resource.group, resource.version, resource.kind))
             name = reference["$ref"].removeprefix(style.place)
         schemas.found[name] = {**schemas.found[name], "x-kubernetes-group-version-kind": [kind]}
         paths |= path_items(Place(resource, {"$ref": style.place + name}, kind), style)

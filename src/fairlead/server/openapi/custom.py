@@ -19,7 +19,7 @@ def schema(resource: Resource, schemas: Schemas, *, v2: bool) -> Schema:
     for version in resource.definition["spec"]["versions"]:
         if version["name"] == resource.version:
             given = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    metadata = schemas.reference(builtin.named("meta.v1.ObjectMeta"))
+    metadata = schemas.reference(builtin.schema_of_type("meta.v1.ObjectMeta"))
     own: Schema = _older(given) if v2 else given
     properties = {
         **(own.get("properties") or {}),

@@ -69,7 +69,7 @@ class Schemas:
     def add(self, names: Iterable[str]) -> None:
         """Add types by their short names, such as core.v1.Pod."""
         for name in names:
-            self.reference(builtin.named(name))
+            self.reference(builtin.schema_of_type(name))
 
     def reference(self, node: Node) -> Schema:
         """A reference to a struct's schema, which is added where it is new."""
@@ -82,7 +82,7 @@ class Schemas:
                 schema["required"] = required
             if fields:
                 schema["properties"] = {key: self._field(fields[key]) for key in sorted(fields)}
-            if node.relation == "atomic":
+            if node.map_type == "atomic":
                 schema["x-kubernetes-map-type"] = "atomic"
         return {"$ref": self._place + name}
 
@@ -95,7 +95,7 @@ class Schemas:
             more["x-kubernetes-list-type"] = node.list_type
         if node.keys:
             more["x-kubernetes-list-map-keys"] = list(node.keys)
-        if node.relation == "atomic" and go.kind == "map":
+        if node.map_type == "atomic" and go.kind == "map":
             more["x-kubernetes-map-type"] = "atomic"
         if go.merge_key:
             more["x-kubernetes-patch-merge-key"] = go.merge_key

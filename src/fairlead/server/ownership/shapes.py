@@ -162,7 +162,7 @@ def _made(node: Node, preserving: bool) -> Shape:
     shape.opened = False
     if node.type in ("object", ""):
         shape.is_map = True
-        shape.atomic = node.relation == "atomic"
+        shape.atomic = node.map_type == "atomic"
     if node.type in ("array", ""):
         shape.is_list = True
         if node.list_type == "map":

@@ -118,7 +118,7 @@ LEAVES: Final[dict[str, tuple[str, Callable[[Object], Any]]]] = {
     "Quantity": ("resource.Quantity", _quantity),
     "Time": ("meta.v1.Timestamp", _time),
     "MicroTime": ("meta.v1.Timestamp", _micro_time),
-    "Duration": ("meta.v1.Duration", lambda made: times.write_duration(made.get("duration", 0))),
+    "Duration": ("meta.v1.Duration", lambda made: times.format_duration(made.get("duration", 0))),
     "IntOrString": ("intstr.IntOrString", _int_or_string),
     "Raw": ("runtime.RawExtension", _json),
     "FieldsV1": ("meta.v1.FieldsV1", _fields_v1),

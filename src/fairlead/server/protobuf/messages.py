@@ -58,7 +58,7 @@ def _fields(name: str) -> dict[int, _Field]:
 
 def _node(name: str) -> Node:
     if name not in FIELDS:
-        return builtin.named(name)
+        return builtin.schema_of_type(name)
     go = builtin.Go("struct", name)
     go.name = name
     return Node("object", go=go)

@@ -325,7 +325,7 @@ def _versioned(made: list[Resource]) -> Iterator[Resource]:
 def _resource(group: str, version: str, fact: dict[str, Any], below: set[str]) -> Resource:
     kind, plural = fact["kind"], fact["name"]
     entry = ENTRIES.get((group, kind), _COMMON)
-    schema = builtin.node(group, version, kind)
+    schema = builtin.schema_of_kind(group, version, kind)
     status = f"{plural}/status" in below
     return Resource(
         group=group,

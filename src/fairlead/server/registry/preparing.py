@@ -11,7 +11,7 @@ from typing import Any, Final
 from fairlead.server.authentication.users import User
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.schema import codec, quantity
-from fairlead.server.schema.crd_schema_validation import coerced_defaults
+from fairlead.server.schema.crd_schema_validation import coerce_defaults
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]
@@ -42,7 +42,7 @@ def cleared_status(schema: Node) -> Callable[[Object], None]:
     node = schema.fields["status"]
 
     def clear(obj: Object) -> None:
-        if node.go.pointer or (empty := codec.zero(node)) is None:
+        if node.go.pointer or (empty := codec.zero_value(node)) is None:
             obj.pop("status", None)
         else:
             obj["status"] = empty
@@ -409,7 +409,7 @@ def _coerce_defaults(obj: Object) -> None:
 def _coerced(version: Object) -> Object:
     given = version.get("schema") or {}
     schema = given.get("openAPIV3Schema")
-    made = coerced_defaults(schema) if schema else schema
+    made = coerce_defaults(schema) if schema else schema
     return version if made is schema else {**version, "schema": {**given, "openAPIV3Schema": made}}
 
 

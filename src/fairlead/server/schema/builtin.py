@@ -74,14 +74,14 @@ def table() -> dict[str, Any]:
 
 
 @cache
-def node(group: str, version: str, kind: str) -> Node:
+def schema_of_kind(group: str, version: str, kind: str) -> Node:
     """The schema of a built-in kind. KeyError where there is none."""
     api_version = f"{group}/{version}" if group else version
     return _compile(table()["roots"][f"{api_version}/{kind}"])
 
 
 @cache
-def named(name: str) -> Node:
+def schema_of_type(name: str) -> Node:
     """The schema of a Go type as the table names it: meta.v1.DeleteOptions, []string."""
     return _compile(name)
 
@@ -137,7 +137,7 @@ def _field(fact: dict[str, Any], inlined: str) -> Node:
     made.list_type = fact.get("l", "atomic")
     made.keys = tuple(fact.get("k", ()))
     if "a" in fact:
-        made.relation = "atomic" if fact["a"] else "granular"
+        made.map_type = "atomic" if fact["a"] else "granular"
     made.default = fact.get("d", MISSING)
     return made
 
@@ -168,4 +168,4 @@ def _compile(name: str) -> Node:
     go = Go("struct", ".".join(words[-2:]))
     go.struct, go.name = words[-1], name
     facts = table()["types"][name]
-    return _Struct("object", relation="atomic" if facts.get("a") else "granular", go=go)
+    return _Struct("object", map_type="atomic" if facts.get("a") else "granular", go=go)

@@ -125,7 +125,7 @@ def _alone(node: Node, value: Any) -> None:
     try:
         _DECODERS[node.go.kind](node, value, [])
     except DecodeError as error:
-        props = builtin.named("apiextensions.v1.JSONSchemaProps")
+        props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
         raise _overtaking(props, value, error) if type(value) is dict else error from None
 
 
@@ -156,7 +156,7 @@ def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
         if facts.pointer:
             made[key] = inner
         elif kind == "struct" or kind in _WHOLE:
-            if not (facts.omit_zero and inner == zero(field)):
+            if not (facts.omit_zero and inner == zero_value(field)):
                 made[key] = inner
         elif inner or not facts.omit_empty:
             made[key] = inner
@@ -168,7 +168,7 @@ def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
     return made
 
 
-def zero(node: Node) -> Any:
+def zero_value(node: Node) -> Any:
     """What Go writes for the zero value of this type."""
     go = node.go
     if go.pointer:
@@ -185,7 +185,7 @@ def _fill(node: Node) -> tuple[tuple[str, Any], ...]:
         go = field.go
         plain = go.pointer or not (go.kind == "struct" or go.kind in _WHOLE)
         if not (go.omit_zero or (go.omit_empty and plain)):
-            made.append((key, zero(field)))
+            made.append((key, zero_value(field)))
     fill = node.go.fill = tuple(made)
     return fill
 
@@ -202,7 +202,7 @@ def _list(node: Node, value: Any, unknown: list[str]) -> Any:
                 return ["" if item is None else _string(items, item, unknown) for item in value]
         return value
     one = _DECODERS[kind]
-    return [zero(items) if item is None else one(items, item, unknown) for item in value]
+    return [zero_value(items) if item is None else one(items, item, unknown) for item in value]
 
 
 def _map(node: Node, value: Any, unknown: list[str]) -> Any:
@@ -219,7 +219,7 @@ def _map(node: Node, value: Any, unknown: list[str]) -> Any:
     one = _DECODERS[kind]
     if node.go.type == "v1.ResourceList":
         return {key: "0" if inner is None else _resource(inner) for key, inner in value.items()}
-    nothing = "" if kind == "bytes" else zero(values)  # stored nil, bytes come back empty
+    nothing = "" if kind == "bytes" else zero_value(values)  # stored nil, bytes come back empty
     return {key: nothing if inner is None else one(values, inner, unknown) for key, inner in value.items()}
 
 
@@ -229,7 +229,7 @@ def _string(node: Node, value: Any, unknown: list[str]) -> str:
     return value
 
 
-def text(value: Any) -> None:
+def expect_string(value: Any) -> None:
     """Hold a value to be a string. Raises DecodeError."""
     if type(value) is not str:
         raise _WrongType(value, "string", "string").told()
@@ -274,7 +274,7 @@ def _bytes(node: Node, value: Any, unknown: list[str]) -> Any:
 def _quantity(node: Node, value: Any, unknown: list[str], milli: bool = False) -> str:
     text = value.strip() if type(value) is str else _json(value)
     try:
-        return quantity.canonical(text, milli=milli)
+        return quantity.canonicalize(text, milli=milli)
     except quantity.QuantityError as error:
         raise DecodeError(str(error)) from None
 
@@ -291,7 +291,7 @@ def _time(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not str:
         raise _WrongType(value, "string")
     try:
-        return times.time(value, micro=node.go.kind == "MicroTime")
+        return times.normalize_time(value, micro=node.go.kind == "MicroTime")
     except ValueError as error:
         raise DecodeError(str(error)) from None
 
@@ -300,7 +300,7 @@ def _duration(node: Node, value: Any, unknown: list[str]) -> str:
     if type(value) is not str:
         raise _WrongType(value, "string")
     try:
-        return times.duration(value)
+        return times.normalize_duration(value)
     except ValueError as error:
         raise DecodeError(str(error)) from None
 
@@ -320,7 +320,7 @@ def _raw(node: Node, value: Any, unknown: list[str]) -> Any:
 def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
     """The three unions of the CRD types. They decode what is inside leniently."""
     kind = node.go.kind
-    props = builtin.named("apiextensions.v1.JSONSchemaProps")
+    props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
     if type(value) is dict:
         return _struct(props, value, unknown)
     if kind == "SchemaOrArray":

@@ -10,10 +10,10 @@ from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.golang import encoding
 from fairlead.server.schema import cel, codec, pruning, structural
-from fairlead.server.schema.embedded_resources import embedded_causes
-from fairlead.server.schema.paths import node_at
-from fairlead.server.schema.patterns import compiled
-from fairlead.server.schema.validation import schema_causes
+from fairlead.server.schema.embedded_resources import validate_embedded_resources
+from fairlead.server.schema.paths import find_node
+from fairlead.server.schema.patterns import compile_pattern
+from fairlead.server.schema.validation import validate_by_schema
 
 Schema = dict[str, Any]
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -54,7 +54,7 @@ _EMBEDDED: Final = (
 )
 
 
-def schema_problems(schema: Schema, path: str, *, costs: bool = True) -> list[FieldError]:
+def validate_crd_schema(schema: Schema, path: str, *, costs: bool = True) -> list[FieldError]:
     """What is wrong with a custom resource's schema. Rules are compiled once all else is sound.
 
     Without `costs`, no single rule is too expensive: that of one which stood there before.
@@ -77,7 +77,7 @@ def schema_problems(schema: Schema, path: str, *, costs: bool = True) -> list[Fi
 
 def _compiling(schema: Schema, path: str, wrong: list[str], costs: bool) -> Iterator[FieldError]:
     """What is wrong with the rules, save where a field at or below the schema they stand in is wrong anyway."""
-    node = structural.compile(schema)
+    node = structural.compile_schema(schema)
     if not cel.has_rules(node):
         return
     if cel.available():
@@ -233,7 +233,7 @@ def _rules(schema: Schema, path: str) -> Iterator[FieldError]:
         reasons = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
         if rule.get("reason") is not None and rule["reason"] not in reasons:
             yield field_errors.not_supported(f"{here}.reason", rule["reason"], reasons)
-        if rule.get("fieldPath") and node_at(structural.part(schema), rule["fieldPath"]) is None:
+        if rule.get("fieldPath") and find_node(structural.compile_fragment(schema), rule["fieldPath"]) is None:
             yield field_errors.invalid(f"{here}.fieldPath", rule["fieldPath"], "must be a valid path")
 
 
@@ -305,7 +305,7 @@ def _values(schema: Schema, path: str, level: str, free: list[Schema] | None) ->
     pattern = schema.get("pattern")
     if pattern:
         try:
-            compiled(pattern)
+            compile_pattern(pattern)
         except re2.error as error:
             told = (
                 f"must be a valid regular expression, but isn't: error parsing regexp: {_regexp_error(error, pattern)}"
@@ -362,11 +362,13 @@ def _declared(schema: Schema, inner: Schema, path: str, where: str) -> Iterator[
 def _defaults(schema: Schema, path: str) -> Iterator[FieldError]:
     """Defaults must themselves be valid, and hold nothing that would be pruned."""
     if schema.get("default") is not None:
-        node, value, here = structural.part(schema), schema["default"], f"{path}.default"
-        if isinstance(value, dict | list) and pruning.unknown(node, value):
+        node, value, here = structural.compile_fragment(schema), schema["default"], f"{path}.default"
+        if isinstance(value, dict | list) and pruning.find_unknown_fields(node, value):
             yield field_errors.invalid(here, value, "must not have unknown fields")
-        wrong = embedded_causes(node, value, here)
-        wrong = wrong or schema_causes(structural.part(_untyped(schema), every_format=True), value, under=here)
+        wrong = validate_embedded_resources(node, value, here)
+        wrong = wrong or validate_by_schema(
+            structural.compile_fragment(_untyped(schema), every_format=True), value, under=here
+        )
         if not wrong and cel.has_rules(node) and cel.available():
             failed = cel.failures(node, value, value, here) or cel.failures(node, value, None, here)
             wrong = [one.cause for one in failed]
@@ -376,20 +378,22 @@ def _defaults(schema: Schema, path: str) -> Iterator[FieldError]:
             yield from _defaults(inner, where)
 
 
-def coerced_defaults(schema: Schema) -> Schema:
+def coerce_defaults(schema: Schema) -> Schema:
     """The schema as a real server keeps it: metadata of embedded resources in defaults lose what they do not know."""
     changed: Schema = {}
     value = schema.get("default")
     if isinstance(value, dict | list) and _embeds(schema):
         with contextlib.suppress(codec.DecodeError):  # validation tells of it
-            if (made := pruning.coerced(structural.part(schema), encoding.settled(value))) != value:
+            if (
+                made := pruning.coerce_embedded_metadata(structural.compile_fragment(schema), encoding.settled(value))
+            ) != value:
                 changed["default"] = made
     properties = schema.get("properties") or {}
-    below = {key: new for key, old in properties.items() if (new := coerced_defaults(old)) is not old}
+    below = {key: new for key, old in properties.items() if (new := coerce_defaults(old)) is not old}
     if below:
         changed["properties"] = {**properties, **below}
     items = schema.get("items")
-    if isinstance(items, dict) and (new := coerced_defaults(items)) is not items:
+    if isinstance(items, dict) and (new := coerce_defaults(items)) is not items:
         changed["items"] = new
     return {**schema, **changed} if changed else schema
 

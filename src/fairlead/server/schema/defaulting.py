@@ -6,9 +6,9 @@ from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
 
-def default(node: Node, obj: Any) -> Any:
+def apply_defaults(node: Node, obj: Any) -> Any:
     """The object with the schema's defaults; the very object when nothing is added. Defaults are shared, not copied."""
-    rules = node.rules
+    rules = node.constraints
     if rules is None:
         return obj
     if type(obj) is dict:
@@ -23,19 +23,19 @@ def default(node: Node, obj: Any) -> Any:
             child = rules.properties.get(key) or values
             if child is None:
                 continue
-            filled = _item(child, inner)
+            filled = _apply_to_value(child, inner)
             if filled is not inner:
                 if made is None:
                     made = dict(obj)
                 made[key] = filled
         return obj if made is None else made
     if type(obj) is list and node.items is not None:
-        items = [_item(node.items, item) for item in obj]
+        items = [_apply_to_value(node.items, item) for item in obj]
         return obj if all(a is b for a, b in zip(items, obj, strict=True)) else items
     return obj
 
 
-def _item(node: Node, value: Any) -> Any:
+def _apply_to_value(node: Node, value: Any) -> Any:
     if value is None and not node.nullable and node.default is not MISSING:
         value = node.default
-    return default(node, value) if type(value) is dict or type(value) is list else value
+    return apply_defaults(node, value) if type(value) is dict or type(value) is list else value

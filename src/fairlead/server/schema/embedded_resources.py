@@ -11,9 +11,9 @@ from fairlead.server.write import names
 from fairlead.server.write.metadata import general
 
 
-def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
+def validate_embedded_resources(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
     """What is wrong with the apiVersions, kinds and metadata of embedded resources. The root is not one of them."""
-    if node is None or node.rules is None:
+    if node is None or node.constraints is None:
         return []
     found: list[FieldError] = []
     if type(value) is dict:
@@ -21,14 +21,14 @@ def embedded_causes(node: Node | None, value: Any, path: str = "") -> list[Field
             found += _resource(value, path)
         for key, inner in value.items():
             if type(inner) is dict or type(inner) is list:
-                child = node.rules.properties.get(key)
+                child = node.constraints.properties.get(key)
                 if child is not None:
-                    found += embedded_causes(child, inner, f"{path}.{key}" if path else key)
+                    found += validate_embedded_resources(child, inner, f"{path}.{key}" if path else key)
                 elif node.values is not None:
-                    found += embedded_causes(node.values, inner, f"{path}[{key}]")
+                    found += validate_embedded_resources(node.values, inner, f"{path}[{key}]")
     elif type(value) is list:
         for index, item in enumerate(value):
-            found += embedded_causes(node.items, item, f"{path}[{index}]")
+            found += validate_embedded_resources(node.items, item, f"{path}[{index}]")
     return found
 
 
@@ -47,7 +47,7 @@ def _resource(value: dict[str, Any], path: str) -> list[FieldError]:
     metadata = value.get("metadata")
     if metadata is not None:  # neither a name nor a namespace need be there
         try:
-            codec.decode(builtin.named("meta.v1.ObjectMeta"), encoding.settled(metadata))
+            codec.decode(builtin.schema_of_type("meta.v1.ObjectMeta"), encoding.settled(metadata))
         except codec.DecodeError as error:  # of a default: what is sent is decoded before
             return [*found, field_errors.invalid(f"{path}.metadata", metadata, error.message)]
         named = {"name": "unnamed", **{key: one for key, one in metadata.items() if one != ""}}

@@ -21,7 +21,7 @@ def keep_in_atomic_lists(node: Node, sent: Any, decoded: Any, *, in_atomic_list:
     """
     kind = node.go.kind
     if kind in _UNIONS:
-        props = builtin.named("apiextensions.v1.JSONSchemaProps")
+        props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
         return keep_in_atomic_lists(props, sent, decoded, in_atomic_list=in_atomic_list)
     if type(sent) is dict and type(decoded) is dict:
         changed: dict[str, Any] = {}
@@ -107,7 +107,7 @@ def _drop_in_field(field: Node, value: Any) -> Any:
     if kind == "list" or kind == "map":
         return _drop_in_children(field, value) if value or field.go.pointer else None
     if kind in _UNIONS and type(value) is dict:
-        return drop(builtin.named("apiextensions.v1.JSONSchemaProps"), value)
+        return drop(builtin.schema_of_type("apiextensions.v1.JSONSchemaProps"), value)
     return value
 
 
@@ -125,5 +125,5 @@ def _drop_in_children(node: Node, value: Any) -> Any:
 @cache
 def _has_container(name: str) -> bool:
     """Return whether the struct with this Go type name has a list, map or union at any depth."""
-    kinds = [(field.go.kind, field.go.name) for field in builtin.named(name).fields.values()]
+    kinds = [(field.go.kind, field.go.name) for field in builtin.schema_of_type(name).fields.values()]
     return any(kind in _CONTAINERS or (kind == "struct" and _has_container(child)) for kind, child in kinds)

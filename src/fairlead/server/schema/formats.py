@@ -34,10 +34,10 @@ _LENGTH_UNITS: Final = (
 _NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 
-def supported(types: tuple[str, ...], name: str) -> str:
+def enforced_format(types: tuple[str, ...], name: str) -> str:
     """The format as far as the server enforces it for this type; "" otherwise."""
     if types in ((), ("string",)):
-        return name if known(name) else ""
+        return name if is_known(name) else ""
     if types == ("integer",):
         return name if name in ("int32", "int64") else ""
     if types == ("number",):
@@ -45,12 +45,12 @@ def supported(types: tuple[str, ...], name: str) -> str:
     return ""
 
 
-def known(name: str) -> bool:
+def is_known(name: str) -> bool:
     """Whether this is a string format that the server knows."""
     return name.replace("-", "") in _FORMATS or name in _KUBERNETES
 
 
-def conforms(name: str, text: str) -> bool:
+def is_valid(name: str, text: str) -> bool:
     check = _KUBERNETES.get(name) or _FORMATS.get(name.replace("-", ""))
     return check is None or check(text)
 
@@ -80,13 +80,13 @@ def _date_time(text: str) -> bool:
 
 def _duration(text: str) -> bool:
     try:
-        duration(text)
+        parse_duration(text)
     except ValueError:
         return False
     return True
 
 
-def duration(text: str) -> int:
+def parse_duration(text: str) -> int:
     """Nanoseconds of a duration: Go's, or any words with a number before and a unit of time, summed."""
     try:
         return times.parse_duration(text)

@@ -9,20 +9,20 @@ from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
 
-def duplicate_causes(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
+def validate_list_types(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
     """The duplicates in the sets and map lists of a custom resource."""
-    if node is None or node.rules is None:
+    if node is None or node.constraints is None:
         return []
     found: list[FieldError] = []
     if type(value) is dict:
         values = None if node.values is ANYTHING else node.values
-        properties = node.rules.properties
+        properties = node.constraints.properties
         for key, inner in value.items():
             if type(inner) is dict or type(inner) is list:
                 if values is not None:
-                    found += duplicate_causes(values, inner, f"{path}[{key}]")
+                    found += validate_list_types(values, inner, f"{path}[{key}]")
                 if key in properties:
-                    found += duplicate_causes(properties[key], inner, f"{path}.{key}" if path else key)
+                    found += validate_list_types(properties[key], inner, f"{path}.{key}" if path else key)
     elif type(value) is list:
         if node.list_type == "set":
             found += [field_errors.duplicate(f"{path}[{i}]", value[i]) for i in _repeated(value)]
@@ -30,7 +30,7 @@ def duplicate_causes(node: Node | None, value: Any, path: str = "") -> list[Fiel
             found += _map(node, value, path)
         for index, item in enumerate(value):
             if type(item) is dict or type(item) is list:
-                found += duplicate_causes(node.items, item, f"{path}[{index}]")
+                found += validate_list_types(node.items, item, f"{path}[{index}]")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 MISSING: Final[Any] = object()  # "no default given", where None is a value
 
-Relation = Literal["granular", "atomic"]
+MapType = Literal["granular", "atomic"]
 ListType = Literal["atomic", "set", "map"]
 
 
@@ -20,6 +20,7 @@ class Node:
     """
 
     __slots__ = (
+        "constraints",
         "default",
         "embedded",
         "fields",
@@ -29,10 +30,9 @@ class Node:
         "items",
         "keys",
         "list_type",
+        "map_type",
         "nullable",
         "preserve",
-        "relation",
-        "rules",
         "shapes",
         "type",
         "values",
@@ -45,7 +45,7 @@ class Node:
         fields: "dict[str, Node] | None" = None,
         values: "Node | None" = None,
         items: "Node | None" = None,
-        relation: Relation = "granular",
+        map_type: MapType = "granular",
         list_type: ListType = "atomic",
         keys: tuple[str, ...] = (),
         preserve: bool = False,
@@ -54,14 +54,14 @@ class Node:
         nullable: bool = False,
         format: str = "",  # noqa: A002 - the schema's own word
         default: Any = MISSING,
-        rules: Any = None,
+        constraints: Any = None,
         go: Any = None,
     ) -> None:
         self.type = type
         self.fields: dict[str, Node] = fields if fields is not None else {}  # declared properties
         self.values = values  # what every other key holds (additionalProperties), or None
         self.items = items  # what a list holds
-        self.relation: Relation = relation  # of a map: shared key by key, or owned whole
+        self.map_type: MapType = map_type
         self.list_type: ListType = list_type
         self.keys = keys  # of a map list: the fields that identify an item
         self.preserve = preserve  # x-kubernetes-preserve-unknown-fields
@@ -70,7 +70,7 @@ class Node:
         self.nullable = nullable
         self.format = format  # of a string: a typed merge takes any scalar where one is given
         self.default = default
-        self.rules = rules  # compiled validations of a custom resource (validation.py), or None
+        self.constraints = constraints  # compiled validations of a custom resource (validation.py), or None
         self.shapes: Any = None  # what ownership/shapes.py made of this node
         self.go = go  # facts of a built-in field's Go type (builtin.py): omitempty, pointer, patch strategy, ...
 

@@ -9,14 +9,14 @@ from fairlead.server.schema.structural import ANYTHING
 _STEP: Final = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']+)'\]")
 
 
-def node_at(node: Node, text: str) -> Node | None:
+def find_node(node: Node, text: str) -> Node | None:
     """The node at a path of names (`.a`, `['a']`), None where the schema has none or this is no such path."""
     place: Node | None = node
     end = 0
     for step in _STEP.finditer(text):
-        if place is None or step.start() != end or place.rules is None:
+        if place is None or step.start() != end or place.constraints is None:
             return None
         end, name = step.end(), step[1] or step[2]
         values = place.values if place.values is not ANYTHING else None
-        place = place.rules.properties.get(name) or values
+        place = place.constraints.properties.get(name) or values
     return place if end == len(text) and end else None

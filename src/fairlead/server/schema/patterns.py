@@ -7,7 +7,7 @@ import re2
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """A pattern as RE2 reads it. Raises re2.error."""
     options = re2.Options()
     options.log_errors = False

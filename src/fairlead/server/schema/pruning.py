@@ -31,18 +31,18 @@ def prune(node: Node, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return made, unknown + sorted(pruned) + sorted(embedded)
 
 
-def typed_metadata(obj: dict[str, Any]) -> dict[str, Any]:
+def decode_metadata(obj: dict[str, Any]) -> dict[str, Any]:
     """The object with its metadata as the Go type holds it, all else as it is."""
     return {**obj, "metadata": _metadata(obj.get("metadata"), "metadata")[0]}
 
 
-def coerced(node: Node, value: Any) -> Any:
+def coerce_embedded_metadata(node: Node, value: Any) -> Any:
     """A value that is part of an object with the metadata of embedded resources as the Go type holds it, the rest as
     it is. Raises DecodeError."""
     return _coerce(node, value, "", [])
 
 
-def unknown(node: Node, value: Any) -> list[str]:
+def find_unknown_fields(node: Node, value: Any) -> list[str]:
     """The paths of what pruning would drop from a value that is part of an object."""
     found: list[str] = []
     _value(node, value, "", found)
@@ -75,9 +75,9 @@ def _object(
     if node is None:
         unknown.extend(f"{path}.{key}" if path else key for key in value)
         return {} if value else value
-    properties = node.rules.properties
+    properties = node.constraints.properties
     keep = keep or node.preserve
-    any_key = node.values is not None or node.rules.additional is not None
+    any_key = node.values is not None or node.constraints.additional is not None
     values = None if node.values is ANYTHING else node.values
     made: dict[str, Any] | None = None
     for key, inner in value.items():
@@ -102,12 +102,12 @@ def _object(
 
 def _nulls(node: Node | None, value: Any) -> Any:
     """Drop the nulls in maps that may not be null and have no default."""
-    if node is None or node.rules is None:
+    if node is None or node.constraints is None:
         return value
     if type(value) is dict:
         made: dict[str, Any] | None = None
         for key, inner in value.items():
-            child = node.rules.properties.get(key) or (None if node.values is ANYTHING else node.values)
+            child = node.constraints.properties.get(key) or (None if node.values is ANYTHING else node.values)
             if child is None:
                 continue
             if inner is None:
@@ -130,7 +130,7 @@ def _nulls(node: Node | None, value: Any) -> Any:
 
 def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, root: bool = False) -> Any:
     """Decode the apiVersion, kind and metadata of embedded resources."""
-    if node is None or node.rules is None or not _embeds(node):
+    if node is None or node.constraints is None or not _embeds(node):
         return value
     if type(value) is dict:
         made = dict(value)
@@ -145,7 +145,7 @@ def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, roo
                     unknown += extra
                 elif key in _TYPE_META and type(inner) is not str:
                     raise DecodeError(f"{here}: Invalid value: {format_value(inner)}: must be a string")
-            child = node.rules.properties.get(key)
+            child = node.constraints.properties.get(key)
             if child is not None:
                 made[key] = _coerce(child, made[key], here, unknown)
             elif node.values is not None:
@@ -163,14 +163,14 @@ def _embeds(node: Node) -> bool:
     """Whether an embedded resource may stand at or below this node."""
     known = _embedding.get(id(node))
     if known is None:
-        rules = node.rules
+        rules = node.constraints
         below = [*rules.properties.values(), *filter(None, (node.values, node.items))] if rules is not None else []
         known = _embedding[id(node)] = (node, node.embedded or any(_embeds(one) for one in below))
     return known[1]
 
 
 def _metadata(value: Any, path: str) -> tuple[Any, list[str]]:
-    node = builtin.named("meta.v1.ObjectMeta")
+    node = builtin.schema_of_type("meta.v1.ObjectMeta")
     if value is None:
         return {}, []
     decoded = codec.decode(node, value)

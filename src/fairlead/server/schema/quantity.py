@@ -24,7 +24,7 @@ class QuantityError(ValueError):
 @lru_cache(maxsize=4096)
 def parse(text: str) -> tuple[Decimal, str]:
     """The exact value (rounded up to a billionth) and its format: binary, decimal or exponent."""
-    number, suffix = _split(text)
+    number, suffix = _split_suffix(text)
     if suffix in _BINARY:
         value, form = _EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix])), "binary"
         value = max(-_LARGEST, min(value, _LARGEST))
@@ -36,17 +36,17 @@ def parse(text: str) -> tuple[Decimal, str]:
 
 
 @lru_cache(maxsize=4096)
-def canonical(text: str, *, milli: bool = False) -> str:
+def canonicalize(text: str, *, milli: bool = False) -> str:
     """The same quantity as a server answers it, `milli` rounded up to thousandths. Raises QuantityError."""
     value, form = parse(text)
     if milli and _decimals(value) > 3 and _EXACT.remainder(value, _MILLI):
-        return write(value.quantize(_MILLI, ROUND_UP, _EXACT), form)
-    return text if _kept(text) else write(value, form)
+        return format_quantity(value.quantize(_MILLI, ROUND_UP, _EXACT), form)
+    return text if _is_canonical(text) else format_quantity(value, form)
 
 
-def _kept(text: str) -> bool:
+def _is_canonical(text: str) -> bool:
     """Whether a server takes the text for canonical and keeps it: 1.500, +1 and 1E3 stay as they are."""
-    _, suffix = _split(text)
+    _, suffix = _split_suffix(text)
     whole, _, fraction = text[: len(text) - len(suffix)].lstrip("+-").partition(".")
     digits = whole.lstrip("0") + fraction
     if suffix in _BINARY:
@@ -64,7 +64,7 @@ def _decimals(value: Decimal) -> int:
     return -exponent
 
 
-def write(value: Decimal, form: str) -> str:
+def format_quantity(value: Decimal, form: str) -> str:
     if not value:
         return "0"
     if form == "binary" and abs(value) >= 1024 and value == value.to_integral_value():
@@ -83,7 +83,7 @@ def write(value: Decimal, form: str) -> str:
     return f"{'-' if sign else ''}{mantissa}{suffix}"
 
 
-def _split(text: str) -> tuple[Decimal, str]:
+def _split_suffix(text: str) -> tuple[Decimal, str]:
     end = 1 if text[:1] in ("+", "-") else 0
     start, dots = end, 0
     while end < len(text) and ((text[end].isdecimal() and text[end].isascii()) or text[end] == "."):

@@ -9,23 +9,23 @@ from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
 
-def correlated(node: Node, old: Any) -> Callable[[Any], Any]:
+def match_old_items(node: Node, old: Any) -> Callable[[Any], Any]:
     """For a new item of a list, the old item it stands for, or MISSING."""
     if type(old) is not list or node.list_type != "map":
         return lambda item: MISSING
     known: dict[bytes, Any] = {}
     for item in old:
-        if _keyed(node, item):
+        if _has_keys(node, item):
             known.setdefault(_identity(node, item), item)
-    return lambda item: known.get(_identity(node, item), MISSING) if _keyed(node, item) else MISSING
+    return lambda item: known.get(_identity(node, item), MISSING) if _has_keys(node, item) else MISSING
 
 
-def _keyed(node: Node, item: Any) -> bool:
+def _has_keys(node: Node, item: Any) -> bool:
     """Whether an item has all the keys that tell it apart."""
     return type(item) is dict and all(isinstance(item.get(key), str | int | float) for key in node.keys)
 
 
-def unchanged(node: Node | None, old: Any, new: Any) -> bool:
+def is_unchanged(node: Node | None, old: Any, new: Any) -> bool:
     """Whether a value is taken to be what stood there before, as ratcheting sees it.
 
     1 and 1.0 are not the same, the order of a map list's items does not count, and nothing that holds a field which
@@ -34,31 +34,31 @@ def unchanged(node: Node | None, old: Any, new: Any) -> bool:
     if old is None or new is None:
         return old is new
     if type(old) is dict and type(new) is dict:
-        if node is None or node.rules is None or len(old) != len(new):
+        if node is None or node.constraints is None or len(old) != len(new):
             return not new and not old
         values = None if node.values is ANYTHING else node.values
         for key, inner in new.items():
-            child = node.rules.properties.get(key) or values
-            if key not in old or child is None or not unchanged(child, old[key], inner):
+            child = node.constraints.properties.get(key) or values
+            if key not in old or child is None or not is_unchanged(child, old[key], inner):
                 return False
         return True
     if type(old) is list and type(new) is list and node is not None and node.list_type == "map" and node.items:
-        before = correlated(node, old)
-        same = [(was := before(item)) is not MISSING and unchanged(node.items, was, item) for item in new]
+        before = match_old_items(node, old)
+        same = [(was := before(item)) is not MISSING and is_unchanged(node.items, was, item) for item in new]
         return len(old) == len(new) and all(same)
     return exactly_equal(old, new)
 
 
-def aligned(node: Node | None, old: Any, new: Any) -> Any:
+def reorder_old_value(node: Node | None, old: Any, new: Any) -> Any:
     """The old value with its sets and map lists in the new one's order: it means nothing when they are compared."""
-    if node is None or node.rules is None:
+    if node is None or node.constraints is None:
         return old
     if type(old) is dict and type(new) is dict:
         values = None if node.values is ANYTHING else node.values
         made = {}
         for key, inner in old.items():
-            child = node.rules.properties.get(key) or values
-            made[key] = aligned(child, inner, new[key]) if key in new else inner
+            child = node.constraints.properties.get(key) or values
+            made[key] = reorder_old_value(child, inner, new[key]) if key in new else inner
         return made
     if type(old) is list and type(new) is list and node.list_type != "atomic":
         order = {_identity(node, item): index for index, item in enumerate(new)}

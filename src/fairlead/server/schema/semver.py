@@ -18,13 +18,13 @@ def parse(text: str) -> tuple[int, int, int, tuple[str, ...]]:
     return int(found[1]), int(found[2]), int(found[3]), before
 
 
-def normalised(text: str) -> str:
+def normalize(text: str) -> str:
     """A version without a leading v or leading zeros, with all three numbers; itself where it is no such version."""
     found = _LOOSE.fullmatch(text.strip().removeprefix("v"))
     return ".".join(str(int(found[i] or 0)) for i in (1, 2, 3)) + found[4] if found else text
 
 
-def compared(one: str, other: str) -> int:
+def compare(one: str, other: str) -> int:
     """-1, 0 or 1. A pre-release comes before its version; build metadata does not count."""
     a, b = _order(one), _order(other)
     return (a > b) - (a < b)

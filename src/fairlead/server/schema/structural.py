@@ -6,15 +6,15 @@ from typing import Any, Final
 import msgspec
 
 from fairlead.server.schema import builtin
-from fairlead.server.schema.formats import supported
+from fairlead.server.schema.formats import enforced_format
 from fairlead.server.schema.nodes import MISSING, ListType, Node
 
 ANYTHING: Final = Node("", preserve=True)  # under additionalProperties: true
-_KEPT: Final = 512  # schemas; each server of a process shares them
+_CACHE_SIZE: Final = 512  # schemas; each server of a process shares them
 _cache: "OrderedDict[bytes, Node]" = OrderedDict()
 
 
-class Declared:
+class Constraints:
     """What a custom resource's schema itself says at one place: walked by pruning, defaulting and validation.
 
     `properties` are those the schema declares; a node's `fields` add the apiVersion, kind and metadata of embedded
@@ -61,7 +61,7 @@ class Declared:
         self.enum: list[Any] = schema.get("enum") or []
         self.format: str = schema.get("format") or ""
         if not every_format:
-            self.format = supported(self.types, self.format)
+            self.format = enforced_format(self.types, self.format)
         self.pattern: str = schema.get("pattern") or ""
         self.min_length: int | None = schema.get("minLength")
         self.max_length: int | None = schema.get("maxLength")
@@ -88,28 +88,28 @@ class Declared:
         )  # fmt: skip
 
 
-def compile(schema: dict[str, Any]) -> Node:  # noqa: A001 - it does
+def compile_schema(schema: dict[str, Any]) -> Node:
     """The root node of a custom resource's schema. The same content compiles once and is shared."""
     content = msgspec.json.encode(schema, order="sorted")
     made = _cache.get(content)
     if made is None:
         made = _cache[content] = _node({**schema, "x-kubernetes-embedded-resource": True})
-        if len(_cache) > _KEPT:
+        if len(_cache) > _CACHE_SIZE:
             _cache.popitem(last=False)
     else:
         _cache.move_to_end(content)
     return made
 
 
-def of_version(version: dict[str, Any]) -> Node:
+def compile_version(version: dict[str, Any]) -> Node:
     """The root node of one of a definition's versions; a version without a schema keeps everything."""
-    return compile((version.get("schema") or {}).get("openAPIV3Schema") or _PRESERVING)
+    return compile_schema((version.get("schema") or {}).get("openAPIV3Schema") or _PRESERVE_UNKNOWN)
 
 
-_PRESERVING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_PRESERVE_UNKNOWN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def part(schema: dict[str, Any], *, every_format: bool = False) -> Node:
+def compile_fragment(schema: dict[str, Any], *, every_format: bool = False) -> Node:
     """A node for a piece of a schema, not kept. With `every_format`, formats count that its type does not have."""
     return _node(schema, every_format)
 
@@ -127,7 +127,7 @@ def _node(schema: dict[str, Any], every_format: bool = False) -> Node:
         fields={**properties, **_type_meta()} if embedded else properties,
         values=values,
         items=_node(items, every_format) if isinstance(items, dict) else None,
-        relation="atomic" if schema.get("x-kubernetes-map-type") == "atomic" else "granular",
+        map_type="atomic" if schema.get("x-kubernetes-map-type") == "atomic" else "granular",
         list_type=list_type,
         keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
         preserve=bool(schema.get("x-kubernetes-preserve-unknown-fields")),
@@ -136,10 +136,10 @@ def _node(schema: dict[str, Any], every_format: bool = False) -> Node:
         nullable=bool(schema.get("nullable")),
         format=schema.get("format") or "",
         default=MISSING if schema.get("default") is None else schema["default"],
-        rules=Declared(schema, properties, every_format),
+        constraints=Constraints(schema, properties, every_format),
     )
 
 
 def _type_meta() -> dict[str, Node]:
-    config_map = builtin.node("", "v1", "ConfigMap").fields
+    config_map = builtin.schema_of_kind("", "v1", "ConfigMap").fields
     return {key: config_map[key] for key in ("apiVersion", "kind", "metadata")}

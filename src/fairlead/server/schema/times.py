@@ -15,15 +15,15 @@ _UNITS: Final = {
 
 
 @lru_cache(maxsize=4096)
-def time(text: str, *, micro: bool = False) -> str:
+def normalize_time(text: str, *, micro: bool = False) -> str:
     """An RFC 3339 time in UTC, whole seconds (or microseconds). Raises ValueError with Go's message."""
     match = _TIME.fullmatch(text)
     layout = _MICRO_LAYOUT if micro else _LAYOUT
     if match is None or (micro and len(match[7] or "") != 7):
-        raise ValueError(_problem(text, layout, micro))
+        raise ValueError(_parse_error(text, layout, micro))
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     zone = match[8]
-    offset = UTC if zone == "Z" else timezone((1 if zone[0] == "+" else -1) * _hours(zone))
+    offset = UTC if zone == "Z" else timezone((1 if zone[0] == "+" else -1) * _zone_offset(zone))
     try:
         moment = datetime(year, month, day, hour, minute, second, tzinfo=offset).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -34,9 +34,9 @@ def time(text: str, *, micro: bool = False) -> str:
     return f"{written}.{match[7][1:7].ljust(6, '0')}Z" if micro else written + "Z"
 
 
-def duration(text: str) -> str:
+def normalize_duration(text: str) -> str:
     """A Go duration in the form Go writes it: 90m is 1h30m0s. Raises ValueError with Go's message."""
-    return write_duration(parse_duration(text))
+    return format_duration(parse_duration(text))
 
 
 def parse_duration(text: str) -> int:
@@ -69,7 +69,7 @@ def parse_duration(text: str) -> int:
     return -total if text[0] == "-" else total
 
 
-def write_duration(nanoseconds: int) -> str:
+def format_duration(nanoseconds: int) -> str:
     sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
     if rest < 10**9:
         for unit, size in (("ms", 10**6), ("µs", 1000), ("ns", 1)):
@@ -92,11 +92,11 @@ def _decimal(value: int, size: int) -> str:
     return f"{whole}.{digits}" if digits else str(whole)
 
 
-def _hours(zone: str) -> timedelta:
+def _zone_offset(zone: str) -> timedelta:
     return timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
 
 
-def _problem(text: str, layout: str, micro: bool) -> str:
+def _parse_error(text: str, layout: str, micro: bool) -> str:
     """Where Go's parser stops: a part out of its range, or the rest of the text and what the layout wanted there."""
     pieces = [(r"\d{4}", "2006", "", 0), ("-", "-", "", 0), (r"\d\d", "01", "month", 12), ("-", "-", "", 0),
               (r"\d\d", "02", "", 0), ("T", "T", "", 0), (r"\d\d", "15", "hour", 23), (":", ":", "", 0),

@@ -58,7 +58,7 @@ def read(resource: Resource, obj: Object) -> Object:
         storage = resource.storage or resource
         obj, node = set_api_version(storage, obj), storage.schema
     obj, _ = pruning.prune(node, obj)
-    obj = defaulting.default(node, obj)
+    obj = defaulting.apply_defaults(node, obj)
     return convert(resource, obj)
 
 
@@ -69,7 +69,7 @@ def schema(resource: Resource, api_version: Any) -> Node | None:
             return known.schema
     for version in resource.definition["spec"]["versions"]:
         if f"{resource.group}/{version['name']}" == api_version:
-            return structural.of_version(version)
+            return structural.compile_version(version)
     return None
 
 

@@ -79,7 +79,7 @@ def _typed(value: Any) -> dict[str, Any]:
         where = "pkg/apis/meta/internalversion/scheme/register.go:27"
         raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{where}"')
     try:
-        return codec.decode(builtin.named("meta.v1.DeleteOptions"), value).object
+        return codec.decode(builtin.schema_of_type("meta.v1.DeleteOptions"), value).object
     except codec.DecodeError as error:
         raise bad_request(error.message) from None
 

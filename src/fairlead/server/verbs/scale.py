@@ -41,7 +41,8 @@ UNSET = -(2**31)  # what a real server takes a custom resource's replicas for wh
 
 @cache
 def scale_resource() -> Resource:
-    return Resource("autoscaling", "v1", "Scale", "scales", "scale", True, builtin.node("autoscaling", "v1", "Scale"))
+    schema = builtin.schema_of_kind("autoscaling", "v1", "Scale")
+    return Resource("autoscaling", "v1", "Scale", "scales", "scale", True, schema)
 
 
 def get_scale(server: "Server", request: Request, route: Route) -> Response:

@@ -66,7 +66,7 @@ def decode_patched(write: "Write", value: Any, duplicates: list[str], format_doc
     try:
         if resource.custom and not _has_group_kind(resource, value):
             # No schema applies. The write is rejected later, after the checks that come first on a real server.
-            return pruning.typed_metadata(value)
+            return pruning.decode_metadata(value)
         if not resource.custom and not value.get("apiVersion"):
             # A real server decodes it as the internal type, which shares no field with the served versions.
             unknown = sorted(value.keys() - {"apiVersion", "kind"})
@@ -99,7 +99,7 @@ def decode_strategic(write: "Write", value: Object, duplicates: list[str], forma
     resource = write.resource
     try:
         for key in ("apiVersion", "kind"):
-            codec.text(value.get(key) or "")
+            codec.expect_string(value.get(key) or "")
         obj, unknown = decode(resource, {**value, "apiVersion": resource.api_version, "kind": resource.kind})
     except codec.DecodeError as error:
         raise _invalid_patch(format_document(value), error.restored) from None
@@ -123,7 +123,7 @@ def decode_applied(write: "Write", value: Object) -> Object:
     """
     resource = write.resource
     try:
-        obj = pruning.typed_metadata(value) if resource.custom else decode(resource, value)[0]
+        obj = pruning.decode_metadata(value) if resource.custom else decode(resource, value)[0]
     except codec.DecodeError as error:
         raise bad_request(error.message) from None
     write.changes.note_submitted(resource, value)
@@ -154,7 +154,7 @@ def _check_template_generation(annotations: Object) -> None:
 def fill_defaults(resource: Resource, obj: Object) -> Object:
     """Return the object with its kind's defaults."""
     if resource.custom:
-        defaulted: Object = defaulting.default(resource.schema, obj)
+        defaulted: Object = defaulting.apply_defaults(resource.schema, obj)
         return defaulted
     defaulted = resource.default(obj) if resource.default else obj
     if resource.storage is None:

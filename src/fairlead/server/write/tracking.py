@@ -48,7 +48,7 @@ class KindSchemas:
         return versions.convert(found, obj)
 
     def empty(self, api_version: str) -> Object:
-        nothing: Object = {} if self._resource.custom else codec.zero(self._resource.schema)
+        nothing: Object = {} if self._resource.custom else codec.zero_value(self._resource.schema)
         return nothing | {"apiVersion": api_version, "kind": self._resource.kind}
 
 

@@ -3,7 +3,7 @@ from uuid import UUID
 import pytest
 
 from fairlead.server.schema import cel, structural
-from fairlead.server.schema.crd_schema_validation import schema_problems
+from fairlead.server.schema.crd_schema_validation import validate_crd_schema
 from fairlead.server.schema.validation import validate
 
 pytest.importorskip("cel_expr_python")
@@ -18,7 +18,7 @@ def schema(x, *rules, **more):
 
 def told(x, rule, value, old=None):
     was = None if old is None else {"spec": {"x": old}}
-    found = validate(structural.compile(schema(x, rule)), {"spec": {"x": value}}, was)
+    found = validate(structural.compile_schema(schema(x, rule)), {"spec": {"x": value}}, was)
     return [f"{c.field}: {c.message}" for c in found]
 
 
@@ -201,7 +201,7 @@ def test_the_order_of_a_set_means_nothing():
 
 
 def test_an_unchanged_value_is_warned_of():
-    node = structural.compile(schema(STRING, "self != 'bad'"))
+    node = structural.compile_schema(schema(STRING, "self != 'bad'"))
     old, new = {"spec": {"x": "bad"}}, {"spec": {"x": "bad", "y": "new"}}
     warned = []
     assert validate(node, new, old, warn=warned.append) == []
@@ -209,7 +209,7 @@ def test_an_unchanged_value_is_warned_of():
 
 
 def test_rules_wait_for_a_sound_object():
-    found = validate(structural.compile(schema(STRING, "self != 'bad'")), {"spec": {"x": 5}})
+    found = validate(structural.compile_schema(schema(STRING, "self != 'bad'")), {"spec": {"x": 5}})
     assert [c.field for c in found] == ["spec.x", "<nil>"]
 
 
@@ -229,7 +229,7 @@ def test_rules_wait_for_a_sound_object():
     ],
 )
 def test_a_rule_that_does_not_compile_is_refused(x, rule, told):
-    found = schema_problems(schema(x, rule), "s")
+    found = validate_crd_schema(schema(x, rule), "s")
     assert [c.field for c in found] == ["s.properties[spec].properties[x].x-kubernetes-validations[0].rule"]
     assert told in found[0].message
 
@@ -244,14 +244,14 @@ def test_a_rule_that_does_not_compile_is_refused(x, rule, told):
 )
 def test_what_a_message_is_made_of_is_checked_by_the_schema_too(expression, told):
     point = {**POINT, "x-kubernetes-validations": [{"rule": "self.a > 0", "messageExpression": expression}]}
-    (cause,) = schema_problems({"type": "object", "properties": {"spec": point}}, "s")
+    (cause,) = validate_crd_schema({"type": "object", "properties": {"spec": point}}, "s")
     assert cause.field == "s.properties[spec].x-kubernetes-validations[0].messageExpression"
     assert told in cause.message
 
 
 def test_without_the_extra_rules_are_refused(monkeypatch):
     monkeypatch.setattr(cel, "available", lambda: False)
-    assert "pip install 'fairlead[cel]'" in schema_problems(schema(INT, "self > 1"), "s")[0].message
+    assert "pip install 'fairlead[cel]'" in validate_crd_schema(schema(INT, "self > 1"), "s")[0].message
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_without_the_extra_rules_are_refused(monkeypatch):
     ],
 )
 def test_a_rule_with_a_wrong_use_of_a_field_is_refused_when_it_is_defined(rule, problem):
-    (cause,) = schema_problems(schema(POINT, rule), "s")[:1]
+    (cause,) = validate_crd_schema(schema(POINT, rule), "s")[:1]
     assert problem in cause.message
     assert "self_a" not in cause.message
 
@@ -301,7 +301,7 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_rule_that_is_too_much_work_is_refused_and_not_run(case):
     x, rule, value = HOSTILE[case]
-    node = structural.compile(schema(x, rule, "false"))
+    node = structural.compile_schema(schema(x, rule, "false"))
     (found,) = validate(node, {"spec": {"x": value}})
     assert found.field == "spec.x"
     assert "operation cancelled: actual cost limit exceeded': no further validation rules will be run" in found.message
@@ -309,7 +309,7 @@ def test_a_rule_that_is_too_much_work_is_refused_and_not_run(case):
 
 
 def test_rules_that_are_too_much_work_together_are_ended():
-    node = structural.compile(schema({"type": "array", "items": {**INT, **RULED}}))
+    node = structural.compile_schema(schema({"type": "array", "items": {**INT, **RULED}}))
     found = validate(node, {"spec": {"x": list(range(50_000))}})
     assert found[-1].message == (
         'Invalid value: "integer": validation failed due to running out of cost budget, no further validation rules '
@@ -363,6 +363,6 @@ def test_an_amount_too_large_for_an_integer_is_an_evaluation_error():
 @pytest.mark.parametrize("said", ["timestamp('x') != self.t", "duration('x') != duration('1s')", "'a'.matches('[')"])
 def test_times_and_patterns_that_a_rule_says_outright_are_checked_when_it_is_defined(said):
     x = {"type": "object", "properties": {"t": {"type": "string", "format": "date-time"}}}
-    (found,) = schema_problems(schema(x, said), "schema")
+    (found,) = validate_crd_schema(schema(x, said), "schema")
     assert f"argument\n | {said}\n | " in found.message
     assert "compilation failed: ERROR: <input>:1:" in found.message

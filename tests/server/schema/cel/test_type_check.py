@@ -459,14 +459,14 @@ async def test_an_old_value_that_may_be_none_is_an_optional_one(api):
 def test_a_field_called_by_a_reserved_word_has_its_name():
     spec = {"type": "object", "properties": {"namespace": text()}}
     spec["x-kubernetes-validations"] = [{"rule": "self.namespace == 'a' && self.__namespace__ == 'a'"}]
-    node = structural.compile({"type": "object", "properties": {"spec": spec}})
+    node = structural.compile_schema({"type": "object", "properties": {"spec": spec}})
     assert [len(validate(node, {"spec": {"namespace": name}}, None)) for name in ("a", "b")] == [0, 1]
 
 
 def test_what_has_no_type_has_no_rules():
-    from fairlead.server.schema.crd_schema_validation import schema_problems
+    from fairlead.server.schema.crd_schema_validation import validate_crd_schema
 
     ruled = {**ANYTHING, "x-kubernetes-validations": [{"rule": "self =="}, {"rule": "true"}]}
-    (cause,) = schema_problems({"type": "object", "properties": {"a": ruled}}, "s")
+    (cause,) = validate_crd_schema({"type": "object", "properties": {"a": ruled}}, "s")
     assert cause.reason == "InternalError"
     assert cause.field == "s.properties[a].x-kubernetes-validations"

@@ -9,7 +9,7 @@ from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import selectable
 from fairlead.server.registry.validation.vocabulary import Object, at, unchanged
 from fairlead.server.schema import formats
-from fairlead.server.schema.crd_schema_validation import schema_problems
+from fairlead.server.schema.crd_schema_validation import validate_crd_schema
 from fairlead.server.write import names
 
 _APPROVED: Final = "api-approved.kubernetes.io"
@@ -72,7 +72,7 @@ def warnings(new: Object, old: Object | None) -> list[str]:
     for version in at(new, "spec.versions") or ():
         for schema in _walk(at(version, "schema.openAPIV3Schema") or {}):
             name, kind = schema.get("format"), schema.get("type")
-            if name and not formats.supported((kind,) if kind else (), name):
+            if name and not formats.enforced_format((kind,) if kind else (), name):
                 told[f"unrecognized format {field_errors.quote_go(name)}"] = None
     return list(told)
 
@@ -210,7 +210,7 @@ def _schemas(versions: list[Object], before: list[Object]) -> list[FieldError]:
         if schema is not None:
             if at(versions[index], "subresources.status") is not None:
                 found += _apart_from_status(schema, f"{path}.openAPIV3Schema")
-            found += schema_problems(
+            found += validate_crd_schema(
                 schema, f"{path}.openAPIV3Schema", costs=(versions[index].get("name"), schema) not in stood
             )
     for key, check in (("subresources", _subresources), ("additionalPrinterColumns", _columns)):

@@ -6,7 +6,7 @@ from typing import Any
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema import structural
-from fairlead.server.schema.paths import node_at
+from fairlead.server.schema.paths import find_node
 
 MOST = 8
 _SCALAR = (
@@ -38,7 +38,9 @@ def _problem(text: str, schema: dict[str, Any] | None) -> str:
     if re.search(r"\[\d+\]", text):
         return "is an invalid path: array notation is not allowed"
     place = (
-        node_at(structural.compile(schema), text) if schema is not None and not text.startswith(".metadata") else None
+        find_node(structural.compile_schema(schema), text)
+        if schema is not None and not text.startswith(".metadata")
+        else None
     )
     if place is None:
         return "is an invalid path: does not refer to a valid field"

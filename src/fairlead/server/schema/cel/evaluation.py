@@ -14,7 +14,7 @@ from fairlead.server.schema.cel.costs.limits import Budget, Often
 from fairlead.server.schema.cel.rules import Rule, compile_rule, estimates
 from fairlead.server.schema.cel.values import Misfits, engine_value
 from fairlead.server.schema.nodes import MISSING, Node
-from fairlead.server.schema.ratcheting import aligned, correlated, unchanged
+from fairlead.server.schema.ratcheting import is_unchanged, match_old_items, reorder_old_value
 from fairlead.server.schema.structural import ANYTHING
 
 _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -40,7 +40,7 @@ def has_rules(node: Node) -> bool:
     """Whether a rule stands at or below this node."""
     known = _ruled.get(id(node))
     if known is None:
-        rules = node.rules
+        rules = node.constraints
         below = [*rules.properties.values(), *filter(None, (node.values, node.items))] if rules is not None else []
         held = rules is not None and bool(rules.validations)
         known = _ruled[id(node)] = (node, held or any(has_rules(one) for one in below))
@@ -78,7 +78,7 @@ def problems(node: Node, path: str, wrong: Sequence[str] = (), *, costs: bool = 
 def _wrong(
     node: Node, path: str, uncorrelated: str, wrong: Sequence[str], often: Often, budget: Budget
 ) -> Iterator[FieldError]:
-    rules, inside = node.rules, often.inside(node)
+    rules, inside = node.constraints, often.inside(node)
     for key, child in rules.properties.items():
         yield from _wrong(child, f"{path}.properties[{key}]", uncorrelated, wrong, inside, budget)
     if node.values is not None and node.values is not ANYTHING:
@@ -125,7 +125,7 @@ class _Place(NamedTuple):
 
     @property
     def unchanged(self) -> bool:
-        return self.old is not MISSING and unchanged(self.node, self.old, self.new)
+        return self.old is not MISSING and is_unchanged(self.node, self.old, self.new)
 
 
 _NOWHERE: Final = _Place(None, MISSING, MISSING)
@@ -135,7 +135,7 @@ def _walk(
     node: Node | None, value: Any, old: Any, path: str, here: _Place, above: _Place, budget: runtime.Budget
 ) -> Iterator[Failed]:
     """`here` and `above` are the value and the nearest one around it of which one knows what stood there before."""
-    if node is None or node.rules is None or value is None or not has_rules(node):
+    if node is None or node.constraints is None or value is None or not has_rules(node):
         return
     rules = _rules(node)
     size = runtime.size(value) if rules else runtime.NOTHING
@@ -157,7 +157,7 @@ def _walk(
     around = above if here.old is MISSING else here
     if type(value) is dict:
         before = old if type(old) is dict else {}
-        properties = node.rules.properties
+        properties = node.constraints.properties
         for key, inner in value.items():
             child, at = properties.get(key), f"{path}.{key}" if path else key
             if child is None and node.values is not ANYTHING:
@@ -165,7 +165,7 @@ def _walk(
             was = before.get(key, MISSING)
             yield from _walk(child, inner, was, at, _Place(child, was, inner), around, budget)
     elif type(value) is list and node.items is not None:
-        before_of = correlated(node, old)
+        before_of = match_old_items(node, old)
         for index, item in enumerate(value):
             was = before_of(item)
             yield from _walk(node.items, item, was, f"{path}[{index}]", _Place(node.items, was, item), around, budget)
@@ -174,7 +174,7 @@ def _walk(
 def _rules(node: Node) -> "tuple[Rule | Refused, ...]":
     known = _compiled.get(id(node))
     if known is None:
-        known = _compiled[id(node)] = (node, tuple(_tried(node, fact) for fact in node.rules.validations))
+        known = _compiled[id(node)] = (node, tuple(_tried(node, fact) for fact in node.constraints.validations))
     return known[1]
 
 
@@ -226,7 +226,7 @@ def _data(node: Node, rule: Rule, value: Any, old: Any, misfits: Misfits) -> dic
     present = old is not MISSING and old is not None
     data = {"self": engine_value(node, value, misfits)}
     if rule.old:
-        data["oldSelf"] = engine_value(node, aligned(node, old, value) if present else value, misfits)
+        data["oldSelf"] = engine_value(node, reorder_old_value(node, old, value) if present else value, misfits)
         data["hasOld"] = present
     return data
 
@@ -236,9 +236,9 @@ def _below(node: Node | None, path: str) -> str:
     shown = ""
     for plain, single, double in _FIELD.findall(path):
         key = plain or single or double
-        keyed = node is not None and node.values is not None and key not in node.rules.properties
+        keyed = node is not None and node.values is not None and key not in node.constraints.properties
         shown += f"[{key}]" if keyed else f".{key}"
-        node = node.rules.properties.get(key, node.values) if node is not None else None
+        node = node.constraints.properties.get(key, node.values) if node is not None else None
     return shown
 
 

@@ -37,7 +37,7 @@ def ruled(node: Node) -> Type | None:
 
 def declared(node: Node) -> Type | None:
     """The type of what a schema describes, or None where rules cannot speak of it."""
-    rules = node.rules
+    rules = node.constraints
     if node.int_or_string:
         return Type("dyn", _longest(rules.max_length, 4), 1)
     if node.type == "array":
@@ -55,7 +55,7 @@ def _list(node: Node) -> Type | None:
     element = declared(node.items) if node.items is not None else None
     if element is None:
         return None
-    given = node.rules.max_items
+    given = node.constraints.max_items
     return Type("list", (REQUEST - 2) // (element.least + 1) if given is None else max(0, given), 2, element)
 
 
@@ -63,22 +63,22 @@ def _map(node: Node) -> Type | None:
     element = declared(node.values) if node.values is not None else None
     if element is None:
         return None
-    given = node.rules.max_properties
+    given = node.constraints.max_properties
     return Type("map", (REQUEST - 2) // (element.least + 6) if given is None else max(0, given), 2, element)
 
 
 def _object(node: Node) -> Type:
     fields: dict[str, Type] = {}
     least = 2
-    typed = {key: declared(child) for key, child in node.rules.properties.items()}
+    typed = {key: declared(child) for key, child in node.constraints.properties.items()}
     if node.embedded and not _said(typed):
         typed |= {"kind": STRING, "apiVersion": STRING, "metadata": _METADATA}
     for key, inner in typed.items():
         if inner is None:
             continue
         fields |= dict.fromkeys(spelled(key), inner)
-        child = node.rules.properties.get(key)
-        if key in node.rules.required and (child is None or child.default is MISSING):
+        child = node.constraints.properties.get(key)
+        if key in node.constraints.required and (child is None or child.default is MISSING):
             least += len(key.encode()) + inner.least + 4
     return Type("object", least=least, fields=fields)
 
@@ -92,7 +92,7 @@ def _said(typed: dict[str, Type | None]) -> bool:
 
 
 def _string(node: Node) -> Type:
-    rules = node.rules
+    rules = node.constraints
     if node.format in _TIMES:
         return Type(*_TIMES[node.format])
     if node.format == "byte":

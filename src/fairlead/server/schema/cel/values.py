@@ -55,7 +55,7 @@ class Misfits:
 
 def engine_value(node: Node | None, value: Any, misfits: Misfits, *, in_set: bool = False) -> Any:
     """A value as the engine takes it: names escaped, numbers, times and bytes of the declared type."""
-    if node is None or node.rules is None:
+    if node is None or node.constraints is None:
         return value
     if value is None:
         return None if node.nullable else misfits.noted(_NULL, in_set=in_set)
@@ -73,7 +73,7 @@ def engine_value(node: Node | None, value: Any, misfits: Misfits, *, in_set: boo
     if node.type == "number":
         return float(value)
     if type(value) is str:
-        return _text(node.rules.format, value, misfits)
+        return _text(node.constraints.format, value, misfits)
     return value
 
 
@@ -100,7 +100,7 @@ def _map(node: Node, value: dict[str, Any], misfits: Misfits) -> Any:
 
 def declared(node: Node) -> dict[str, Node | None]:
     """The fields of an object that rules may name."""
-    made: dict[str, Node | None] = dict(node.rules.properties)
+    made: dict[str, Node | None] = dict(node.constraints.properties)
     if node.embedded:
         made |= dict.fromkeys(("apiVersion", "kind", "metadata"))
     return made
@@ -121,7 +121,7 @@ def spelled(key: str) -> tuple[str, ...]:
 def as_time(text: str, kind: str) -> Any:
     """A text as a TIMESTAMP or a DURATION. Raises ValueError."""
     if kind == "DURATION":
-        return datetime.timedelta(microseconds=formats.duration(text) / 1000)
+        return datetime.timedelta(microseconds=formats.parse_duration(text) / 1000)
     made = datetime.datetime.fromisoformat(text.upper())
     return made if made.tzinfo is not None else made.replace(tzinfo=datetime.UTC)
 

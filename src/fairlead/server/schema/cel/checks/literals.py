@@ -12,14 +12,14 @@ from fairlead.server.schema.cel.checks.error_messages import Problem
 from fairlead.server.schema.cel.syntax_tree import Call, Entries, Expression, Items, Literal, fields, positions
 from fairlead.server.schema.cel.syntax_tree import expression as read
 from fairlead.server.schema.cel.values import as_time
-from fairlead.server.schema.patterns import compiled
+from fairlead.server.schema.patterns import compile_pattern
 
 _PRIMITIVES: Final = {1: "bool", 2: "int", 3: "uint", 4: "double", 5: "string", 6: "bytes"}
 _WELL_KNOWN: Final = {1: "any", 2: "timestamp", 3: "duration"}
 _READ: Final[dict[str, Callable[[str], Any]]] = {  # texts that must be right, by the function that reads them
     "timestamp": lambda text: as_time(text, "TIMESTAMP"),
     "duration": lambda text: as_time(text, "DURATION"),
-    "matches": compiled,
+    "matches": compile_pattern,
 }
 _CONVERSIONS: Final = ("bool", "double", "int", "uint")
 _CLAUSE: Final = re.compile(r"%(?:%|(?:\.\d*)?(.?))", re.DOTALL)

@@ -26,9 +26,9 @@ class Often(NamedTuple):
     def inside(self, node: Node) -> "Often":
         """The same of what is inside a node."""
         if node.type == "array":
-            each = node.rules.max_items
-        elif node.type == "object" and (node.values is not None or node.rules.additional is not None):
-            each = node.rules.max_properties
+            each = node.constraints.max_items
+        elif node.type == "object" and (node.values is not None or node.constraints.additional is not None):
+            each = node.constraints.max_properties
         else:
             each = 1
         return Often(None if self.times is None or each is None else min(_MOST, self.times * max(0, each)))

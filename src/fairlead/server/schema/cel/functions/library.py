@@ -18,7 +18,7 @@ from fairlead.server.schema.cel.costs.runtime import HANDED_OVER, METER, copied
 from fairlead.server.schema.cel.functions import ordering, strings, urls
 from fairlead.server.schema.cel.functions.named_formats import FORMATS, problems
 from fairlead.server.schema.cel.values import handed_over
-from fairlead.server.schema.patterns import compiled
+from fairlead.server.schema.patterns import compile_pattern
 
 _T = cel.Type
 _OPAQUE = _T.Map(_T.STRING, _T.DYN)
@@ -209,12 +209,12 @@ def _index(last: bool) -> Any:
 
 
 def _find(text: str, pattern: str) -> str:
-    match = compiled(pattern).search(text)
+    match = compile_pattern(pattern).search(text)
     return match.group(0) if match else ""
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match.group(0) for match in compiled(pattern).finditer(text)]
+    found = [match.group(0) for match in compile_pattern(pattern).finditer(text)]
     return found if limit < 0 else found[:limit]
 
 
@@ -271,7 +271,7 @@ def _range(end: int) -> list[int]:
 
 
 def _version(text: str, normal: bool = False) -> dict[str, Any]:
-    text = semver.normalised(text) if normal else text
+    text = semver.normalize(text) if normal else text
     semver.parse(text)
     return {"semver": text.partition("+")[0]}  # what it was built as makes no difference
 
@@ -286,7 +286,7 @@ def _number(index: int) -> Any:
 
 def _order(one: Any, other: Any) -> int:
     """Two quantities or two versions."""
-    return semver.compared(one["semver"], other["semver"]) if "semver" in one else _compare(one, other)
+    return semver.compare(one["semver"], other["semver"]) if "semver" in one else _compare(one, other)
 
 
 _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {

@@ -9,7 +9,7 @@ from fairlead.server.write import names
 
 
 def _strict(name: str, told: str) -> Callable[[str], list[str]]:
-    return lambda text: [] if formats.conforms(name, text) else [told]
+    return lambda text: [] if formats.is_valid(name, text) else [told]
 
 
 def _uri(text: str) -> list[str]:
