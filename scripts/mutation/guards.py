@@ -247,36 +247,36 @@ MUTANTS = [
             try:
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
             except ObjectDeleting:
-                return NOTHING  # its event is on the way; nothing was done yet, so there is nothing to clean up
-        verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+                return NOTHING_TO_REPORT  # Nothing was done yet, so there is nothing to clean up.
+        result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
 """,
-        """        verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+        """        result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
         if cleanup is not None:
             try:
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
             except ObjectDeleting:
-                return NOTHING  # its event is on the way; nothing was done yet, so there is nothing to clean up
+                return NOTHING_TO_REPORT  # Nothing was done yet, so there is nothing to clean up.
 """,
     ),
     Mutant(
         "order: the finalizer is off after the clean-up",
         "runtime/controller.py",
-        """            result = await self._call(cleanup.clean, obj, ctx)
-            verdicts.of_result(result, "cleanup")
+        """            returned = await self._call(cleanup.clean, obj, ctx)
+            pass_results.from_return_value(returned, "cleanup")
 """,
         """            await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
-            result = await self._call(cleanup.clean, obj, ctx)
-            verdicts.of_result(result, "cleanup")
+            returned = await self._call(cleanup.clean, obj, ctx)
+            pass_results.from_return_value(returned, "cleanup")
 """,
     ),
     Mutant(
         "order: prune only after a normal return",
         "runtime/controller.py",
-        """        verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+        """        result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
         await self._prune(obj, ctx)
 """,
         """        try:
-            verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+            result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
         finally:
             await self._prune(obj, ctx)
 """,

@@ -8,7 +8,7 @@ import pytest
 import fairlead as fl
 from fairlead.api.builtin import Lease as LeaseKind
 from fairlead.runtime import leases
-from fairlead.runtime.calls import HookFailed
+from fairlead.runtime.handlers import HookFailed
 from fairlead.runtime.running import GRACE
 from fairlead.server.faults import Fault, Plan
 

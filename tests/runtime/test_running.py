@@ -10,7 +10,7 @@ import pytest
 import fairlead as fl
 from fairlead.api.errors import ApiError
 from fairlead.client.client import Client
-from fairlead.runtime.calls import HookFailed
+from fairlead.runtime.handlers import HookFailed
 from fairlead.server.app import Server
 
 Thing = fl.kind("test.example.com/v1", "Thing")
@@ -169,7 +169,7 @@ def test_a_sync_function_runs_in_a_thread_and_uses_the_same_context(virtually):
 
 
 async def test_a_sync_function_that_is_too_slow_holds_its_key_until_it_ends():
-    from fairlead.runtime.calls import TimedOut, call
+    from fairlead.runtime.handlers import HandlerTimeout, call_handler
 
     release, ended = threading.Event(), []
 
@@ -183,8 +183,8 @@ async def test_a_sync_function_that_is_too_slow_holds_its_key_until_it_ends():
         def get(self, what): ...
 
     asyncio.get_running_loop().call_later(0.1, release.set)
-    with pytest.raises(TimedOut, match="timeout="):
-        await call(slow, "thing", Ctx(), timeout=0.01, threads=None)
+    with pytest.raises(HandlerTimeout, match="timeout="):
+        await call_handler(slow, "thing", Ctx(), timeout=0.01, threads=None)
     assert ended == ["thing"]
 
 
@@ -197,7 +197,7 @@ def test_a_pass_that_takes_too_long_is_cancelled_and_told(virtually):
         async with bed.running(operator(reconcile, timeout=30)) as running:
             await asyncio.sleep(31)
             ready = (await bed.thing("thing")).condition("Ready")
-            assert ready["reason"] == "TimedOut"
+            assert ready["reason"] == "HandlerTimeout"
             value = running.metrics.registry.get_sample_value
             assert value("controller_runtime_reconcile_timeouts_total", {"controller": "thing"}) == 1
 
@@ -339,21 +339,21 @@ def test_metrics_have_the_names_that_dashboards_know(virtually):
 
 
 def test_a_429_lowers_how_many_run_at_once_and_time_raises_it_again():
-    from fairlead.runtime.pace import Pace
+    from fairlead.runtime.adaptive_concurrency import AdaptiveConcurrency
     from fairlead.testing import virtual
 
     async def test():
         limits = []
-        pace = Pace(32, virtual.world(), limits.append)
+        concurrency = AdaptiveConcurrency(32, virtual.world(), limits.append)
         for _ in range(100):
-            pace.observe("429")  # one burst
+            concurrency.observe("429")  # one burst
         await asyncio.sleep(1)
-        pace.observe("429")
+        concurrency.observe("429")
         assert limits == [16, 8]
         for _ in range(30):
             await asyncio.sleep(1)
-            pace.observe("200")
-        assert limits[-1] == pace.allowed == 32
+            concurrency.observe("200")
+        assert limits[-1] == concurrency.allowed == 32
 
     virtual.run(test())
 

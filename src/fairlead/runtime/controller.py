@@ -11,15 +11,15 @@ from fairlead.api.errors import may_have_happened
 from fairlead.api.objects import Object
 from fairlead.cache import Change, Handler
 from fairlead.queue import Priority
-from fairlead.runtime import logs, verdicts
-from fairlead.runtime.calls import TimedOut, call
+from fairlead.runtime import logs, pass_results
 from fairlead.runtime.context import Context, ReadContext
+from fairlead.runtime.handlers import HandlerTimeout, call_handler
 from fairlead.runtime.operator import Cleanup, Controller, Mapper
 from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
+from fairlead.runtime.pass_results import NOTHING_TO_REPORT, PassResult, QueueAction
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME
 from fairlead.runtime.transports import NotLeading
-from fairlead.runtime.verdicts import NOTHING, Next, Verdict
 from fairlead.writes import Report, Writer, finalizers, status
 from fairlead.writes.errors import ObjectDeleting, WriteError
 
@@ -45,7 +45,7 @@ class Reconciler:
         metrics = services.metrics  # looked up once: a label costs as much as a queue's turn
         self._working = metrics.workers.labels(self.name)
         self._seconds = metrics.seconds.labels(self.name)
-        self._results = {word: metrics.reconciles.labels(self.name, word) for word in verdicts.RESULTS}
+        self._results = {word: metrics.reconciles.labels(self.name, word) for word in pass_results.RESULTS}
 
     # What wakes a key
 
@@ -148,62 +148,62 @@ class Reconciler:
     async def handle(self, key: Key) -> None:
         """Look at a key and give it back to the queue, whatever happens."""
         reconcile = f"{self._services.world.random.getrandbits(32):08x}"
-        verdict = NOTHING
+        result = NOTHING_TO_REPORT
         try:
             with (
                 self._working.track_inprogress(),
                 logs.fields(controller=self.name, namespace=key.namespace, name=key.name, reconcile=reconcile),
             ):
                 started = asyncio.get_running_loop().time()
-                verdict = await self._pass(key)
+                result = await self._pass(key)
                 self._seconds.observe(asyncio.get_running_loop().time() - started)
-                self._results[verdict.result].inc()
+                self._results[result.metric_label].inc()
         finally:
-            self._give_back(key, verdict)
+            self._give_back(key, result)
 
-    def _give_back(self, key: Key, verdict: Verdict) -> None:
+    def _give_back(self, key: Key, result: PassResult) -> None:
         queue = self._services.queue
-        if verdict.failed:
-            self._services.failures[key] = str(verdict.error)
+        if result.failed:
+            self._services.failures[key] = str(result.error)
         else:
             self._services.failures.pop(key, None)
-        if verdict.after is not None:
-            queue.add(key, after=verdict.after)
-        match verdict.next:
-            case Next.RETRY:
+        if result.after is not None:
+            queue.add(key, after=result.after)
+        match result.next:
+            case QueueAction.RETRY:
                 self._errors[key] = errors = self._errors.get(key, 0) + 1
                 if self._services.tries is None or errors < self._services.tries:
                     queue.retry(key)
                 else:
                     queue.done(key)
-            case Next.CONFLICT:
+            case QueueAction.CONFLICT:
                 queue.conflict(key)
-            case Next.DONE:
+            case QueueAction.DONE:
                 self._errors.pop(key, None)
                 queue.done(key)
 
-    async def _pass(self, key: Key) -> Verdict:
+    async def _pass(self, key: Key) -> PassResult:
         obj = None
         try:
             obj = await self._look(key)
             if obj is None:
-                return NOTHING
+                return NOTHING_TO_REPORT
             ctx = Context(self._services, self._writer, self.declared.kind, obj, self.name)
-            verdict = await self._run(obj, ctx)
+            result = await self._run(obj, ctx)
         except NotLeading:
-            return NOTHING  # on the way out; the next leader looks at everything
+            return NOTHING_TO_REPORT  # on the way out; the next leader looks at everything
         except Exception as error:  # contained: one object's trouble is not another's
-            verdict = self._failed(key, obj, error)
-        if obj is None or verdict is NOTHING:
-            return verdict
+            result = self._failed(key, obj, error)
+        if obj is None or result is NOTHING_TO_REPORT:
+            return result
         try:
-            await self._report(obj, ctx.report, verdict, key)
+            await self._report(obj, ctx.report, result, key)
         except NotLeading:
-            return NOTHING
+            return NOTHING_TO_REPORT
         except Exception as error:
             unreported = self._failed(key, obj, error)
-            return verdict if verdict.failed else unreported.by(verdict.after)
-        return verdict
+            return result if result.failed else unreported.by(result.after)
+        return result
 
     async def _look(self, key: Key) -> Object | None:
         """The object as the local view has it; as the server has it if nobody knows what the last pass did."""
@@ -215,31 +215,31 @@ class Reconciler:
             self._doubts.discard(key)
         return self._services.local.get(kind, key.name, key.namespace)
 
-    async def _run(self, obj: Object, ctx: Context) -> Verdict:
+    async def _run(self, obj: Object, ctx: Context) -> PassResult:
         """The function on the object, and what belongs around it. NOTHING when there is nothing to report."""
         declared, cleanup = self.declared, self._cleanup
         if obj.deleting:
             if cleanup is None or cleanup.finalizer not in obj.finalizers:
-                return NOTHING
-            result = await self._call(cleanup.clean, obj, ctx)
-            verdicts.of_result(result, "cleanup")
-            if isinstance(result, RequeueAfter):
-                return Verdict("requeue_after", Next.DONE, False, "CleaningUp", after=result.seconds)
+                return NOTHING_TO_REPORT
+            returned = await self._call(cleanup.clean, obj, ctx)
+            pass_results.from_return_value(returned, "cleanup")
+            if isinstance(returned, RequeueAfter):
+                return PassResult("requeue_after", QueueAction.DONE, False, "CleaningUp", after=returned.seconds)
             await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
-            return NOTHING
+            return NOTHING_TO_REPORT
         if declared.when is not None and not declared.when(obj):
-            return NOTHING
+            return NOTHING_TO_REPORT
         if cleanup is not None:
             try:
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
             except ObjectDeleting:
-                return NOTHING  # its event is on the way; nothing was done yet, so there is nothing to clean up
-        verdict = verdicts.of_result(await self._call(declared.reconcile, obj, ctx), self.name)
+                return NOTHING_TO_REPORT  # Nothing was done yet, so there is nothing to clean up.
+        result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
         await self._prune(obj, ctx)
-        return verdict
+        return result
 
     async def _call(self, function: Callable[..., Any], obj: Object, ctx: Context) -> Any:
-        return await call(function, obj, ctx, timeout=self.declared.timeout, threads=self._services.threads)
+        return await call_handler(function, obj, ctx, timeout=self.declared.timeout, threads=self._services.threads)
 
     async def _prune(self, obj: Object, ctx: Context) -> None:
         for source in self.declared.owns:
@@ -250,19 +250,19 @@ class Reconciler:
             for child in await writes.prune(self._writer, obj, kind, children, keep):
                 ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
 
-    async def _report(self, obj: Object, report: Report, verdict: Verdict, key: Key) -> None:
+    async def _report(self, obj: Object, report: Report, result: PassResult, key: Key) -> None:
         """Write the status, once, if the kind has one and there is something to say."""
         ready = self.declared.ready
-        if verdict.next is Next.CONFLICT:
+        if result.next is QueueAction.CONFLICT:
             return  # the pass was made on something old: what it gathered may be wrong
         if "status" not in (await self._services.client.served(self.declared.kind)).subresources:
             if report.fields or report.conditions:
                 raise Terminal("NoStatus", f"{self.declared.kind} has no status subresource to report in")
             return
-        said = verdict.ready is not None and (not verdict.transient or self._errors.get(key, 0) > 0)
+        said = result.ready is not None and (not result.transient or self._errors.get(key, 0) > 0)
         if ready and said and self._holds_condition and ready not in report.conditions:
-            report.condition(ready, verdict.ready, verdict.reason, verdict.message)
-        report.observed = self._holds_observed and verdict.ready is not None
+            report.condition(ready, result.ready, result.reason, result.message)
+        report.observed = self._holds_observed and result.ready is not None
         if not (report.fields or report.conditions or report.observed):
             return
         after = await status.flush(self._writer, self.declared.kind, obj, report)
@@ -272,29 +272,29 @@ class Reconciler:
         if ready in report.conditions and after.condition(ready) is None:
             self._holds_condition = False
 
-    def _failed(self, key: Key, obj: Object | None, error: Exception) -> Verdict:
+    def _failed(self, key: Key, obj: Object | None, error: Exception) -> PassResult:
         """Say what was raised where people look: the log, the metrics, an Event."""
-        verdict, metrics, log = verdicts.of_error(error), self._services.metrics, self._services.log
+        result, metrics, log = pass_results.from_error(error), self._services.metrics, self._services.log
         if may_have_happened(error):
             self._doubts.add(key)
             metrics.unknown.labels(self.name).inc()
-        if verdict.next is Next.CONFLICT:
+        if result.next is QueueAction.CONFLICT:
             metrics.conflicts.labels(self.name).inc()
             log.info("looking again: %s", error)
-        if not verdict.failed:
+        if not result.failed:
             if isinstance(error, Wait):
                 log.info("waiting: %s", error)
-            return verdict
+            return result
         metrics.errors.labels(self.name).inc()
         for counted, counter in (
             (isinstance(error, Terminal), metrics.terminal),
-            (isinstance(error, TimedOut), metrics.timeouts),
-            (verdict.mistake, metrics.panics),
+            (isinstance(error, HandlerTimeout), metrics.timeouts),
+            (result.mistake, metrics.panics),
         ):
             if counted:
                 counter.labels(self.name).inc()
         hint = f" (in code: {error.hint})" if isinstance(error, WriteError) and error.hint else ""
-        log.error("%s: %s%s", verdict.reason, error, hint, exc_info=error if verdict.unexpected else None)
-        if obj is not None and not verdict.transient:
-            self._services.recorder.record(obj, verdict.reason, verdict.message or verdict.reason, warning=True)
-        return verdict
+        log.error("%s: %s%s", result.reason, error, hint, exc_info=error if result.unexpected else None)
+        if obj is not None and not result.transient:
+            self._services.recorder.record(obj, result.reason, result.message or result.reason, warning=True)
+        return result

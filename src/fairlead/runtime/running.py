@@ -15,16 +15,16 @@ from fairlead.api.world import SystemClock, World
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.queue import Closed, Priority, Queue
-from fairlead.runtime.calls import Threads, call, call_hook
+from fairlead.runtime.adaptive_concurrency import AdaptiveConcurrency
 from fairlead.runtime.context import ReadContext
 from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
-from fairlead.runtime.lag import LagWatch
+from fairlead.runtime.handlers import ThreadPerCall, call_handler, call_hook
 from fairlead.runtime.leases import Lease, LeaseLost
 from fairlead.runtime.local import Local, Telling
+from fairlead.runtime.loop_monitor import LoopMonitor
 from fairlead.runtime.metrics import Metrics, QueueMetrics
 from fairlead.runtime.operator import Operator
-from fairlead.runtime.pace import Pace
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME, DeclarationError, source_of
 from fairlead.runtime.transports import DryRun, Fenced
@@ -78,11 +78,11 @@ class Running:
 
         observer = QueueMetrics(metrics, [one.name for one in declared])
         queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=observer)
-        pace = Pace(sum(c.concurrency for c in declared), world, queue.limit)
+        concurrency = AdaptiveConcurrency(sum(c.concurrency for c in declared), world, queue.limit)
 
         def observe(method: str, code: str, seconds: float) -> None:
             metrics.requests.labels(code, method, "").inc()
-            pace.observe(code)
+            concurrency.observe(code)
 
         def client(transport: Transport) -> Client:
             return Client(transport, world, user_agent=operator.name, observe=observe)
@@ -108,7 +108,7 @@ class Running:
 
         self.client, self._local, writer = place(transport)
         self._recorder = Recorder(self.client if dry_run else plain, world, operator.name, identity)
-        self._threads = Threads(operator.name)
+        self._threads = ThreadPerCall(operator.name)
         self.services = Services(
             world,
             self.client,
@@ -132,7 +132,7 @@ class Running:
             self._reconcilers[one.name] = Reconciler(one, cleanup, writer.named(managers[one.name]), self.services)
             queue.limit(one.concurrency, one.name)
             metrics.max_workers.labels(one.name).set(one.concurrency)
-        self._lag = LagWatch(world, seen=self._lagged) if isinstance(world.clock, SystemClock) else None
+        self._lag = LoopMonitor(world, seen=self._lagged) if isinstance(world.clock, SystemClock) else None
         metrics.measure(self._measure)
         self._sources = contextlib.AsyncExitStack()
         self._stack = contextlib.AsyncExitStack()
@@ -224,7 +224,7 @@ class Running:
 
         async def once() -> None:
             try:
-                await call(function, ReadContext(self.services), timeout=None, threads=self._threads)
+                await call_handler(function, ReadContext(self.services), timeout=None, threads=self._threads)
             except Exception:
                 self.services.log.exception("timer %s failed; it runs again in %g s", name, seconds)
 

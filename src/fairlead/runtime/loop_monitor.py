@@ -12,7 +12,7 @@ from fairlead.api.world import World
 log = logging.getLogger("fairlead.loop")
 
 
-class LagWatch:
+class LoopMonitor:
     """A heartbeat on the loop and a thread that sees it stop.
 
     When a beat is late by `threshold` seconds the thread logs the stack of what blocks, while it blocks; `problem()`

@@ -8,7 +8,7 @@ from fairlead.api.world import World
 _STEP = 1.0
 
 
-class Pace:
+class AdaptiveConcurrency:
     """Additive increase, multiplicative decrease, the way networks share a line.
 
     `observe` is a Client's hook; `limit` is told each new bound.

@@ -15,7 +15,7 @@ from fairlead.api.errors import UserError
 log = logging.getLogger("fairlead.calls")
 
 
-class Threads(Executor):
+class ThreadPerCall(Executor):
     """A thread for each call, so that none waits for another; whoever calls bounds how many there are.
 
     A process that ends does not wait for them: a function that never returns must not keep it alive.
@@ -41,15 +41,15 @@ class HookFailed(UserError):
     """A start-up or shutdown hook raised, which is its cause. The log has the stack."""
 
 
-class CancelledWithin(Exception):
+class HandlerCancelled(Exception):
     """User code let a cancellation through that was not meant for it: a failure like any other."""
 
 
-class TimedOut(Exception):
+class HandlerTimeout(Exception):
     """User code did not end within its time limit."""
 
 
-class Blocking:
+class BlockingContext:
     """A context as a function in a thread sees it: what is awaited elsewhere is waited for here.
 
     One class for every context, so that there is no second copy of their methods. After the time limit each call
@@ -72,7 +72,7 @@ class Blocking:
     def _handed(self, value: Any) -> Any:
         """What has verbs of its own (ctx.live, ctx.cluster("edge")) wrapped in turn; plain data as it is."""
         has_verbs = type(value).__module__.startswith(("fairlead.client", "fairlead.runtime"))
-        return Blocking(value, self._loop, self._expired) if has_verbs else value
+        return BlockingContext(value, self._loop, self._expired) if has_verbs else value
 
     def _wait(self, coroutine: Any) -> Any:
         if self._expired.is_set():
@@ -85,7 +85,7 @@ async def _called(function: Callable[..., Any], args: tuple[Any, ...], named: di
     return function(*args, **named)  # on the loop: caches and buffers are not for threads
 
 
-async def call(function: Callable[..., Any], *args: Any, timeout: float | None, threads: Executor) -> Any:
+async def call_handler(function: Callable[..., Any], *args: Any, timeout: float | None, threads: Executor) -> Any:
     """Call it and answer its result. The last argument is the context, if the function takes one.
 
     An `async def` is cancelled at the time limit. A plain `def` cannot be: TimedOut is raised when it has ended,
@@ -101,13 +101,13 @@ async def call(function: Callable[..., Any], *args: Any, timeout: float | None, 
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise CancelledWithin(
+            raise HandlerCancelled(
                 f"{_name(function)} awaited something that was cancelled: catch CancelledError there"
             ) from error
     loop = asyncio.get_running_loop()
     *others, context = args
     expired = threading.Event()
-    blocking = Blocking(context, loop, expired)
+    blocking = BlockingContext(context, loop, expired)
     work = loop.run_in_executor(threads, partial(contextvars.copy_context().run, function, *others, blocking))
     try:
         async with asyncio.timeout(timeout) as limit:
@@ -134,8 +134,10 @@ async def call_hook(hook: Callable[..., Any], resources: dict[str, Any], threads
         raise HookFailed(f"hook {_name(hook)} failed: {type(error).__name__}: {error}") from error
 
 
-def _timed_out(function: Callable[..., Any], timeout: float | None) -> TimedOut:
-    return TimedOut(f"{_name(function)} took longer than {timeout:g} s: make it faster, or give it more with timeout=…")
+def _timed_out(function: Callable[..., Any], timeout: float | None) -> HandlerTimeout:
+    return HandlerTimeout(
+        f"{_name(function)} took longer than {timeout:g} s: make it faster, or give it more with timeout=…"
+    )
 
 
 def _name(function: Callable[..., Any]) -> str:

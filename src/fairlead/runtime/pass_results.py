@@ -19,7 +19,7 @@ from fairlead.api.errors import (
     TooManyRequests,
     UnknownOutcome,
 )
-from fairlead.runtime.calls import TimedOut
+from fairlead.runtime.handlers import HandlerTimeout
 from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
 from fairlead.writes.decide import failed_test
 from fairlead.writes.errors import ImmutableField, WriteError
@@ -47,7 +47,7 @@ RESULTS = ("success", "error", "requeue", "requeue_after")
 """What controller-runtime calls the outcomes."""
 
 
-class Next(StrEnum):
+class QueueAction(StrEnum):
     """How the key goes back to the queue."""
 
     DONE = "done"
@@ -56,11 +56,11 @@ class Next(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PassResult:
     """Of one pass. `ready` is None where nothing is known to have changed: the condition then stays as it is."""
 
-    result: str  # one of RESULTS
-    next: Next
+    metric_label: str  # one of RESULTS
+    next: QueueAction
     ready: bool | None = None
     reason: str = ""
     message: str = ""
@@ -69,7 +69,7 @@ class Verdict:
 
     @property
     def failed(self) -> bool:
-        return self.result == "error"
+        return self.metric_label == "error"
 
     @property
     def transient(self) -> bool:
@@ -78,7 +78,7 @@ class Verdict:
     @property
     def unexpected(self) -> bool:
         """Something that only a stack trace can explain."""
-        known = (WriteError, ApiError, Terminal, TimedOut, *_TRANSIENT)
+        known = (WriteError, ApiError, Terminal, HandlerTimeout, *_TRANSIENT)
         return self.error is not None and not isinstance(self.error, known)
 
     @property
@@ -86,48 +86,50 @@ class Verdict:
         """A mistake in the code: what Go would panic on."""
         return isinstance(self.error, _MISTAKES)
 
-    def by(self, after: float | None) -> "Verdict":
+    def by(self, after: float | None) -> "PassResult":
         """The same, with a look in `after` seconds at the latest."""
         sooner = [seconds for seconds in (self.after, after) if seconds is not None]
         return replace(self, after=min(sooner, default=None))
 
 
-NOTHING = Verdict("success", Next.DONE)
+NOTHING_TO_REPORT = PassResult("success", QueueAction.DONE)
 
 
-def of_result(result: Any, name: str) -> Verdict:
+def from_return_value(result: Any, name: str) -> PassResult:
     """The verdict on a function that returned."""
     if result is None:
-        return Verdict("success", Next.DONE, ready=True, reason="Reconciled")
+        return PassResult("success", QueueAction.DONE, ready=True, reason="Reconciled")
     if isinstance(result, RequeueAfter):
-        return Verdict("requeue_after", Next.DONE, ready=True, reason="Reconciled", after=result.seconds)
+        return PassResult("requeue_after", QueueAction.DONE, ready=True, reason="Reconciled", after=result.seconds)
     raise TypeError(
         f"{name} returned {type(result).__name__}: return nothing, or fl.RequeueAfter(seconds) to be called again"
     )
 
 
-def of_error(error: Exception) -> Verdict:
+def from_error(error: Exception) -> PassResult:
     """The verdict on what a pass raised."""
     match error:
         case Wait():
             reason, message = _words(error.reason, str(error), "Waiting")
             word = "success" if error.after is None else "requeue_after"
-            return Verdict(word, Next.DONE, False, reason, message, after=error.after)
+            return PassResult(word, QueueAction.DONE, False, reason, message, after=error.after)
         case Terminal():
             reason, message = _words(error.reason, str(error), "Failed")
-            return Verdict("error", Next.DONE, False, reason, message, error=error)
+            return PassResult("error", QueueAction.DONE, False, reason, message, error=error)
         case WriteError(again=True) | Conflict() | AlreadyExists():
-            return Verdict("requeue", Next.CONFLICT, error=error)
+            return PassResult("requeue", QueueAction.CONFLICT, error=error)
         case ImmutableField() | ApiError() if _for_its_content(error):
             reason = error.reason
-            return Verdict("error", Next.DONE, False, reason, _short(error), after=_REFUSED_AGAIN_AFTER, error=error)
+            return PassResult(
+                "error", QueueAction.DONE, False, reason, _short(error), after=_REFUSED_AGAIN_AFTER, error=error
+            )
         case WriteError():
-            return Verdict("error", Next.RETRY, False, error.reason, _short(error), error=error)
+            return PassResult("error", QueueAction.RETRY, False, error.reason, _short(error), error=error)
         case ApiError():
-            return Verdict("error", Next.RETRY, False, error.reason or "Refused", _short(error), error=error)
+            return PassResult("error", QueueAction.RETRY, False, error.reason or "Refused", _short(error), error=error)
         case _:
             name = type(error).__name__
-            return Verdict("error", Next.RETRY, False, name, _short(error) or name, error=error)
+            return PassResult("error", QueueAction.RETRY, False, name, _short(error) or name, error=error)
 
 
 def _for_its_content(error: Exception) -> bool:
