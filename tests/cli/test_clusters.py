@@ -123,7 +123,7 @@ async def test_another_cluster_is_named_by_its_context(api, write, tmp_path):
         assert "ownerReferences" not in there.metadata
         code, said = await run(*once)
         assert code == 2
-        assert "mirror watches a cluster edge: say --cluster edge=CONTEXT" in said
+        assert "mirror watches a cluster 'edge': add --cluster edge=CONTEXT" in said
         code, said = await run(*once, "--cluster", "edge=nowhere")
         assert code == 2
         assert "nowhere" in said

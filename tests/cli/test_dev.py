@@ -31,18 +31,18 @@ def save(path, text):
 
 
 async def changed(files):
-    await asyncio.wait_for(files.changed(), 60)
+    await asyncio.wait_for(files.wait_for_change(), 60)
 
 
 async def test_what_changes_while_it_is_loaded_counts(target):
-    files = dev.Files(str(target))
+    files = dev.SourceFiles(str(target))
 
-    def find():
+    def load_operator():
         operator = load(str(target))
         save(target, OPERATOR.format(name="two"))
         return operator
 
-    assert files.load(find).name == "one"
+    assert files.load(load_operator).name == "one"
     await changed(files)
     assert files.load(lambda: load(str(target))).name == "two"
 
@@ -55,7 +55,7 @@ async def test_what_others_wrote_does_not_count_and_stays_loaded(target):
     try:
         import of_somebody_else
 
-        files = dev.Files(str(target))
+        files = dev.SourceFiles(str(target))
         files.load(lambda: load(str(target)))
         assert sys.modules.pop("of_somebody_else") is of_somebody_else
     finally:
@@ -81,21 +81,21 @@ async def test_what_others_wrote_does_not_count_and_stays_loaded(target):
     ids=["a hook that raises", "a wrong declaration", "a syntax error", "a file that vanishes"],
 )
 async def test_what_is_wrong_is_told_and_waited_out(target, text, told, monkeypatch, caplog):
-    monkeypatch.setattr(dev, "LOOK", 0.01)
+    monkeypatch.setattr(dev, "POLL_INTERVAL", 0.01)
     world = World()
-    server, files = Server(world), dev.Files(str(target))
+    server, files = Server(world), dev.SourceFiles(str(target))
 
-    def find():
+    def load_operator():
         return load(str(target))
 
     async def next_operator(operator):
-        return await dev.until_changed(operator, find, files, server.transport(), world, {})
+        return await dev.run_until_change(operator, load_operator, files, server.transport(), world, {})
 
     async def said():
         while told not in caplog.text:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
-    running = asyncio.create_task(next_operator(files.load(find)))
+    running = asyncio.create_task(next_operator(files.load(load_operator)))
     target.unlink() if text is None else save(target, text)
     if text and "two" in text:  # it loads, and goes wrong when it runs
         running = asyncio.create_task(next_operator(await running))

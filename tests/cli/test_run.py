@@ -14,7 +14,7 @@ import pytest
 from fairlead.api.builtin import ConfigMap
 from fairlead.api.files import write_private
 from fairlead.api.world import World
-from fairlead.cli.embedded import embedded
+from fairlead.cli.embedded import run_embedded_server
 from fairlead.cli.serve import kubeconfig_text
 from fairlead.client.client import Client
 from fairlead.server.app import Server
@@ -65,7 +65,7 @@ def test_the_greeter_runs_once_with_no_cluster():
     done = fairlead("run", EXAMPLES / "greeter.py", "--embedded", "--once", "--apply", EXAMPLES / "greeting.yaml")
     assert done.returncode == 0, done.stderr
     assert "export KUBECONFIG=" in done.stderr
-    assert "Greeting.v1.example.com was not known: defined it" in done.stderr
+    assert "no CRD for Greeting.v1.example.com was found" in done.stderr
     assert "applied Greeting hello" in done.stderr
     assert "[default/hello] applied ConfigMap hello" in done.stderr
 
@@ -103,7 +103,7 @@ def test_an_option_has_a_twin_in_the_environment(failing):
         ("1 / 0", "broken.py, line 1: ZeroDivisionError"),
         ("def (", "SyntaxError"),
         ("import fairlead as fl\nop = fl.Operator('a')\nop.main()", "below if __name__ == '__main__'"),
-        ("import no_such_module", "needs the module no_such_module"),
+        ("import no_such_module", "imports no_such_module, which is not installed"),
     ],
 )
 def test_what_cannot_be_loaded_is_one_line_with_the_remedy(write, text, told):
@@ -117,10 +117,10 @@ def test_what_cannot_be_loaded_is_one_line_with_the_remedy(write, text, told):
     ("args", "told"),
     [
         (["nowhere.py"], "no file nowhere.py"),
-        (["no.such.module"], "no module no.such.module"),
+        (["no.such.module"], "neither a file nor a module no.such.module"),
         ([EXAMPLES], "controller.py"),
-        ([EXAMPLES / "greeter.py", "-A", "-n", "x"], "exclude each other"),
-        ([EXAMPLES / "greeter.py", "--embedded", "--cluster", "a=b"], "--embedded and --cluster exclude each other"),
+        ([EXAMPLES / "greeter.py", "-A", "-n", "x"], "cannot be combined"),
+        ([EXAMPLES / "greeter.py", "--embedded", "--cluster", "a=b"], "--embedded cannot be combined with --cluster"),
         ([EXAMPLES / "greeter.py", "--apply", EXAMPLES / "greeting.yaml"], "kubectl apply"),
         ([EXAMPLES / "greeter.py", "--health", "here", "--embedded"], "HOST:PORT"),
     ],
@@ -172,7 +172,7 @@ async def test_once_on_a_cluster_that_cannot_be_worked_on_ends_with_one_line(tmp
 
 async def test_the_server_beside_it_collects_what_was_owned():
     world = World()
-    async with embedded(world) as transport, asyncio.timeout(10):
+    async with run_embedded_server(world) as transport, asyncio.timeout(10):
         client = Client(transport, world)
         owner = await client.create(ConfigMap("owner", "default"))
         child = ConfigMap("child", "default")

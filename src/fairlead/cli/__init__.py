@@ -3,25 +3,38 @@
 import click
 
 from fairlead import __version__
-from fairlead.cli.shell import LazyGroup
+from fairlead.cli.shell import CommandLine, LazyGroup
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("fairlead.cli.demo:demo", "run the reference systems, old way against new"),
-    "run": ("fairlead.cli.run:run", "run an operator, on a cluster or with none"),
-    "blame": ("fairlead.cli.blame:command", "show who owns which field of an object"),
-    "migrate": ("fairlead.cli.migrate:command", "move ownership of fields from Update to Apply, for a fleet"),
-    "release": ("fairlead.cli.release:command", "take an operator's finalizer off, when it is uninstalled"),
-    "orphans": ("fairlead.cli.orphans:command", "find and delete what was left in another cluster"),
-    "serve": ("fairlead.cli.serve:serve", "serve the Kubernetes API from memory"),
+SECTIONS: dict[str, dict[str, CommandLine]] = {
+    "Write a controller": {
+        "run": CommandLine("fairlead.cli.run:run", "run an operator, on a cluster or without one"),
+    },
+    "Test a controller": {
+        "serve": CommandLine("fairlead.cli.serve:serve", "start an embedded Kubernetes API server"),
+    },
+    "See the races": {
+        "demo": CommandLine("fairlead.cli.demo:demo", "replay five incidents, old code against new"),
+    },
+    "Run clusters": {
+        "blame": CommandLine("fairlead.cli.blame:command", "show which field manager owns each field of an object"),
+        "migrate": CommandLine("fairlead.cli.migrate:command", "move fields from Update to Apply ownership"),
+        "orphans": CommandLine("fairlead.cli.orphans:command", "find and delete objects whose owners are gone"),
+        "finalizers": CommandLine("fairlead.cli.finalizers:command", "remove an uninstalled operator's finalizer"),
+    },
 }
-"""Subcommand -> (where it is, its line in the help). In the order of the help."""
+"""The commands of `fairlead --help`, grouped by what a person wants to do."""
+
+ALIASES = {"release": "finalizers remove"}
+"""Old commands that still work: old name -> new command line."""
 
 
 @click.group(
     cls=LazyGroup,
-    lazy=COMMANDS,
+    sections=SECTIONS,
+    aliases=ALIASES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-    epilog="Each option has a twin in the environment: FAIRLEAD_RUN_NAMESPACE for 'fairlead run --namespace'.",
+    epilog="Every option can also be set in the environment: FAIRLEAD_RUN_NAMESPACE sets 'fairlead run --namespace'. "
+    "Exit status: 0 success, 1 something was found or failed, 2 the command could not run.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="fairlead")
 def main() -> None:

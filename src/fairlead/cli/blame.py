@@ -1,4 +1,4 @@
-"""`fairlead blame`: who owns which field of an object."""
+"""`fairlead blame`: show which field manager owns each field of an object."""
 
 import asyncio
 import dataclasses
@@ -10,7 +10,7 @@ import click
 from fairlead.api.errors import ApiError, NotFound, UserError
 from fairlead.api.objects import Object
 from fairlead.api.text import printable
-from fairlead.cli.cluster import find_kind, options, reach
+from fairlead.cli.cluster import connect, connection_options, find_kind
 from fairlead.tools.blame import Owner, blame, fights
 
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red")
@@ -20,14 +20,16 @@ COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red")
 @click.argument("kind")
 @click.argument("name")
 @click.option("-n", "--namespace", help="Default: the context's namespace.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@options
+@click.option(
+    "--format", "--output", "-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@connection_options
 def command(
     kind: str, name: str, namespace: str | None, output: str, kubeconfig: Path | None, context_name: str | None
 ) -> None:
-    """Show an object with the owners of each field, and where field managers get in each other's way.
+    """Show an object with the owners of each field, and where field managers conflict.
 
-    Values of Secrets are not shown.
+    The values of Secrets are hidden.
     """
     obj = asyncio.run(_get(kind, name, namespace, kubeconfig, context_name))
     if output == "json":
@@ -39,26 +41,27 @@ def command(
         found = [dataclasses.asdict(fight) for fight in fights(obj)]
         click.echo(json.dumps({"fields": fields, "fights": found}, indent=2))
     else:
-        _show(obj)
+        _print(obj)
 
 
 async def _get(
-    word: str, name: str, namespace: str | None, kubeconfig: Path | None, context_name: str | None
+    kind_name: str, name: str, namespace: str | None, kubeconfig: Path | None, context_name: str | None
 ) -> Object:
-    async with reach(kubeconfig, context_name) as place:
-        kind = await find_kind(place.client, word)
+    async with connect(kubeconfig, context_name) as connection:
+        kind = await find_kind(connection.client, kind_name)
+        within = (namespace or connection.namespace) if kind.namespaced else None
         try:
-            return await place.client.get(kind, name, (namespace or place.namespace) if kind.namespaced else None)
+            return await connection.client.get(kind, name, within)
         except NotFound:
-            where = f" in {namespace or place.namespace} (see -n)" if kind.namespaced else ""
+            where = f" in the namespace {within}: choose another with -n" if within else ""
             raise UserError(f"there is no {kind.kind} {name}{where}") from None
         except ApiError as error:
-            raise UserError(f"{place.name} refuses: {error}") from None
-        except ValueError as error:  # it can be nobody's name
+            raise UserError(f"{connection.name} rejects the request: {error}") from None
+        except ValueError as error:  # No object can have this name.
             raise UserError(str(error)) from None
 
 
-def _show(obj: Object) -> None:
+def _print(obj: Object) -> None:
     lines = blame(obj)
     managers = dict.fromkeys(owner.manager for line in lines for owner in line.owners)
     colours = {manager: COLOURS[n % len(COLOURS)] for n, manager in enumerate(managers)}

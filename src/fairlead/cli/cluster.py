@@ -1,4 +1,4 @@
-"""What commands that look at a cluster share: how to reach it, and which kind a word means."""
+"""Shared by commands that work on a cluster: how to connect, and which kind a name on the command line means."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -14,8 +14,8 @@ from fairlead.client.client import Client
 
 
 @dataclass(frozen=True)
-class Reached:
-    """A server, its name in messages, and the namespace that is meant when none is named."""
+class Connection:
+    """A server, its name for messages, and the namespace to use when the command line names none."""
 
     client: Client
     world: World
@@ -23,8 +23,8 @@ class Reached:
     namespace: str
 
 
-def options(command: Callable[..., None]) -> Callable[..., None]:
-    """--kubeconfig and --context."""
+def connection_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --kubeconfig and --context to a command."""
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
         click.option("--context", "context_name", help="The kubeconfig's context to use."),
@@ -35,8 +35,8 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextlib.asynccontextmanager
-async def reach(kubeconfig: Path | None, context_name: str | None) -> AsyncIterator[Reached]:
-    """The server that the options mean. What cannot be reached is one line for the user."""
+async def connect(kubeconfig: Path | None, context_name: str | None) -> AsyncIterator[Connection]:
+    """Connect to the server of a kubeconfig's context. Raises UserError if it cannot be reached."""
     from fairlead.client.http import HttpTransport
     from fairlead.client.locate import locate
 
@@ -44,32 +44,33 @@ async def reach(kubeconfig: Path | None, context_name: str | None) -> AsyncItera
     access = locate(world, path=kubeconfig, context=context_name)
     transport = HttpTransport(access.cluster, access.credentials)
     try:
-        yield Reached(Client(transport, world, user_agent="fairlead-cli"), world, access.name, access.namespace)
+        yield Connection(Client(transport, world, user_agent="fairlead-cli"), world, access.name, access.namespace)
     except OSError as error:
         raise UserError(f"cannot work on {access.name}: {error}") from error
     finally:
         await transport.close()
 
 
-async def find_kind(client: Client, word: str) -> Kind:
-    """The kind that a word means: `Widget`, `widgets`, a short name, `widgets.example.com`, `widgets.v1.example.com`.
+async def find_kind(client: Client, name: str) -> Kind:
+    """Return the served kind of that name.
 
-    Raises UserError when it means none, or kinds of several groups.
+    The name is a kind (`Widget`), a plural, a short name, `widgets.example.com` or `widgets.v1.example.com`. Raises
+    UserError if no kind has the name, or kinds of several groups do.
     """
-    lower = word.lower()
+    lower = name.lower()
     matches: dict[tuple[str, str], Kind] = {}
     for served in await client.kinds():
         kind, group = served.kind, f".{served.kind.group}" if served.kind.group else ""
         names = {kind.kind.lower(), kind.plural, guess_plural(kind.kind), *served.short_names}
-        full = {f"{name}{group}" for name in names} | {f"{name}.{kind.version}{group}" for name in names}
-        if lower in names | full and "get" in served.verbs:
-            matches.setdefault((kind.group, kind.kind), kind)  # of each group, the preferred version
+        qualified = {f"{each}{group}" for each in names} | {f"{each}.{kind.version}{group}" for each in names}
+        if lower in names | qualified and "get" in served.verbs:
+            matches.setdefault((kind.group, kind.kind), kind)  # The preferred version of a group comes first.
     if not matches:
-        raise UserError(f"the server serves no kind {word!r}: see `kubectl api-resources` for those that it does")
+        raise UserError(f"the server has no kind {name!r}: list its kinds with `kubectl api-resources`")
     if len(matches) > 1:
-        said = ", ".join(sorted(f"{kind.plural}.{kind.group or 'core'}" for kind in matches.values()))
+        candidates = ", ".join(sorted(f"{kind.plural}.{kind.group or 'core'}" for kind in matches.values()))
         core = [kind for (group, _), kind in matches.items() if not group]
         if len(core) != 1:
-            raise UserError(f"{word!r} may mean {said}: name one of them")
-        return core[0]  # as kubectl does
+            raise UserError(f"{name!r} is ambiguous: use one of {candidates}")
+        return core[0]  # kubectl prefers the core group too.
     return next(iter(matches.values()))

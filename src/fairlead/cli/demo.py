@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead.api.errors import ApiError, Forbidden, UserError
-from fairlead.cli.signals import until_told
+from fairlead.cli.signals import run_until_signal
 
 if TYPE_CHECKING:
     from fairlead.testing.demo.outcomes import Outcome
@@ -116,7 +116,7 @@ def run(
         async def work() -> None:
             told.append(await _real(bed, way, scale, kubeconfig, progress, name))
 
-        asyncio.run(until_told(work()))
+        asyncio.run(run_until_signal(work()))
         return told[0] if told else sys.exit(143)  # by SIGTERM, and nothing is left behind
 
     async def main() -> "Outcome":

@@ -1,4 +1,4 @@
-"""`--dev`: the operator is started anew when one of its files changes."""
+"""`--dev`: restart the operator when one of its files changes."""
 
 import asyncio
 import contextlib
@@ -10,62 +10,69 @@ from pathlib import Path
 
 from fairlead.api.errors import UserError
 from fairlead.api.world import World
-from fairlead.cli.load import NOT_OURS, folder, forget
+from fairlead.cli.load import THIRD_PARTY_DIRECTORIES, directory_of, unload_modules
 from fairlead.client.transport import Transport
 from fairlead.runtime.operator import Operator, Options
 
 log = logging.getLogger("fairlead.run")
 
-# How often to look for changed files: at once for a person, nothing for a disk.
-LOOK = 0.3
+POLL_INTERVAL = 0.3
+"""Seconds between two looks at the files: fast enough for a person, and cheap for a disk."""
 
 
-class Files:
-    """The Python files beside a target. What changes from the moment on that they are loaded counts."""
+class SourceFiles:
+    """The Python files in a target's directory. Detects each change since they were last loaded."""
 
     def __init__(self, target: str) -> None:
         self._target = target
-        self._home: Path | None = None
-        self._seen: dict[Path, int] = {}
-        # it is told from its source by the second and the size: two quick changes would be taken for one
+        self._directory: Path | None = None
+        self._loaded: dict[Path, int] = {}
+        # Bytecode is matched to its source by second and size, so a second quick change would go unnoticed.
         sys.dont_write_bytecode = True
 
-    def load(self, find: Callable[[], Operator]) -> Operator:
-        """What is there now, loaded anew. Raises UserError."""
-        forget(self._target)
-        self._look()
-        operator = find()
-        if self._home is None:  # where a module is, is known once it was loaded
-            self._look()
+    def load(self, load_operator: Callable[[], Operator]) -> Operator:
+        """Load the operator from the files as they are now. Raises UserError."""
+        unload_modules(self._target)
+        self._remember()
+        operator = load_operator()
+        if self._directory is None:  # The directory of a module is known only after it was loaded.
+            self._remember()
         return operator
 
-    def _look(self) -> None:
-        self._home = self._home or folder(self._target)
-        self._seen = self._stamps()
+    async def wait_for_change(self) -> None:
+        """Wait until a file was added, removed or changed."""
+        while self._modification_times() == self._loaded:  # noqa: ASYNC110 - a file system sets no event
+            await asyncio.sleep(POLL_INTERVAL)
 
-    async def changed(self) -> None:
-        """Wait until one is other than it was."""
-        while self._stamps() == self._seen:  # noqa: ASYNC110 - a file system sets no event
-            await asyncio.sleep(LOOK)
+    def _remember(self) -> None:
+        self._directory = self._directory or directory_of(self._target)
+        self._loaded = self._modification_times()
 
-    def _stamps(self) -> dict[Path, int]:
-        """When each was last changed."""
-        stamps = {}
-        for within, folders, names in os.walk(self._home) if self._home is not None else ():
-            folders[:] = [name for name in folders if not NOT_OURS.fullmatch(name)]
-            for path in (Path(within, name) for name in names if name.endswith(".py")):
+    def _modification_times(self) -> dict[Path, int]:
+        times = {}
+        for directory, subdirectories, names in os.walk(self._directory) if self._directory is not None else ():
+            subdirectories[:] = [name for name in subdirectories if not THIRD_PARTY_DIRECTORIES.fullmatch(name)]
+            for path in (Path(directory, name) for name in names if name.endswith(".py")):
                 with contextlib.suppress(OSError):
-                    stamps[path] = path.stat().st_mtime_ns
-        return stamps
+                    times[path] = path.stat().st_mtime_ns
+        return times
 
 
-async def until_changed(
-    operator: Operator, find: Callable[[], Operator], files: Files, transport: Transport, world: World, options: Options
+async def run_until_change(
+    operator: Operator,
+    load_operator: Callable[[], Operator],
+    files: SourceFiles,
+    transport: Transport,
+    world: World,
+    options: Options,
 ) -> Operator:
-    """Run it until a file changes, and answer what is there then. What is wrong with it is told, and waited out."""
+    """Run the operator until a file changes, and return the operator as it is then.
+
+    If the operator fails to start or to load, log the error and wait for the next change.
+    """
     try:
         async with operator.running(transport, world, **options) as running:
-            waiting, changing = asyncio.ensure_future(running.wait()), asyncio.ensure_future(files.changed())
+            waiting, changing = asyncio.ensure_future(running.wait()), asyncio.ensure_future(files.wait_for_change())
             try:
                 await asyncio.wait([waiting, changing], return_when=asyncio.FIRST_COMPLETED)
                 if waiting.done():
@@ -74,14 +81,14 @@ async def until_changed(
                 waiting.cancel()
                 changing.cancel()
     except UserError as error:
-        await _wait_out(error, files)
+        await _wait_after_error(error, files)
     while True:
         try:
-            return files.load(find)
+            return files.load(load_operator)
         except UserError as error:
-            await _wait_out(error, files)
+            await _wait_after_error(error, files)
 
 
-async def _wait_out(error: UserError, files: Files) -> None:
+async def _wait_after_error(error: UserError, files: SourceFiles) -> None:
     log.error("%s; waiting for the next change", error)
-    await files.changed()
+    await files.wait_for_change()

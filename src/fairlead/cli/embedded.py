@@ -1,4 +1,4 @@
-"""The embedded server beside an operator: in this process, and open to kubectl from another terminal."""
+"""Start the embedded server beside an operator, in this process; kubectl can reach it from another terminal."""
 
 import logging
 import tempfile
@@ -21,12 +21,12 @@ log = logging.getLogger("fairlead.embedded")
 
 
 @asynccontextmanager
-async def embedded(world: World, name: str = "") -> AsyncIterator[Transport]:
-    """A server with nothing in it yet. Says how to reach it, and forgets everything at the end."""
+async def run_embedded_server(world: World, name: str = "") -> AsyncIterator[Transport]:
+    """Run an empty server and log how to reach it. Its state is lost when the context ends."""
     from fairlead.server.app import Server
 
     token = f"{world.random.getrandbits(128):032x}"
-    # as in a cluster: what was owned goes with its owner, and a deleted namespace empties itself
+    # As in a cluster: the garbage collector deletes dependents, and a deleted namespace loses its content.
     server = Server(world, tokens=[token], controllers=("gc", "namespace"))
     listening = await server.listen()
     try:
@@ -45,12 +45,12 @@ async def embedded(world: World, name: str = "") -> AsyncIterator[Transport]:
 
 
 async def prepare(transport: Transport, world: World, kinds: Iterable[Kind], objects: Sequence[Object]) -> None:
-    """Make the server ready for an operator: the definitions among the objects, the kinds still missing, the rest."""
+    """Apply the objects, CRDs first. Define each kind that is still missing before the other objects."""
     client = Client(transport, world, user_agent="fairlead-run")
     for obj in [obj for obj in objects if manifests.comes_first(obj)]:
         await _apply(client, obj)
     for missing in await install_missing(client, kinds):
-        log.info("%s was not known: defined it with a schema that allows everything", missing)
+        log.info("no CRD for %s was found: created one whose schema allows every field", missing)
     for obj in [obj for obj in objects if not manifests.comes_first(obj)]:
         await _apply(client, obj)
 

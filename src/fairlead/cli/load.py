@@ -1,4 +1,4 @@
-"""Finding the operator in a file, a module or a directory."""
+"""Find the operator in a file, a module or a directory."""
 
 import importlib
 import importlib.util
@@ -11,42 +11,42 @@ from types import ModuleType
 from fairlead.api.errors import UserError
 from fairlead.runtime.operator import Operator
 
-# Folders beside an operator that hold what others wrote, fairlead itself among it: a virtual environment's.
-NOT_OURS = re.compile(r"\..+|__pycache__|node_modules|site-packages")
+THIRD_PARTY_DIRECTORIES = re.compile(r"\..+|__pycache__|node_modules|site-packages")
+"""Directories beside an operator that hold other people's code, such as a virtual environment."""
 
 CONVENTIONAL_FILE = "controller.py"
 """The file that is loaded from a directory or a package."""
 
 
-class NoOperator(UserError):
-    """What was named holds no operator, or cannot be loaded. One line, with the remedy."""
+class OperatorNotFound(UserError):
+    """The target defines no operator, or cannot be loaded. The message is one line and names the remedy."""
 
 
 def load(target: str) -> Operator:
-    """The one Operator that the target defines: `greeter.py`, `package.module`, or a directory with `controller.py`."""
+    """Return the Operator that a file, a module (`package.module`) or a directory (its controller.py) defines."""
     found = {id(value): value for value in vars(_module(target)).values() if isinstance(value, Operator)}
     if not found:
-        raise NoOperator(f"{target} defines no operator: it needs a line such as op = fairlead.Operator('greeter')")
+        raise OperatorNotFound(f"{target} defines no operator: add a line such as op = fairlead.Operator('greeter')")
     if len(found) > 1:
         names = ", ".join(sorted(op.name for op in found.values()))
-        raise NoOperator(f"{target} defines several operators ({names}): give each a file of its own")
+        raise OperatorNotFound(f"{target} defines several operators ({names}): give each a file of its own")
     return next(iter(found.values()))
 
 
-def forget(target: str) -> None:
-    """Drop what was loaded from beside the target, so that it is loaded anew."""
-    home = folder(target)
+def unload_modules(target: str) -> None:
+    """Remove the modules of the target's directory from sys.modules, so that they are imported again."""
+    home = directory_of(target)
     for name, module in list(sys.modules.items()):
         file = Path(getattr(module, "__file__", None) or "/").resolve()
         if name == "__main__" or home is None or not file.is_relative_to(home):
             continue
-        if not any(NOT_OURS.fullmatch(part) for part in file.relative_to(home).parts):
+        if not any(THIRD_PARTY_DIRECTORIES.fullmatch(part) for part in file.relative_to(home).parts):
             del sys.modules[name]
     importlib.invalidate_caches()
 
 
-def folder(target: str) -> Path | None:
-    """The directory that the target's own code is in."""
+def directory_of(target: str) -> Path | None:
+    """Return the directory of the target's code, or None for a module that is not imported yet."""
     path = Path(target)
     if path.is_dir():
         return path.resolve()
@@ -61,26 +61,26 @@ def _module(target: str) -> ModuleType:
     if path.is_dir():
         path = path / CONVENTIONAL_FILE
         if not path.is_file():
-            raise NoOperator(_missing_file(target))
+            raise OperatorNotFound(_missing_file(target))
     try:
         if path.is_file():
             return _from_file(path.resolve())
         if path.suffix == ".py" or "/" in target:
-            raise NoOperator(f"there is no file {target}")
+            raise OperatorNotFound(f"there is no file {target}")
         sys.path.insert(0, str(Path.cwd()))
         conventional = f"{target}.{Path(CONVENTIONAL_FILE).stem}"
         is_package = hasattr(importlib.import_module(target), "__path__")
         return importlib.import_module(
             conventional if is_package and importlib.util.find_spec(conventional) else target
         )
-    except NoOperator:
+    except OperatorNotFound:
         raise
     except ModuleNotFoundError as error:
         if error.name and (target == error.name or target.startswith(f"{error.name}.")):
-            raise NoOperator(f"there is no file and no module {target}") from error
-        raise NoOperator(f"{target} needs the module {error.name}: install it beside fairlead") from error
+            raise OperatorNotFound(f"there is neither a file nor a module {target}") from error
+        raise OperatorNotFound(f"{target} imports {error.name}, which is not installed: pip install it") from error
     except Exception as error:
-        raise NoOperator(f"{target} cannot be loaded: {_where(error)}{type(error).__name__}: {error}") from error
+        raise OperatorNotFound(f"{target} cannot be loaded: {_where(error)}{type(error).__name__}: {error}") from error
 
 
 def _missing_file(target: str) -> str:
@@ -93,7 +93,7 @@ def _missing_file(target: str) -> str:
 
 
 def _from_file(path: Path) -> ModuleType:
-    # A file in a package is loaded as a part of it, so that its relative imports work.
+    # A file in a package is imported as part of that package, so that its relative imports work.
     names, home = [path.stem], path.parent
     while (home / "__init__.py").is_file():
         names.insert(0, home.name)
@@ -105,7 +105,7 @@ def _from_file(path: Path) -> ModuleType:
     name = f"fairlead_run_{path.stem}"  # a name of its own, so that it shadows no other module
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise NoOperator(f"{path.name} is no Python file: name the .py file of an operator, or its folder")
+        raise OperatorNotFound(f"{path.name} is not a Python file: name the .py file of an operator, or its directory")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -113,6 +113,6 @@ def _from_file(path: Path) -> ModuleType:
 
 def _where(error: Exception) -> str:
     if isinstance(error, SyntaxError):
-        return ""  # says it itself
+        return ""  # Its message has the place already.
     frames = traceback.extract_tb(error.__traceback__)
     return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""

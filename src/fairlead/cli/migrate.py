@@ -1,4 +1,4 @@
-"""`fairlead migrate`: from Update to Apply, for every object of some kinds."""
+"""`fairlead migrate`: move field ownership from Update to Apply, for every object of some kinds."""
 
 import asyncio
 from collections import Counter
@@ -13,38 +13,40 @@ from fairlead.api.fields import patterns
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.text import printable
-from fairlead.cli.cluster import Reached, find_kind, options, reach
+from fairlead.cli.cluster import Connection, connect, connection_options, find_kind
 from fairlead.writes import ObjectDeleted, WriteError, Writer
 from fairlead.writes.migrate import migrate, movable
 from fairlead.writes.writer import refuse_special, told
 
-PAGE = 500  # objects a list request: what kubectl asks for
-AT_ONCE = 8  # a fleet is migrated beside its operators, which must not notice
-MOST_NAMED = 10  # a line should remain one
+PAGE_SIZE = 500  # Objects per list request, as in kubectl.
+CONCURRENT_WRITES = 8  # Few enough that the operators working on the same objects do not notice.
+MAX_NAMED_MANAGERS = 10  # More would not fit on one line.
 
 
 @dataclass
-class Report:
-    """What became of each object."""
+class MigrationReport:
+    """The result for each object."""
 
     moved: dict[str, tuple[str, ...]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    settled: int = 0
-    writers: Counter[str] = field(default_factory=Counter)  # how many objects have an Update entry of a field manager
+    unchanged: int = 0
+    update_managers: Counter[str] = field(default_factory=Counter)  # manager -> number of objects it wrote by Update
 
 
 @click.command("migrate")
 @click.argument("kinds", nargs=-1, required=True, metavar="KIND…")
-@click.option("--from-manager", "managers", multiple=True, required=True, help="Whose Update entries to take from.")
+@click.option(
+    "--from-manager", "managers", multiple=True, required=True, help="The field manager whose Update entries to move."
+)
 @click.option("--to", "manager", help="The field manager that applies. Default: the name of --from-manager.")
 @click.option(
     "--field", "fields", multiple=True, required=True,
     help="A field that this controller once wrote (spec.tls, spec.listeners[name=http], spec.listeners[*].hostname, "
-    "/metadata/annotations/a.b~1c). Only these move.",
+    "/metadata/annotations/a.b~1c). No other field moves.",
 )  # fmt: skip
 @click.option("-n", "--namespace", help="Default: every namespace.")
-@click.option("--dry-run", is_flag=True, help="Say what would move; change nothing.")
-@options
+@click.option("--dry-run", is_flag=True, help="Print what would move, and change nothing.")
+@connection_options
 def command(
     kinds: tuple[str, ...],
     managers: tuple[str, ...],
@@ -57,19 +59,19 @@ def command(
 ) -> None:
     """Move the ownership of fields from Update entries to an Apply entry.
 
-    A controller that goes over to server-side apply cannot remove what it once wrote by Update until this was done.
-    Name only fields that it wrote: the entry may be another controller's too. Values do not change. Objects that are
-    done already are left alone, so a run that was broken off is simply started again.
+    A controller that changes from Update to server-side apply cannot remove the fields it once wrote until they are
+    moved. Name only fields that this controller wrote: other controllers may share the entry. No value changes. Objects
+    without such fields are skipped, so it is safe to run the command again.
     """
     if manager is None and len(managers) > 1:
-        raise click.UsageError("--to is needed: there are several --from-manager")
+        raise click.UsageError("--to is required with more than one --from-manager")
     try:
         refuse_special(manager or managers[0])
     except ValueError as error:
         raise click.UsageError(f"--to: {error}") from None
-    for each in fields:
+    for text in fields:
         try:
-            patterns.parse(each)
+            patterns.parse(text)
         except ValueError as error:
             raise click.UsageError(f"--field {error}") from None
     report = asyncio.run(
@@ -77,21 +79,20 @@ def command(
     )
     for what, paths in sorted(report.moved.items()):
         click.echo(f"{printable(what)}: {printable(', '.join(paths))}")
-    for what, said in sorted(report.failed.items()):
-        click.echo(f"{printable(what)}: {printable(said)}", err=True)
+    for what, message in sorted(report.failed.items()):
+        click.echo(f"{printable(what)}: {printable(message)}", err=True)
     word = "would move" if dry_run else "moved"
-    click.echo(f"{len(report.moved)} {word}, {report.settled} had nothing to move, {len(report.failed)} failed")
-    unseen = [name for name in managers if name not in report.writers]
-    if report.writers and unseen and not report.moved:
-        there = ", ".join(f"{name} ({count})" for name, count in report.writers.most_common(MOST_NAMED))
-        said = f"none was written by an Update of {' or '.join(unseen)}; field managers that did write: {there}"
-        click.echo(printable(said), err=True)
+    click.echo(f"{len(report.moved)} {word}, {report.unchanged} had nothing to move, {len(report.failed)} failed")
+    missing = [name for name in managers if name not in report.update_managers]
+    if report.update_managers and missing and not report.moved:
+        known = ", ".join(f"{name} ({count})" for name, count in report.update_managers.most_common(MAX_NAMED_MANAGERS))
+        click.echo(printable(f"no object has an Update entry of {' or '.join(missing)}; there are: {known}"), err=True)
     if report.failed:
         raise click.exceptions.Exit(1)
 
 
 async def _migrate(
-    words: tuple[str, ...],
+    kind_names: tuple[str, ...],
     manager: str,
     managers: tuple[str, ...],
     fields: tuple[str, ...],
@@ -99,50 +100,50 @@ async def _migrate(
     dry_run: bool,
     kubeconfig: Path | None,
     context_name: str | None,
-) -> Report:
-    report, room = Report(), asyncio.Semaphore(AT_ONCE)
-    async with reach(kubeconfig, context_name) as place:
-        writer = Writer(place.client, place.world, manager)
+) -> MigrationReport:
+    report, concurrency = MigrationReport(), asyncio.Semaphore(CONCURRENT_WRITES)
+    async with connect(kubeconfig, context_name) as connection:
+        writer = Writer(connection.client, connection.world, manager)
 
-        async def one(kind: Kind, obj: Object) -> None:
+        async def migrate_object(kind: Kind, obj: Object) -> None:
             what = told(kind, obj.name, obj.namespace)
-            async with room:
+            async with concurrency:
                 try:
                     done = await migrate(writer, kind, obj, fields=fields, managers=managers, dry_run=dry_run)
                 except ObjectDeleted:
-                    report.settled += 1
+                    report.unchanged += 1
                 except (ApiError, WriteError, UnknownOutcome, OSError) as error:
                     report.failed[what] = str(error)
                 else:
                     report.moved[what] = done.moved
             click.echo(f"\r{len(report.moved)} done", nl=False, err=True)
 
-        for kind in [await find_kind(place.client, word) for word in words]:
+        for kind in [await find_kind(connection.client, name) for name in kind_names]:
             async with asyncio.TaskGroup() as group:
                 try:
-                    async for obj in _every(place, kind, namespace if kind.namespaced else None):
-                        report.writers.update(_writers(obj))
+                    async for obj in _list_all(connection, kind, namespace if kind.namespaced else None):
+                        report.update_managers.update(_update_managers(obj))
                         if movable(writer, obj, fields=fields, managers=managers):
-                            group.create_task(one(kind, obj))
+                            group.create_task(migrate_object(kind, obj))
                         else:
-                            report.settled += 1
-                except (ApiError, OSError) as error:  # what was listed before is moved all the same
-                    report.failed[f"list of {kind.plural}"] = f"{error}: start it again once that is mended"
+                            report.unchanged += 1
+                except (ApiError, OSError) as error:  # The objects listed so far are still migrated.
+                    report.failed[f"list of {kind.plural}"] = f"{error}. Correct this and run the command again"
         if report.moved or report.failed:
             click.echo(err=True)
     return report
 
 
-def _writers(obj: Object) -> set[str]:
-    """The field managers that have an Update entry from which something could be moved."""
+def _update_managers(obj: Object) -> set[str]:
+    """Return the field managers with an Update entry for the main resource."""
     entries = obj.metadata.get("managedFields") or ()
     return {str(e.get("manager")) for e in entries if e.get("operation") == "Update" and not e.get("subresource")}
 
 
-async def _every(place: Reached, kind: Kind, namespace: str | None) -> AsyncIterator[Object]:
+async def _list_all(connection: Connection, kind: Kind, namespace: str | None) -> AsyncIterator[Object]:
     token: str | None = None
     while True:
-        page = await place.client.list(kind, namespace, limit=PAGE, continue_=token, metadata_only=True)
+        page = await connection.client.list(kind, namespace, limit=PAGE_SIZE, continue_=token, metadata_only=True)
         for obj in page.items:
             yield obj
         token = page.continue_

@@ -349,7 +349,7 @@ def _tell(done: Done) -> None:
 
 
 async def _watch(wanted: Wanted, namespace: str | None, elect: bool, health: str | None) -> None:
-    from fairlead.cli.signals import until_told
+    from fairlead.cli.signals import run_until_signal
     from fairlead.runtime.context import ReadContext
     from fairlead.tools.orphans.watch import Collector, operator
 
@@ -367,7 +367,7 @@ async def _watch(wanted: Wanted, namespace: str | None, elect: bool, health: str
         with InFile(wanted.evidence).locked() if wanted.evidence else contextlib.nullcontext():
             lease = within if elect else None
             work = operator(collector).run(transport, world, lease_namespace=lease, health=health)
-            await until_told(work)
+            await run_until_signal(work)
 
 
 def _show(plan: Plan, *, err: bool) -> None:

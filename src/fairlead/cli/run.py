@@ -1,4 +1,4 @@
-"""`fairlead run`: an operator against the current cluster, or with none at all."""
+"""`fairlead run`: run an operator on the current cluster, or without any cluster."""
 
 import asyncio
 import contextlib
@@ -16,8 +16,8 @@ from fairlead.api.errors import ApiError, UserError
 from fairlead.api.kinds import Kind
 from fairlead.api.world import World
 from fairlead.cli import signals
-from fairlead.cli.dev import Files, until_changed
-from fairlead.cli.load import NoOperator, folder, load
+from fairlead.cli.dev import SourceFiles, run_until_change
+from fairlead.cli.load import OperatorNotFound, directory_of, load
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
@@ -28,13 +28,13 @@ from fairlead.runtime.sources import HOME
 
 log = logging.getLogger("fairlead.run")
 
-# An object that still fails at its fifth look fails for a reason.
-TRIES = 5
+MAX_TRIES = 5
+"""With --once: an object whose reconcile fails this often counts as failed."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A server to run on: how to get there, where leases go, what is meant when no namespace is named."""
+class Target:
+    """The server to run on, the namespaces to watch, and the namespace of the lease."""
 
     transport: Transport
     name: str
@@ -47,21 +47,22 @@ class Place:
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in reversed([
-        click.option("-n", "--namespace", "namespaces", multiple=True, help="Look here only (repeat for more). "
-                     "Default: the context's namespace; everywhere with --embedded."),
-        click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace."),
+        click.option("-n", "--namespace", "namespaces", multiple=True, help="Watch this namespace only (repeat for "
+                     "more). Default: the context's namespace; every namespace with --embedded."),
+        click.option("-A", "--all-namespaces", is_flag=True, help="Watch every namespace."),
         click.option("--kubeconfig", type=file, help="Default: $KUBECONFIG, the pod's own, ~/.kube/config."),
         click.option("--context", "context_name", help="The kubeconfig's context to use."),
-        click.option("--cluster", "clusters", multiple=True, metavar="NAME=CONTEXT", help="Another cluster that the "
-                     "operator names, by its context. Not with --embedded: there each that it watches is a server "
-                     "of its own."),
+        click.option("--cluster", "clusters", multiple=True, metavar="NAME=CONTEXT", help="The context of another "
+                     "cluster that the operator uses by NAME. With --embedded, each is an embedded server."),
         click.option("--embedded", is_flag=True, help="Start an API server in this process: no cluster needed."),
-        click.option("--apply", "files", multiple=True, type=file, help="With --embedded: apply these first."),
-        click.option("--dev", is_flag=True, help="Start the operator anew when its files change."),
-        click.option("--once", is_flag=True, help="Reconcile until quiet, then leave: 0, or 1 with what failed."),
-        click.option("--dry-run", is_flag=True, help="The server checks each write and stores none."),
-        click.option("--leader-elect/--no-leader-elect", "elect", default=None, help="Work only while holding the "
-                     "lease. Default: inside a cluster."),
+        click.option("--apply", "files", multiple=True, type=file, help="With --embedded: apply this file first."),
+        click.option("--dev", is_flag=True, help="Restart the operator when its files change."),
+        click.option("--once", is_flag=True, help="Reconcile until nothing changes, then exit: 0, or 1 if "
+                     "an object failed."),
+        click.option("--dry-run", is_flag=True, help="Send every write as a dry run: the server validates it and "
+                     "stores nothing."),
+        click.option("--leader-elect/--no-leader-elect", "elect", default=None, help="Reconcile only while "
+                     "holding the lease. Default: on inside a cluster, off elsewhere."),
         click.option("--health", metavar="[HOST:]PORT", help="Serve /healthz, /readyz and /metrics; on loopback "
                      "unless a host is named."),
         click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
@@ -75,46 +76,50 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("target", metavar="FILE|MODULE|DIRECTORY")
 @_options
 def run(target: str, **options: Any) -> None:
-    """Run the operator that a file, a module or a directory (its operator.py) defines.
+    """Run the operator that a file, a module or a directory (its controller.py) defines.
 
     \b
     fairlead run greeter.py                  on the current kube context
-    fairlead run greeter.py --embedded       with no cluster at all
+    fairlead run greeter.py --embedded       without a cluster
 
-    With --embedded, the definitions in a folder crds beside it are applied first; a kind without one is defined by a
-    schema that allows everything.
+    With --embedded, the CRDs in a directory `crds` beside the operator are applied first. A kind without a CRD gets one
+    whose schema allows every field.
     """
     _main(lambda: load(target), target, **options)
 
 
-def main_of(operator: Operator) -> None:
-    """`operator.main()`: the same, from the file itself."""
-    from fairlead.cli.shell import leave_with, name_twins
+def run_as_script(operator: Operator) -> None:
+    """Implement `operator.main()`: `fairlead run` for the file that defines the operator."""
+    from fairlead.cli.shell import exit_with, set_environment_variables
 
     with contextlib.suppress(RuntimeError):
         asyncio.get_running_loop()
-        raise NoOperator(f"{operator.name} runs when it is loaded: keep op.main() below if __name__ == '__main__'")
+        raise OperatorNotFound(
+            f"{operator.name} starts when its file is imported: put op.main() below if __name__ == '__main__':"
+        )
     file = getattr(sys.modules["__main__"], "__file__", None) or operator.name
 
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
     @_options
     def main(**options: Any) -> None:
-        find = (lambda: load(file)) if options["dev"] else (lambda: operator)
-        _main(find, file, **options)
+        load_operator = (lambda: load(file)) if options["dev"] else (lambda: operator)
+        _main(load_operator, file, **options)
 
     main.help = f"Run the operator {operator.name}."
-    name_twins(main, "fairlead_run")
-    leave_with(lambda: main.main(prog_name=Path(file).name, standalone_mode=False))
+    set_environment_variables(main, "fairlead_run")
+    exit_with(lambda: main.main(prog_name=Path(file).name, standalone_mode=False))
 
 
-def _main(find: Callable[[], Operator], target: str, *, log_format: str, verbose: bool, **options: Any) -> None:
+def _main(
+    load_operator: Callable[[], Operator], target: str, *, log_format: str, verbose: bool, **options: Any
+) -> None:
     for first, second in (("all_namespaces", "namespaces"), ("embedded", "kubeconfig"), ("embedded", "context_name"),
                           ("embedded", "clusters"), ("dev", "once")):  # fmt: skip
         if options[first] and options[second]:
             names = [name.removesuffix("s").removesuffix("_name").replace("_", "-") for name in (first, second)]
-            raise click.UsageError(f"--{names[0]} and --{names[1]} exclude each other")
+            raise click.UsageError(f"--{names[0]} cannot be combined with --{names[1]}: use one of them")
     if options["files"] and not options["embedded"]:
-        raise click.UsageError("--apply is for --embedded; on a cluster use: kubectl apply -f")
+        raise click.UsageError("--apply works only with --embedded: on a cluster use kubectl apply -f")
     if options["health"]:
         try:
             address(options["health"])
@@ -123,24 +128,24 @@ def _main(find: Callable[[], Operator], target: str, *, log_format: str, verbose
     world = World()
     logs.configure(world, form=log_format, level=logging.DEBUG if verbose else logging.INFO)
     try:
-        code = signals.run(_run(find, target, world, **options))
+        code = signals.run(_run(load_operator, target, world, **options))
     except UserError as error:
         if log_format == "text":
             raise
-        log.error("%s", error)  # then it is for a machine to read, as all else
+        log.error("%s", error)  # JSON, like every other line of this log.
         code = 2
     except LeaseLost as error:
-        log.error("%s: start it again", error)
+        log.error("%s: restart the operator", error)
         code = 1
     except Exception:
-        log.exception("%s ended by a fault", target)
+        log.exception("%s stopped because of an unexpected error", target)
         code = 1
     if code:
         raise click.exceptions.Exit(code)
 
 
 async def _run(
-    find: Callable[[], Operator],
+    load_operator: Callable[[], Operator],
     target: str,
     world: World,
     *,
@@ -152,11 +157,11 @@ async def _run(
     health: str | None,
     **where: Any,
 ) -> int:
-    sources = Files(target) if dev else None
-    operator = sources.load(find) if sources else find()
+    sources = SourceFiles(target) if dev else None
+    operator = sources.load(load_operator) if sources else load_operator()
     objects = [obj for path in files for obj in manifests.read(path)]
-    definitions = [obj for path in _definitions(target) for obj in manifests.read(path)] if embedded else []
-    async with _place(world, operator, embedded=embedded, **where) as place:
+    crds = [obj for path in _crd_files(target) for obj in manifests.read(path)] if embedded else []
+    async with _connect(world, operator, embedded=embedded, **where) as place:
         options = Options(
             namespaces=place.namespaces,
             lease_namespace=place.lease_namespace,
@@ -169,40 +174,45 @@ async def _run(
                 if embedded:
                     from fairlead.cli.embedded import prepare
 
-                    await prepare(place.transport, world, _kinds(operator), [*definitions, *objects])
-                    for name, there in place.clusters.items():
-                        await prepare(there, world, _kinds(operator, name), definitions)
+                    await prepare(place.transport, world, _declared_kinds(operator), [*crds, *objects])
+                    for name, transport in place.clusters.items():
+                        await prepare(transport, world, _declared_kinds(operator, name), crds)
                 elif not place.in_cluster:
-                    # a person may have named the wrong cluster; in a pod, a server that is down is waited for
-                    await _reachable(place, world)
+                    # A person may have named the wrong cluster. In a pod the operator waits for its server instead.
+                    await _check_reachable(place, world)
                 if once:
-                    return await _once(operator, place, world, options)
-                log.info("%s on %s, in %s", operator.name, place.name, ", ".join(place.namespaces) or "all namespaces")
+                    return await _reconcile_once(operator, place, world, options)
+                log.info(
+                    "running %s on %s, in %s",
+                    operator.name,
+                    place.name,
+                    ", ".join(place.namespaces) or "all namespaces",
+                )
                 if sources is None:
                     await operator.run(place.transport, world, **options)
                 else:
-                    operator = await until_changed(operator, find, sources, place.transport, world, options)
+                    operator = await run_until_change(operator, load_operator, sources, place.transport, world, options)
         except (OSError, ApiError) as error:
             raise UserError(f"cannot work on {place.name}: {error}") from error
 
 
-def _definitions(target: str) -> list[Path]:
-    """The manifests in a folder `crds` beside the operator."""
-    home = folder(target)
-    found = (home / "crds").glob("*") if home is not None else ()
-    return sorted(path for path in found if path.suffix in (".yaml", ".yml", ".json"))
+def _crd_files(target: str) -> list[Path]:
+    """Return the manifests in the directory `crds` beside the operator."""
+    directory = directory_of(target)
+    files = (directory / "crds").glob("*") if directory is not None else ()
+    return sorted(path for path in files if path.suffix in (".yaml", ".yml", ".json"))
 
 
-def _kinds(operator: Operator, cluster: str = HOME) -> list[Kind]:
-    """Every kind that the operator declares in that cluster, once."""
-    declared = operator.controllers.values()
-    kinds = [source.kind for one in declared for source in one.sources if source.cluster == cluster]
+def _declared_kinds(operator: Operator, cluster: str = HOME) -> list[Kind]:
+    """Return the kinds that the operator declares in that cluster, without duplicates."""
+    controllers = operator.controllers.values()
+    kinds = [source.kind for controller in controllers for source in controller.sources if source.cluster == cluster]
     kinds += [kind for kind, _, _ in operator.indexes if cluster == HOME]
     return list({kind.key: kind for kind in kinds}.values())
 
 
 @contextlib.asynccontextmanager
-async def _place(
+async def _connect(
     world: World,
     operator: Operator,
     *,
@@ -213,59 +223,63 @@ async def _place(
     context_name: str | None,
     elect: bool | None,
     clusters: tuple[str, ...],
-) -> AsyncIterator[Place]:
-    named = dict(_pair(text) for text in clusters)
-    declared = {source.cluster for one in operator.controllers.values() for source in one.sources} - {HOME}
+) -> AsyncIterator[Target]:
+    contexts = dict(_parse_cluster(text) for text in clusters)
+    declared = {source.cluster for each in operator.controllers.values() for source in each.sources} - {HOME}
     async with contextlib.AsyncExitStack() as stack:
         if embedded:
-            from fairlead.cli.embedded import embedded as serve
+            from fairlead.cli.embedded import run_embedded_server
 
-            transport = await stack.enter_async_context(serve(world))
-            others = {name: await stack.enter_async_context(serve(world, name)) for name in sorted(declared)}
-            lease = "default" if elect else None
-            yield Place(transport, "the embedded server", namespaces, lease, others)
+            start = stack.enter_async_context
+            transport = await start(run_embedded_server(world))
+            other_clusters = {name: await start(run_embedded_server(world, name)) for name in sorted(declared)}
+            lease_namespace = "default" if elect else None
+            yield Target(transport, "the embedded server", namespaces, lease_namespace, other_clusters)
             return
         from fairlead.client.http import HttpTransport
         from fairlead.client.locate import locate
 
-        if missing := sorted(declared - named.keys()):
-            raise UserError(f"{operator.name} watches a cluster {missing[0]}: say --cluster {missing[0]}=CONTEXT")
+        if missing := sorted(declared - contexts.keys()):
+            raise UserError(f"{operator.name} watches a cluster {missing[0]!r}: add --cluster {missing[0]}=CONTEXT")
         access = locate(world, path=kubeconfig, context=context_name)
-        others = {}
-        for name, access_there in [(name, locate(world, path=kubeconfig, context=to)) for name, to in named.items()]:
-            others[name] = HttpTransport(access_there.cluster, access_there.credentials)
-            stack.push_async_callback(others[name].close)
-        over_http = HttpTransport(access.cluster, access.credentials)
-        stack.push_async_callback(over_http.close)
-        leads = elect if elect is not None else access.in_cluster
-        yield Place(
-            over_http,
+        accesses = {name: locate(world, path=kubeconfig, context=context) for name, context in contexts.items()}
+        other_clusters = {}
+        for name, other in accesses.items():
+            other_clusters[name] = HttpTransport(other.cluster, other.credentials)
+            stack.push_async_callback(other_clusters[name].close)
+        http_transport = HttpTransport(access.cluster, access.credentials)
+        stack.push_async_callback(http_transport.close)
+        uses_lease = elect if elect is not None else access.in_cluster
+        yield Target(
+            http_transport,
             access.name,
             () if all_namespaces else namespaces or (access.namespace,),
-            access.namespace if leads else None,
-            others,
+            access.namespace if uses_lease else None,
+            other_clusters,
             access.in_cluster,
         )
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_cluster(text: str) -> tuple[str, str]:
     name, _, context = text.partition("=")
     if not name or not context:
-        raise UserError(f"--cluster {text}: say NAME=CONTEXT, the operator's name for it and the kubeconfig's")
+        raise UserError(
+            f"--cluster {text}: write NAME=CONTEXT, the operator's name for it and the kubeconfig's context"
+        )
     return name, context
 
 
-async def _reachable(place: Place, world: World) -> None:
-    """Ask each server something, once: raises what is wrong with it."""
+async def _check_reachable(place: Target, world: World) -> None:
+    """Send one request to each server, so that a wrong address or token is reported at the start."""
     for transport in (place.transport, *place.clusters.values()):
         await Client(transport, world).kinds()
 
 
-async def _once(operator: Operator, place: Place, world: World, options: Options) -> int:
+async def _reconcile_once(operator: Operator, place: Target, world: World, options: Options) -> int:
     client = Client(place.transport, world)
-    for kind in _kinds(operator):
-        await client.resolve(kind)  # one that is not served would be waited for
-    options["tries"] = TRIES
+    for kind in _declared_kinds(operator):
+        await client.resolve(kind)  # Without this check the operator would wait for a kind that is not served.
+    options["tries"] = MAX_TRIES
     async with operator.running(place.transport, world, **options) as running:
         await running.quiet()
         failures, unfed = running.failures, running.given_up

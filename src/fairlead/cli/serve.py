@@ -1,4 +1,4 @@
-"""`fairlead serve`: the embedded API server on its own."""
+"""`fairlead serve`: run the embedded API server on its own."""
 
 import asyncio
 import base64
@@ -11,7 +11,7 @@ import click
 
 from fairlead.api.files import write_private
 from fairlead.api.world import World
-from fairlead.cli.signals import until_told
+from fairlead.cli.signals import run_until_signal
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -19,50 +19,62 @@ if TYPE_CHECKING:
     from fairlead.server.faults import Plan
 
 
+class _CannotServe(click.ClickException):
+    exit_code = 2
+
+
 @click.command()
-@click.option("--listen", default="127.0.0.1:0", metavar="HOST:PORT", help="Where to listen; port 0 picks a free one.")
+@click.option(
+    "--listen", default="127.0.0.1:0", metavar="HOST:PORT", help="Address to listen on; port 0 picks a free port."
+)
 @click.option(
     "--token",
     envvar="FAIRLEAD_TOKEN",
     show_envvar=True,
-    help="The token of an administrator. Made up when none is given. Others see the command line: rather say it in the "
-    "environment or a file.",
+    help="The administrator's token; random if not set. Other users of this machine can read the command line, so "
+    "prefer the environment variable or --token-file.",
 )
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='A file holding tokens: one alone on a line, or token,user,uid,"group,group".',
+    help='A file with one token per line: the token alone, or token,user,uid,"group,group".',
 )
 @click.option(
     "--client-ca-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Certificates by this CA authenticate clients: CN is the user, each O a group.",
+    help="Accept client certificates signed by this CA: CN is the user, each O a group.",
 )
 @click.option(
     "--authorization-mode",
     type=click.Choice(["AlwaysAllow", "RBAC"]),
     default="AlwaysAllow",
     show_default=True,
-    help="Whether roles and bindings decide who may do what.",
+    help="With RBAC, roles and bindings decide what a user may do.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Keep the state in this directory (0700): what was acknowledged is there again after a restart.",
+    help="Store the state in this directory (mode 0700). It survives a restart.",
 )
 @click.option(
     "--audit-log-path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Append a line in audit.k8s.io/v1 for each request: who, what, when and what came of it; no bodies.",
+    help="Append an audit.k8s.io/v1 event to this file for each request, at level Metadata (no bodies).",
 )
-@click.option("--no-tls", is_flag=True, help="Plain HTTP, on loopback only. kubectl sends no token over it.")
-@click.option("--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig (0600).")
+@click.option(
+    "--no-tls",
+    is_flag=True,
+    help="Serve plain HTTP, on loopback only. kubectl does not send its token over plain HTTP.",
+)
+@click.option(
+    "--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig (mode 0600)."
+)
 @click.option(
     "--faults",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="A fault plan to follow: what to delay, refuse, drop, cut or answer stale.",
+    help="A fault plan: which requests to delay, reject, drop, cut or answer from old state.",
 )
 @click.option("--controllers", default="", metavar="NAMES", help="Also run controllers: gc, namespace, or both.")
 def serve(
@@ -78,58 +90,58 @@ def serve(
     faults: Path | None,
     controllers: str,
 ) -> None:
-    """Serve the Kubernetes API until interrupted, from memory unless --data is given."""
-    gc.disable()  # until it serves: what a start makes stays, and looking through it takes a tenth of the start
+    """Serve the Kubernetes API until interrupted. State is in memory unless --data is given."""
+    gc.disable()  # Start-up allocates objects that stay; collecting them would take a tenth of the start-up time.
     from fairlead.server.app import Server
 
-    host, port = _address(listen)
+    host, port = _parse_address(listen)
     world = World()
-    tokens = _tokens(world, token, token_file)
+    users = _load_users(world, token, token_file)
     client_ca = client_ca_file.read_bytes() if client_ca_file else None
     try:
         server = Server(
             world,
-            tokens=tokens,
+            tokens=users,
             authorization=authorization_mode,
             controllers=[name for name in controllers.split(",") if name],
             audit=audit_log_path,
             data=data,
         )
-        server.inject(_plan(faults) if faults else None)
-        shown = next((one for one, user in tokens.items() if user.is_master), next(iter(tokens)))
-        asyncio.run(until_told(_serve(server, host, port, shown, not no_tls, client_ca, write_kubeconfig)))
+        server.inject(_read_fault_plan(faults) if faults else None)
+        admin_token = next((each for each, user in users.items() if user.is_master), next(iter(users)))
+        asyncio.run(run_until_signal(_serve(server, host, port, admin_token, not no_tls, client_ca, write_kubeconfig)))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
-        what = f"write {error.filename}" if error.filename else f"listen on {listen}"
-        raise click.ClickException(f"cannot {what}: {error.strerror or error}; name another place") from None
+        action = f"write {error.filename}" if error.filename else f"listen on {listen}"
+        raise _CannotServe(f"cannot {action}: {error.strerror or error}; choose another") from None
 
 
-def _address(text: str) -> tuple[str, int]:
+def _parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise click.UsageError(f"--listen wants HOST:PORT, as 127.0.0.1:0, not {text!r}")
+        raise click.UsageError(f"--listen {text!r} is not HOST:PORT: write for example 127.0.0.1:0")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _tokens(world: World, token: str | None, file: Path | None) -> "dict[str, User]":
-    """Who is known by which token; an administrator's is made up where none is given."""
+def _load_users(world: World, token: str | None, file: Path | None) -> "dict[str, User]":
+    """Return the user of each token. Without any, generate a token for an administrator."""
     from fairlead.server.authentication import tokens
     from fairlead.server.authentication.users import ADMIN
 
-    found = {token: ADMIN} if token else {}
+    users = {token: ADMIN} if token else {}
     if file:
         try:
-            read = tokens.read(file.read_text())
+            from_file = tokens.read(file.read_text())
         except ValueError as error:
             raise click.UsageError(f"{file}: {error}") from None
-        if not read:
-            raise click.UsageError(f"{file} holds no token: write one line into it")
-        found |= read
-    return found or {f"{world.random.getrandbits(128):032x}": ADMIN}
+        if not from_file:
+            raise click.UsageError(f"{file} contains no token: write one per line")
+        users |= from_file
+    return users or {f"{world.random.getrandbits(128):032x}": ADMIN}
 
 
-def _plan(file: Path) -> "Plan":
+def _read_fault_plan(file: Path) -> "Plan":
     from fairlead.server.faults import Plan
 
     try:
@@ -147,7 +159,7 @@ async def _serve(
             write_private(kubeconfig, kubeconfig_text(listening.url, token, listening.ca))
             click.echo(f"kubeconfig {kubeconfig}")
         gc.freeze()
-        gc.set_threshold(10_000)  # JSON has no cycles to find: at 700 a tenth of a create was looking for them
+        gc.set_threshold(10_000)  # JSON has no cycles. At the default of 700, a tenth of a create was collection.
         gc.enable()
         click.echo(f"serving on {listening.url}")
         await asyncio.Event().wait()
@@ -158,7 +170,7 @@ async def _serve(
 
 
 def kubeconfig_text(url: str, token: str, ca: bytes | None) -> str:
-    """A kubeconfig for one server, as JSON (which is YAML)."""
+    """Return a kubeconfig for one server, as JSON (which is also YAML)."""
     cluster: dict[str, str] = {"server": url}
     if ca is not None:
         cluster["certificate-authority-data"] = base64.b64encode(ca).decode()

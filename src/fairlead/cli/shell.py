@@ -1,87 +1,113 @@
-"""What all subcommands share: they load when they run, and what goes wrong is one line that names the remedy."""
+"""Behaviour shared by all commands: lazy loading, environment variables, one-line errors, exit status."""
 
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
 from fairlead.api.errors import UserError
 from fairlead.api.text import printable
 
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
 
-left_behind: set[Any] = set()
-"""Tasks that did not end when they were told to: the process leaves without them."""
+unfinished_tasks: set[Any] = set()
+"""Tasks that ignored their cancellation. The process exits without waiting for them."""
+
+
+class CommandLine(NamedTuple):
+    """Where a command is defined ("module:attribute"), and its line in the help."""
+
+    target: str
+    help: str
 
 
 class LazyGroup(click.Group):
-    """A group whose subcommands are imported when one is called: `--help` shows their first lines without that.
+    """A group that imports a command only when it is called. `--help` imports none of them.
 
-    `lazy` maps a subcommand to ("module:attribute", "its one line of help").
+    `sections` maps a heading of the help to its commands. `aliases` maps an old command to the words that replace it.
     """
 
-    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        sections: Mapping[str, Mapping[str, CommandLine]],
+        aliases: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._lazy = lazy
+        self._sections = sections
+        self._commands = {name: line for commands in sections.values() for name, line in commands.items()}
+        self._aliases = aliases or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._lazy)
+        return list(self._commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._lazy:
+        if cmd_name not in self._commands:
             return None
-        module, _, attribute = self._lazy[cmd_name][0].partition(":")
+        module, _, attribute = self._commands[cmd_name].target.partition(":")
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
-        name_twins(command, f"fairlead_{cmd_name}")
+        set_environment_variables(command, f"fairlead_{cmd_name}")
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] in self._aliases:
+            replacement = self._aliases[args[0]]
+            click.echo(f"fairlead {args[0]} is now called fairlead {replacement}", err=True)
+            args = [*replacement.split(), *args[1:]]
+        return super().parse_args(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if rows := [(name, line) for name, (_, line) in self._lazy.items()]:
-            with formatter.section("Commands"):
-                formatter.write_dl(rows)
+        width = max(map(len, self._commands), default=0)
+        for heading, commands in self._sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line.help) for name, line in commands.items()])
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **kwargs: Any) -> Any:
-        """Run, and leave the process; see `leave_with`."""
+        """Run the command line and exit the process; see `exit_with`."""
         run = super().main
-        leave_with(lambda: run(args, prog_name="fairlead", standalone_mode=False, **kwargs))
+        exit_with(lambda: run(args, prog_name="fairlead", standalone_mode=False, **kwargs))
 
 
-def name_twins(command: click.Command, prefix: str) -> None:
-    """Give each option its twin in the environment: the prefix, and what the option is called on the command line."""
+def set_environment_variables(command: click.Command, prefix: str) -> None:
+    """Let each option be set by an environment variable: the prefix and the option's long name."""
     for option in command.params:
         if isinstance(option, click.Option) and option.envvar is None:
             option.envvar = f"{prefix}_{max(option.opts, key=len).lstrip('-')}".replace("-", "_").upper()
     if isinstance(command, click.Group):
-        for name, below in command.commands.items():
-            name_twins(below, f"{prefix}_{name}")
+        for name, subcommand in command.commands.items():
+            set_environment_variables(subcommand, f"{prefix}_{name}")
 
 
-def leave_with(run: Callable[[], Any]) -> NoReturn:
-    """Run a command and leave: with 0, with 2 and one line for what the user can put right, with 130 after Ctrl-C."""
+def exit_with(run: Callable[[], Any]) -> NoReturn:
+    """Run a command and exit with its status.
+
+    The status is 2, after one line on stderr, for an error that the user can correct, and 130 after Ctrl-C.
+    """
     try:
         code = run()
     except click.ClickException as error:
-        _complain(error)
+        _print_error(error)
         code = error.exit_code
     except UserError as error:
         click.echo(f"fairlead: {printable(str(error))}", err=True)
         code = 2
     except (KeyboardInterrupt, click.Abort):
-        code = INTERRUPTED
+        code = EXIT_INTERRUPTED
     code = code if isinstance(code, int) else 0
-    if left_behind:
+    if unfinished_tasks:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)  # the interpreter would end them one by one, and say so
+        os._exit(code)  # A normal exit would cancel these tasks once more and print a warning for each.
     sys.exit(code)
 
 
-def _complain(error: click.ClickException) -> None:
+def _print_error(error: click.ClickException) -> None:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "fairlead"
     remedy = f" (see: {path} --help)" if isinstance(error, click.UsageError) else ""

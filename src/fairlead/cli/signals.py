@@ -1,48 +1,51 @@
-"""How a command that runs until it is told to stop is told, and how it stops also when user code does not."""
+"""Run a command until it ends or a signal stops it, also when user code ignores its cancellation."""
 
 import asyncio
 import signal
 from collections.abc import Coroutine
 from typing import Any
 
-from fairlead.cli.shell import left_behind
+from fairlead.cli.shell import unfinished_tasks
+
+CANCEL_TIMEOUT = 1.0
+"""Seconds that cancelled tasks get to end. Longer would keep a user waiting after Ctrl-C."""
 
 
 def run(work: Coroutine[Any, Any, Any]) -> int:
-    """Run it until it ends or is told to, on a loop of its own, as `asyncio.run` would.
+    """Run a coroutine on a loop of its own until it ends or a signal stops it.
 
-    That one waits for ever for a task that takes no notice of being cancelled; here it is among the `left_behind`.
+    `asyncio.run` waits forever for a task that ignores its cancellation. Here such a task goes to `unfinished_tasks`.
     """
     runner = asyncio.Runner()
     try:
-        return runner.run(until_told(work))
+        return runner.run(run_until_signal(work))
     finally:
-        left_behind.update(runner.run(_rest()))
-        if not left_behind:
+        unfinished_tasks.update(runner.run(_cancel_remaining()))
+        if not unfinished_tasks:
             runner.close()
 
 
-async def until_told(work: Coroutine[Any, Any, Any]) -> int:
-    """Run it; SIGTERM ends it gracefully and is no failure. Ctrl-C cancels it as well, and leaves with 130."""
+async def run_until_signal(work: Coroutine[Any, Any, Any]) -> int:
+    """Run a coroutine and return its exit status. SIGTERM cancels it and means success; Ctrl-C exits with 130."""
     task = asyncio.ensure_future(work)
-    told = asyncio.Event()
+    terminated = asyncio.Event()
 
-    def tell() -> None:
-        told.set()
+    def terminate() -> None:
+        terminated.set()
         task.cancel()
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, tell)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
     try:
         return await task or 0
     except asyncio.CancelledError:
-        if told.is_set():
+        if terminated.is_set():
             return 0
         raise
 
 
-async def _rest() -> set[asyncio.Task[Any]]:
-    """Cancel what still runs; answers what does not end of that."""
+async def _cancel_remaining() -> set[asyncio.Task[Any]]:
+    """Cancel every other task and return those that did not end in time."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
-    return (await asyncio.wait(tasks, timeout=1.0))[1] if tasks else set()
+    return (await asyncio.wait(tasks, timeout=CANCEL_TIMEOUT))[1] if tasks else set()

@@ -237,4 +237,4 @@ class Operator:
         from importlib import import_module
 
         # The command line stands above this layer: it is asked for by name, here only, so that a file is a program.
-        import_module("fairlead.cli.run").main_of(self)
+        import_module("fairlead.cli.run").run_as_script(self)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli import COMMANDS
+from fairlead.cli import ALIASES, SECTIONS
 from fairlead.cli.serve import kubeconfig_text
 
 TOY = [sys.executable, str(Path(__file__).with_name("toy_commands.py"))]
 FAIRLEAD = [sys.executable, "-m", "fairlead"]
+COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 UNREACHABLE = "cannot connect to 127.0.0.1:1 (Connection refused): is the server up, and is its address right?"
 
 
@@ -26,7 +27,14 @@ def test_help_fits_80_columns_and_names_each_command():
     answer = call(*FAIRLEAD, "--help")
     assert answer.returncode == 0
     assert max(map(len, answer.stdout.splitlines())) <= 80
-    assert all(name in answer.stdout for name in COMMANDS)
+    assert all(name in answer.stdout for name in [*COMMANDS, *SECTIONS])
+
+
+@pytest.mark.parametrize(("old", "new"), ALIASES.items())
+def test_an_old_command_still_works_and_names_the_new_one(old, new):
+    answer = call(*FAIRLEAD, old, "--help")
+    assert answer.stderr == f"fairlead {old} is now called fairlead {new}\n"
+    assert answer.stdout == call(*FAIRLEAD, *new.split(), "--help").stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -6,7 +6,7 @@ import sys
 import click
 
 from fairlead.api.errors import UserError
-from fairlead.cli.shell import LazyGroup
+from fairlead.cli.shell import CommandLine, LazyGroup
 
 
 @click.command()
@@ -41,10 +41,10 @@ def talk():
         print("x" * 10_000)
 
 
-LAZY = {name: (f"toy_commands:{name}", f"Toy {name}.") for name in ("read", "refuse", "wait", "talk")}
+COMMANDS = {name: CommandLine(f"toy_commands:{name}", f"Toy {name}.") for name in ("read", "refuse", "wait", "talk")}
 
 
-@click.group(cls=LazyGroup, lazy=LAZY, context_settings={"auto_envvar_prefix": "FAIRLEAD"})
+@click.group(cls=LazyGroup, sections={"Commands": COMMANDS}, context_settings={"auto_envvar_prefix": "FAIRLEAD"})
 def toy():
     """Toys."""
 
