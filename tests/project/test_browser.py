@@ -12,8 +12,8 @@ from struct import unpack
 import pytest
 
 from fairlead.report import page
+from fairlead.testing.demo.demo_run import Mark
 from fairlead.testing.demo.outcomes import Outcome
-from fairlead.testing.demo.stage import Mark
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no chromium: apt install chromium")

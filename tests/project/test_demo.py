@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from fairlead.report import page
+from fairlead.testing.demo.demo_run import Mark, resource_of
 from fairlead.testing.demo.outcomes import Outcome, demo_modules, load_demo
-from fairlead.testing.demo.stage import Mark, resource_of
 
 DEMO = [sys.executable, "-m", "fairlead", "demo"]
 
@@ -20,8 +20,8 @@ def test_the_json_has_the_shape_it_promises_and_adds_up(system, tmp_path):
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     told = json.loads(answer.stdout)["systems"][system]
     assert told["scale"] == 2
-    for way in ("old", "new"):
-        figures = told[way]
+    for variant in ("old", "new"):
+        figures = told[variant]
         assert figures["requests"] == sum(row["count"] for row in figures["by_verb"])
         refused = {True: 0, False: 0}
         for row in figures["by_verb"]:
@@ -74,4 +74,4 @@ def test_each_of_the_five_systems_tells_its_story():
     ("seconds", "said"), [(None, "never"), (0.5, "0.50s"), (59.999, "1m00s"), (299.9, "5m00s"), (1001.0, "16m41s")]
 )
 def test_a_duration_is_said_in_minutes_from_a_minute_on(seconds, said):
-    assert page.duration(seconds) == said
+    assert page.format_duration(seconds) == said

@@ -15,9 +15,9 @@ from fairlead.api.errors import NotFound
 from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
-from fairlead.testing.demo.cleanup import see_through
-from fairlead.testing.demo.outcomes import load_demo, tell
-from fairlead.testing.demo.stage import STORY, WAYS
+from fairlead.testing.demo.cleanup import finish_despite_cancel
+from fairlead.testing.demo.demo_run import DEMO_LABEL, VARIANTS
+from fairlead.testing.demo.outcomes import load_demo, play
 from fairlead_operators import crds
 from fairlead_operators.projects.kinds import Project
 
@@ -46,26 +46,26 @@ class Litter:
 
     SCALE = 1
 
-    async def play(self, stage, way, scale):
-        client, held = stage.client("operator"), {"finalizers": ["example.com/held"]}
+    async def play(self, run, variant, scale):
+        client, held = run.client("operator"), {"finalizers": ["example.com/held"]}
         for obj in (
-            fl.Namespace(f"{stage.namespace}-more"),
-            fl.ConfigMap("held", stage.namespace),
-            fl.ConfigMap("held", f"{stage.namespace}-more"),
-            fl.ClusterRole(f"role-of-{stage.namespace}", rules=[]),
+            fl.Namespace(f"{run.namespace}-more"),
+            fl.ConfigMap("held", run.namespace),
+            fl.ConfigMap("held", f"{run.namespace}-more"),
+            fl.ClusterRole(f"role-of-{run.namespace}", rules=[]),
             fl.ConfigMap("held", "default"),
         ):
             obj["metadata"].update(held if obj.kind == "ConfigMap" else {})
             await client.create(obj)
-        await stage.admin.create(fl.ClusterRole("role-that-came-along", labels=stage.labels, rules=[]))
+        await run.admin.create(fl.ClusterRole("role-that-came-along", labels=run.labels, rules=[]))
         for crd, kind in ((OURS, Can), (SHARED, Bin)):
-            labelled = {**crd, "metadata": {**crd["metadata"], "labels": stage.labels}}
-            await stage.admin.create(labelled)
-            await until(stage.admin, CustomResourceDefinition, crd["metadata"]["name"], None, is_served)
-            mine = kind("held", stage.namespace)
+            labelled = {**crd, "metadata": {**crd["metadata"], "labels": run.labels}}
+            await run.admin.create(labelled)
+            await until(run.admin, CustomResourceDefinition, crd["metadata"]["name"], None, is_served)
+            mine = kind("held", run.namespace)
             mine["metadata"].update(held)
-            await stage.admin.create(mine)
-        await stage.admin.create(Bin("theirs", "default"))
+            await run.admin.create(mine)
+        await run.admin.create(Bin("theirs", "default"))
         raise RuntimeError("in the middle")
 
 
@@ -76,7 +76,7 @@ def is_served(crd):
 async def test_a_story_leaves_nothing_that_would_hold_its_namespaces_and_takes_nothing_of_others(api):
     client, story = Client(api.transport(), World()), f"{api.namespace}-story"
     with pytest.raises(RuntimeError, match="in the middle"):
-        await tell(Litter(), "new", 1, api.transport, World(), namespace=story)
+        await play(Litter(), "new", 1, api.transport, World(), namespace=story)
     for namespace in (story, f"{story}-more"):
         try:  # the embedded server may be quick to empty it
             assert not (await client.get(fl.ConfigMap, "held", namespace)).finalizers
@@ -103,10 +103,10 @@ class Definitions:
 
     SCALE = 1
 
-    async def play(self, stage, way, scale):
+    async def play(self, run, variant, scale):
         for crd in (OURS, SHARED):
-            await stage.admin.create({**crd, "metadata": {**crd["metadata"], "labels": stage.labels}})
-            await until(stage.admin, CustomResourceDefinition, crd["metadata"]["name"], None, is_served)
+            await run.admin.create({**crd, "metadata": {**crd["metadata"], "labels": run.labels}})
+            await until(run.admin, CustomResourceDefinition, crd["metadata"]["name"], None, is_served)
 
 
 class Interrupting:
@@ -128,7 +128,7 @@ class Interrupting:
 async def test_a_signal_during_the_clean_up_does_not_cut_it(api):
     cancel, story = [], f"{api.namespace}-cut"
     telling = asyncio.create_task(
-        tell(Definitions(), "new", 1, lambda: Interrupting(api.transport(), cancel), World(), namespace=story)
+        play(Definitions(), "new", 1, lambda: Interrupting(api.transport(), cancel), World(), namespace=story)
     )
     cancel.append(telling.cancel)
     with pytest.raises(asyncio.CancelledError):
@@ -156,7 +156,7 @@ async def test_a_clean_up_is_cut_by_the_second_signal(when):
             if when == "before":
                 await never.wait()
         finally:
-            await see_through(clean_up())
+            await finish_despite_cancel(clean_up())
 
     task = asyncio.create_task(main())
     if when == "before":
@@ -176,12 +176,12 @@ async def test_a_clean_up_is_cut_by_the_second_signal(when):
     assert ended == ["cut"]
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_the_story_of_projects_leaves_those_of_others_alone(api, way):
+@pytest.mark.parametrize("variant", VARIANTS)
+async def test_the_story_of_projects_leaves_those_of_others_alone(api, variant):
     client, bed = Client(api.transport(), World()), load_demo("projects")
     await crds.install(client, "fairlead_operators.projects")
     before = await client.create(Project(f"{api.namespace}-of-a-user"))
-    await tell(bed, way, 1, api.transport, World(), namespace=f"{api.namespace}-story")
+    await play(bed, variant, 1, api.transport, World(), namespace=f"{api.namespace}-story")
     after = await client.get(Project, before.name)
     assert after.resource_version == before.resource_version
     with pytest.raises(NotFound):
@@ -204,7 +204,7 @@ async def test_a_demo_that_is_told_to_stop_half_way_leaves_nothing_either(api, t
     assert (running.returncode, b"Traceback" in said) == (leaves, False), said
     for kind in (fl.Namespace, fl.ClusterRole, fl.ClusterRoleBinding, CustomResourceDefinition):
         left = (await client.list(kind)).items
-        mine = [obj for obj in left if story in obj.name or obj.labels.get(STORY) == story]
+        mine = [obj for obj in left if story in obj.name or obj.labels.get(DEMO_LABEL) == story]
         assert not [obj.name for obj in mine if not obj.deleting]
 
 
@@ -229,7 +229,7 @@ async def test_an_account_that_may_not_is_told_so_in_a_line(api, tmp_path, may):
     _, said = await running.communicate()
     (line,) = said.decode().splitlines()
     assert running.returncode != 0
-    assert "wants a cluster admin" in line if may == "nothing" else "GET /metrics" in line
+    assert "needs a cluster admin" in line if may == "nothing" else "GET /metrics" in line
 
 
 async def a_story_under_way(client):

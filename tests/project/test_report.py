@@ -10,7 +10,7 @@ from fairlead.report import tables
 def shown(*cells):
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=True, color_system="truecolor")
-    tables.show("title", ["name", "value"], [cells], console=console)
+    tables.print_table("title", ["name", "value"], [cells], console=console)
     return out.getvalue()
 
 
@@ -24,7 +24,7 @@ def test_a_cell_can_neither_move_the_cursor_nor_use_markup_nor_forge_a_row():
 
 def test_a_file_or_a_pipe_gets_no_trailing_spaces():
     out = io.StringIO()
-    tables.show("title", ["name", "value"], [("a", 1), ("longer", 20)], console=Console(file=out, width=80))
+    tables.print_table("title", ["name", "value"], [("a", 1), ("longer", 20)], console=Console(file=out, width=80))
     assert all(line == line.rstrip() for line in out.getvalue().splitlines())
     assert "longer" in out.getvalue()
 

@@ -7,7 +7,7 @@ import fairlead as fl
 from fairlead.api.errors import Invalid
 from fairlead.server.app import Server
 from fairlead.testing import virtual
-from fairlead.testing.demo.stage import Stage
+from fairlead.testing.demo.demo_run import DemoRun
 from fairlead_operators.httpproxy import demo
 from fairlead_operators.httpproxy.controller import op
 from fairlead_operators.httpproxy.kinds import (
@@ -178,15 +178,15 @@ def test_what_cannot_be_done_is_not_retried_hot(spec):
 
     async def main():
         world = virtual.world(1)
-        stage = Stage(Server(world).transport, world)
-        await demo.install(stage.admin)
-        async with stage.observed(op).running(stage.transport("operator"), world, namespaces=["default"]):
-            await stage.begin(["web"])
-            await stage.admin.create(demo.a_proxy("web", "default", **spec))
-            await stage.idle()
-        proxy = await stage.admin.get(HTTPProxy, "web", "default")
-        await stage.close()
-        return proxy, [mark for mark in stage.marks if mark.what != "GET" and "/events/" not in mark.about]
+        run = DemoRun(Server(world).transport, world)
+        await demo.install(run.admin)
+        async with run.record_reconciles(op).running(run.transport("operator"), world, namespaces=["default"]):
+            await run.start(["web"])
+            await run.admin.create(demo.a_proxy("web", "default", **spec))
+            await run.record_idle_time()
+        proxy = await run.admin.get(HTTPProxy, "web", "default")
+        await run.close()
+        return proxy, [mark for mark in run.marks if mark.action != "GET" and "/events/" not in mark.target]
 
     proxy, marks = virtual.run(main())
     assert fl.Object(proxy).condition("Programmed")["status"] == "False"

@@ -7,7 +7,7 @@ from waiting import PATIENCE, there
 
 from fairlead.api.world import World
 from fairlead.client.client import PatchType
-from fairlead.testing.demo.stage import Stage
+from fairlead.testing.demo.demo_run import DemoRun
 from fairlead.testing.network import CountingTransport
 from fairlead_operators.httpproxy import demo
 from fairlead_operators.httpproxy.controller import op
@@ -48,15 +48,15 @@ async def test_ours_sends_nothing_and_moves_no_version(scene):
 
 async def test_the_old_way_puts_the_route_on_every_pass_for_nothing(scene):
     """The defaults that the server fills in make it differ for ever; the PUT changes nothing, and moves no version."""
-    stage, passes = Stage(scene.api.transport, World(), scene.namespace, network=False), asyncio.Queue()
+    run, passes = DemoRun(scene.api.transport, World(), scene.namespace, network=False), asyncio.Queue()
     told = {"seen": lambda name, failed: passes.put_nowait(failed)}
-    await scene.stack.enter_async_context(demo.theirs(stage.transport("old"), World(), scene.namespace, **told))
+    await scene.stack.enter_async_context(demo.theirs(run.transport("old"), World(), scene.namespace, **told))
     await scene.create()
     before = await versions(scene)
     async with asyncio.timeout(PATIENCE):
         for number in itertools.count():
             puts = [
-                mark for mark in stage.marks if (mark.what, mark.code) == ("PUT", 200) and "httproutes" in mark.about
+                mark for mark in run.marks if (mark.action, mark.code) == ("PUT", 200) and "httproutes" in mark.target
             ]
             if len(puts) >= WAKES:
                 break

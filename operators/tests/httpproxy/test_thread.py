@@ -8,8 +8,8 @@ import pytest
 from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.testing import virtual
-from fairlead.testing.demo.outcomes import tell
-from fairlead.testing.demo.stage import Stage
+from fairlead.testing.demo.demo_run import DemoRun
+from fairlead.testing.demo.outcomes import play
 from fairlead_operators.httpproxy import demo, legacy
 
 CHILDREN = ("gateways", "httproutes", "endpointslices")
@@ -18,22 +18,22 @@ MANY = int(os.environ.get("FAIRLEAD_PROXIES", "50"))
 
 
 async def test_a_proxy_is_programmed_in_a_handful_of_writes_and_without_a_conflict(api):
-    stage = Stage(api.transport, World(), api.namespace, network=False)
-    await demo.play(stage, "new", 1)
+    run = DemoRun(api.transport, World(), api.namespace, network=False)
+    await demo.play(run, "new", 1)
     writes = Counter(
-        (m.what, m.code) for m in stage.marks if m.who == "operator" and m.what not in ("GET", "reconcile")
+        (m.action, m.code) for m in run.marks if m.actor == "operator" and m.action not in ("GET", "reconcile")
     )
     assert writes.pop(("PATCH", 201)) == 4  # the children
     # the finalizer, and as many reports as there were stages to see: in virtual time three
     assert 2 <= writes.pop(("PATCH", 200)) <= 6
     assert not writes
-    await stage.close()
+    await run.close()
 
 
-def told(way, *, seed=1, scale=3):
+def told(variant, *, seed=1, scale=3):
     async def main():
         world = virtual.world(seed)
-        return await tell(demo, way, scale, Server(world).transport, world)
+        return await play(demo, variant, scale, Server(world).transport, world)
 
     return virtual.run(main())
 
@@ -43,29 +43,29 @@ def test_the_old_way_meets_conflicts_where_ours_meets_none(seed):
     theirs, ours = told("old", seed=seed), told("new", seed=seed)
     assert theirs.conflicts > 10
     assert ours.conflicts == ours.already_exists == 0
-    assert not [mark for mark in ours.marks if mark.what == "reconcile" and mark.who == "operator" and mark.code]
-    assert ours.done(1.0) < theirs.done(1.0)
+    assert not [mark for mark in ours.marks if mark.action == "reconcile" and mark.actor == "operator" and mark.code]
+    assert ours.seconds_until_done(1.0) < theirs.seconds_until_done(1.0)
 
 
 def test_one_tunnel_takes_minutes_in_the_old_way_and_a_second_in_ours():
-    """Nothing sleeps in the old way but its back-off, which each 409 of the server doubles."""
+    """Nothing sleeps in the old variant but its back-off, which each 409 of the server doubles."""
     theirs, ours = told("old", scale=1), told("new", scale=1)
-    assert ours.done(1.0) <= 1.0
-    assert theirs.done(1.0) > 120
-    passes = [mark for mark in theirs.marks if mark.what == "reconcile" and mark.who == "operator"]
+    assert ours.seconds_until_done(1.0) <= 1.0
+    assert theirs.seconds_until_done(1.0) > 120
+    passes = [mark for mark in theirs.marks if mark.action == "reconcile" and mark.actor == "operator"]
     burst = [mark for mark in passes if mark.at < 5]
     assert sum(mark.code for mark in burst) >= 15  # failures, as many as the incident had
-    silence = [mark for mark in passes if 5 <= mark.at < theirs.done(1.0) - 1]
+    silence = [mark for mark in passes if 5 <= mark.at < theirs.seconds_until_done(1.0) - 1]
     assert not silence
 
 
 def test_without_the_anchor_that_wakes_nobody_the_same_conflicts_cost_seconds(monkeypatch):
     """The conflicts make the back-off long; that the last of them is on an object whose event wakes nobody is what
     makes it be waited for. With ConfigMaps as punctual as the rest, an event always comes to the rescue."""
-    monkeypatch.setattr(demo, "LATE", {})
+    monkeypatch.setattr(demo, "WATCH_LAGS", {})
     theirs = told("old", scale=1)
     assert theirs.conflicts > 10
-    assert theirs.done(1.0) < 10
+    assert theirs.seconds_until_done(1.0) < 10
 
 
 @pytest.mark.timeout(600)
@@ -82,13 +82,13 @@ def test_many_proxies_before_one_worker_hide_the_conflicts_and_more_workers_show
 
 def on_children(outcome):
     return sum(
-        n for (verb, what, code), n in outcome.counted.items() if (verb, code) == ("PUT", 409) and what in CHILDREN
+        n for (verb, what, code), n in outcome.responses.items() if (verb, code) == ("PUT", 409) and what in CHILDREN
     )
 
 
 def test_ours_writes_nothing_after_the_proxy_is_programmed():
     ours = told("new", scale=1)
-    assert not [mark for mark in ours.marks if mark.who == "operator" and mark.what == "PATCH" and mark.at > 1.5]
+    assert not [mark for mark in ours.marks if mark.actor == "operator" and mark.action == "PATCH" and mark.at > 1.5]
 
 
 def test_many_at_once_meet_no_conflict_and_no_key_backs_off():
@@ -98,14 +98,15 @@ def test_many_at_once_meet_no_conflict_and_no_key_backs_off():
 @pytest.mark.timeout(1800)
 @pytest.mark.only("real", reason="the embedded one is asked in virtual time")
 async def test_many_at_once_meet_no_conflict_and_no_key_backs_off_on_a_real_server(api):
-    assert_none_waited(await tell(demo, "new", MANY, api.transport, World(), namespace=f"{api.namespace}-many"))
+    assert_none_waited(await play(demo, "new", MANY, api.transport, World(), namespace=f"{api.namespace}-many"))
 
 
 def assert_none_waited(ours):
-    passes = [mark for mark in ours.marks if mark.what == "reconcile" and mark.who == "operator"]
+    passes = [mark for mark in ours.marks if mark.action == "reconcile" and mark.actor == "operator"]
     failed = [mark for mark in passes if mark.code]  # each of which would put its key into back-off
     print(f"{MANY} proxies: {ours.conflicts} conflicts, {ours.already_exists} exist, {ours.requests} requests")
-    print(f"{len(passes)} passes, {len(failed)} failed; p50 {ours.done(0.5):.1f} s, last {ours.done(1.0):.1f} s")
+    p50, last = ours.seconds_until_done(0.5), ours.seconds_until_done(1.0)
+    print(f"{len(passes)} reconciles, {len(failed)} failed; p50 {p50:.1f} s, last {last:.1f} s")
     assert (ours.conflicts, ours.already_exists, ours.stuck, failed) == (0, 0, [], [])
 
 
@@ -113,10 +114,10 @@ def assert_none_waited(ours):
 async def test_a_tunnel_is_programmed_within_a_second_of_wall_time(api):
     """The quickest of up to five: a busy machine only ever adds."""
     for attempt in range(5):
-        ours = await tell(demo, "new", 1, api.transport, World(), namespace=f"{api.namespace}-wall-{attempt}")
-        if ours.done(1.0) <= 1.0:
+        ours = await play(demo, "new", 1, api.transport, World(), namespace=f"{api.namespace}-wall-{attempt}")
+        if ours.seconds_until_done(1.0) <= 1.0:
             return
-    pytest.fail(f"the last of five took {ours.done(1.0):.1f} s")
+    pytest.fail(f"the last of five took {ours.seconds_until_done(1.0):.1f} s")
 
 
 def test_one_seed_gives_one_outcome():

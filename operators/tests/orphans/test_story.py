@@ -12,20 +12,20 @@ from fairlead.cli.load import load
 from fairlead.client.client import Client
 from fairlead.server.app import Server
 from fairlead.testing import virtual
-from fairlead.testing.demo.outcomes import tell
-from fairlead.testing.demo.stage import Stage
+from fairlead.testing.demo.demo_run import DemoRun
+from fairlead.testing.demo.outcomes import play
 from fairlead_operators.httpproxy.kinds import HTTPRoute
 from fairlead_operators.orphans import demo, gateway, legacy
 from fairlead_operators.orphans.controller import op
 
 
-def played(way, scale=3):
+def played(variant, scale=3):
     async def main():
         world = virtual.world(1)
-        stage = Stage(Server(world).transport, world)
-        await demo.play(stage, way, scale)
-        await stage.close()
-        return stage
+        run = DemoRun(Server(world).transport, world)
+        await demo.play(run, variant, scale)
+        await run.close()
+        return run
 
     return virtual.run(main())
 
@@ -35,37 +35,37 @@ def sorts(names):
 
 
 def test_the_old_way_deletes_what_lives_and_never_finds_what_it_is_for():
-    stage = played("old")
-    assert sorts(stage.losses) == {"no-status-yet", "replaced", "in-the-mesh", "across-namespaces"}
-    assert sorts(stage.stuck) == {"old-label", "of-a-deleted-project"}
+    run = played("old")
+    assert sorts(run.losses) == {"no-status-yet", "replaced", "in-the-mesh", "across-namespaces"}
+    assert sorts(run.stuck) == {"old-label", "of-a-deleted-project"}
 
 
 def test_ours_loses_nothing_and_all_orphans_go_the_old_ones_after_one_grace():
-    stage = played("new")
-    assert (stage.losses, stage.stuck) == ([], [])
-    late = {name: at for name, at in stage.moments.items() if at > 1}
+    run = played("new")
+    assert (run.losses, run.stuck) == ([], [])
+    late = {name: at for name, at in run.done_at.items() if at > 1}
     assert sorts(late) == {"old-label", "of-a-deleted-project"}
     assert all(300 <= at <= 310 for at in late.values())
 
 
-@pytest.mark.parametrize(("way", "lost"), [("old", True), ("new", False)])
-def test_five_minutes_of_age_do_not_protect_a_route_whose_gateway_is_away_for_two_seconds(way, lost):
+@pytest.mark.parametrize(("variant", "lost"), [("old", True), ("new", False)])
+def test_five_minutes_of_age_do_not_protect_a_route_whose_gateway_is_away_for_two_seconds(variant, lost):
     """The belief was that they do. Each route is ten minutes old: age is not absence."""
-    assert ("replaced" in sorts(played(way, 1).losses)) is lost
+    assert ("replaced" in sorts(played(variant, 1).losses)) is lost
 
 
 def test_what_the_clean_up_by_status_leaves_is_collected_after_one_grace_and_not_before(monkeypatch):
     monkeypatch.setattr(gateway, "by_spec", gateway.by_status)
-    stage = played("new")
-    assert sorts(stage.losses) == {"no-status-yet"}  # what the first form took, no collector brings back
-    assert stage.stuck == []
-    assert all(300 <= stage.moments[f"stale-status-{i}"] <= 310 for i in range(3))
+    run = played("new")
+    assert sorts(run.losses) == {"no-status-yet"}  # what the first form took, no collector brings back
+    assert run.stuck == []
+    assert all(300 <= run.done_at[f"stale-status-{i}"] <= 310 for i in range(3))
 
 
 def test_the_demo_counts_both_servers():
     async def main():
         world = virtual.world(1)
-        return (await tell(demo, "new", 1, Server(world).transport, world)).json()
+        return (await play(demo, "new", 1, Server(world).transport, world)).to_json()
 
     told = virtual.run(main())
     counts = {(row["verb"], row["resource"]): row["count"] for row in told["by_verb"]}
@@ -98,8 +98,8 @@ def test_a_dry_run_says_what_would_go_and_leaves_it(caplog):
     assert not [line for line in said if "nothing was judged" in line]
 
 
-@pytest.mark.parametrize("way", ["old", "new"])
-async def test_the_collectors_do_so_on_each_server(api, way):
+@pytest.mark.parametrize("variant", ["old", "new"])
+async def test_the_collectors_do_so_on_each_server(api, variant):
     """What the clean-up left, in real time and with no grace: ours takes the orphans, theirs more and less."""
     world = World()
     upstream = Server(world).transport
@@ -108,7 +108,7 @@ async def test_the_collectors_do_so_on_each_server(api, way):
     await scene.set()
     await scene.delete_gateways(world, gateway.by_status)
     told = {"namespace": api.namespace, "retired": [scene.retired], "grace": 0.0, "journal": demo.Lines(), "cap": None}
-    if way == "new":
+    if variant == "new":
         running = op.running(api.transport(), world, clusters={scene.cluster: upstream()}, resources=told)
         goes = {"stale-status", "old-label", "of-a-deleted-project"}
     else:

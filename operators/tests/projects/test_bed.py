@@ -1,4 +1,4 @@
-"""The incident itself, in virtual time: the storm of the old way, and the silence of ours."""
+"""The incident itself, in virtual time: the storm of the old variant, and the silence of ours."""
 
 import asyncio
 import os
@@ -10,8 +10,8 @@ import fairlead as fl
 from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.testing import virtual
-from fairlead.testing.demo.outcomes import tell
-from fairlead.testing.demo.stage import Stage
+from fairlead.testing.demo.demo_run import DemoRun
+from fairlead.testing.demo.outcomes import play
 from fairlead_operators.projects import demo
 from fairlead_operators.projects.controller import op
 from fairlead_operators.projects.kinds import COMPONENT, Project
@@ -22,51 +22,51 @@ PROJECTS = int(os.environ.get("FAIRLEAD_PROJECTS", "10"))
 """500 are the incident's: FAIRLEAD_PROJECTS=500, some minutes; on a real server too, and -s shows figures."""
 
 
-def told(way):
+def told(variant):
     async def main():
         world = virtual.world(1)
-        stage = Stage(Server(world, controllers=["gc", "namespace"]).transport, world)
-        await demo.play(stage, way, PROJECTS)
-        return stage, await stage.counted()
+        run = DemoRun(Server(world, controllers=["gc", "namespace"]).transport, world)
+        await demo.play(run, variant, PROJECTS)
+        return run, await run.count_responses()
 
     return virtual.run(main())
 
 
 @pytest.mark.timeout(1200)
 def test_the_old_way_posts_in_the_proportion_that_was_published():
-    stage, counted = told("old")
+    run, counted = told("old")
     refused = [counted["POST", resource, 409] for resource in RBAC]
     passes = refused[-1]
     assert passes >= PROJECTS * (demo.PASSES - 1)
     assert [n / passes for n in refused] == pytest.approx(PUBLISHED, rel=0.01)  # the end may cut a pass
     assert counted["PUT", "rolebindings", 200] == pytest.approx(2 * passes, rel=0.01)
-    assert stage.losses  # the labels that the GitOps tool put on the bindings
+    assert run.losses  # the labels that the GitOps tool put on the bindings
 
 
 async def test_on_either_server_the_old_way_posts_for_nothing(api):
-    told = await tell(demo, "old", 3, api.transport, World(), namespace=f"{api.namespace}-story")
-    refused = [told.counted["POST", resource, 409] for resource in RBAC]
+    told = await play(demo, "old", 3, api.transport, World(), namespace=f"{api.namespace}-story")
+    refused = [told.responses["POST", resource, 409] for resource in RBAC]
     assert refused[-1] >= 3 * (demo.PASSES - 1)
     assert [n / refused[-1] for n in refused] == pytest.approx(PUBLISHED, rel=0.1)  # the end may cut some passes
 
 
 @pytest.mark.timeout(1800)
 async def test_on_either_server_ours_makes_each_object_once_and_meets_no_409(api):
-    told = await tell(demo, "new", PROJECTS, api.transport, World(), namespace=f"{api.namespace}-story")
+    told = await play(demo, "new", PROJECTS, api.transport, World(), namespace=f"{api.namespace}-story")
     assert (told.losses, told.stuck) == ([], [])
-    assert not [key for key in told.counted if key[2] == 409]
-    mine = Counter(mark.what for mark in told.marks if mark.who == "operator" and "/projects/" not in mark.about)
-    failed = [mark for mark in told.marks if mark.who == "operator" and mark.what == "reconcile" and mark.code]
+    assert not [key for key in told.responses if key[2] == 409]
+    mine = Counter(mark.action for mark in told.marks if mark.actor == "operator" and "/projects/" not in mark.target)
+    failed = [mark for mark in told.marks if mark.actor == "operator" and mark.action == "reconcile" and mark.code]
     print(f"{PROJECTS} projects, {mine['reconcile']} passes, {len(failed)} failed, no 409; {dict(mine)}")
     assert (mine["POST"], mine["PATCH"], mine["PUT"], failed) == (11 * PROJECTS, 3 * PROJECTS, 0, [])
 
 
 @pytest.mark.timeout(1200)
 def test_ours_makes_each_object_once_and_meets_no_409():
-    stage, counted = told("new")
-    assert (stage.losses, stage.stuck) == ([], [])
+    run, counted = told("new")
+    assert (run.losses, run.stuck) == ([], [])
     assert not [key for key in counted if key[2] == 409]
-    mine = Counter(mark.what for mark in stage.marks if mark.who == "operator" and mark.about.find("/projects/") < 0)
+    mine = Counter(mark.action for mark in run.marks if mark.actor == "operator" and mark.target.find("/projects/") < 0)
     assert (mine["POST"], mine["PATCH"], mine["PUT"]) == (11 * PROJECTS, 3 * PROJECTS, 0)
 
 
@@ -74,20 +74,20 @@ def test_ours_makes_each_object_once_and_meets_no_409():
 def test_one_changed_service_account_costs_one_request_a_project_and_an_unimportant_change_none():
     async def main():
         world = virtual.world(1)
-        stage = Stage(Server(world).transport, world)
-        await demo.install(stage.admin, "kargo")
-        async with op.running(stage.transport("operator"), world) as running:
+        run = DemoRun(Server(world).transport, world)
+        await demo.install(run.admin, "kargo")
+        async with op.running(run.transport("operator"), world) as running:
             for number in range(PROJECTS):
-                await stage.admin.create(Project(f"project-{number}"))
+                await run.admin.create(Project(f"project-{number}"))
             await asyncio.sleep(60)
             account = fl.ServiceAccount("new", "kargo", labels={COMPONENT: "controller"})
             costs = []
-            for change in (stage.admin.create(account), annotated(stage.admin)):
-                stage.marks.clear()
+            for change in (run.admin.create(account), annotated(run.admin)):
+                run.marks.clear()
                 await change
                 await asyncio.sleep(60)
                 await running.quiet()
-                costs.append(Counter((mark.what, mark.code) for mark in stage.marks))
+                costs.append(Counter((mark.action, mark.code) for mark in run.marks))
             return costs
 
     first, second = virtual.run(main())

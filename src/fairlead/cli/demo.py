@@ -1,4 +1,4 @@
-"""`fairlead demo`: the reference systems, old way against new, with the same workload and the same disturbances."""
+"""`fairlead demo`: run the reference systems with the original's write path and with fairlead, under the same load."""
 
 import asyncio
 import json
@@ -16,24 +16,25 @@ from fairlead.api.errors import ApiError, Forbidden, UserError
 from fairlead.cli.signals import run_until_signal
 
 if TYPE_CHECKING:
+    from fairlead.testing.demo.demo_run import Demo, Variant
     from fairlead.testing.demo.outcomes import Outcome
-    from fairlead.testing.demo.stage import Bed, Way
 
-Told = dict[str, tuple[int, dict["Way", "Outcome"]]]
+Results = dict[str, tuple[int, dict["Variant", "Outcome"]]]
+"""By system: the number of objects, and the outcome of each variant."""
 Progress = Callable[[int, int], None]
 
 
 @click.command()
 @click.argument("systems", nargs=-1, metavar="[SYSTEM]...")
-@click.option("--scale", type=click.IntRange(1, 10_000), help="How many objects; each system has its own default.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Where all chance in the run comes from.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON and nothing else.")
+@click.option("--scale", type=click.IntRange(1, 10_000), help="Number of objects. Each system has its own default.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulated latencies and delays.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the figures, as JSON.")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write a page with timelines there.")
-@click.option("--real-time", is_flag=True, help="Wait for real: the old way's back-off may take a quarter of an hour.")
+@click.option("--real-time", is_flag=True, help="Do not skip waits: the old variant may back off for 15 minutes.")
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Run on this server instead, in real time and in namespaces of the demo's own; nothing stays on it.",
+    help="Run on this cluster, in real time and in new namespaces. The demo deletes everything it creates.",
 )
 def demo(
     systems: tuple[str, ...],
@@ -44,113 +45,114 @@ def demo(
     real_time: bool,
     kubeconfig: Path | None,
 ) -> None:
-    """Run each SYSTEM (all of them by default) twice: as it was when it failed, and with fairlead.
+    """Run each SYSTEM (default: all) in two variants.
 
-    Nothing is needed and, without --kubeconfig, nothing is touched: server, controllers and time all run inside this
-    process.
+    "old" writes as the original operator did when it failed. "new" is the same operator with fairlead. The demo needs
+    no cluster: the API server and the controllers run inside this process, in virtual time.
     """
     from fairlead.report import page
+    from fairlead.testing.demo.demo_run import VARIANTS
     from fairlead.testing.demo.outcomes import demo_modules, load_demo
-    from fairlead.testing.demo.stage import WAYS
 
     installed = demo_modules()
     if not installed:
         raise UserError("the demo's operators are not installed: pip install 'fairlead[demo]'")
-    for name in systems:
-        if name not in installed:
-            raise UserError(f"there is no demo {name!r}: choose from {', '.join(installed)}")
+    for system in systems:
+        if system not in installed:
+            raise UserError(f"there is no demo {system!r}: choose from {', '.join(installed)}")
 
     if kubeconfig is None and find_spec("cel_expr_python") is None:
-        raise UserError(
-            "the systems' kinds have validation rules, which need the extra cel: pip install 'fairlead[cel]'"
-        )
+        raise UserError("the CRDs of the demo have validation rules, which need CEL: pip install 'fairlead[cel]'")
     if report:
         try:
             report.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(f"cannot write a page to {report}: {error.strerror}; name another folder") from error
-    logging.getLogger("fairlead").addHandler(logging.NullHandler())  # what the systems log is not what is shown
-    told: Told = {}
-    for name in systems or installed:
-        bed = load_demo(name)
-        count = scale or bed.SCALE
-        outcomes: dict[Way, Outcome] = {}
-        for way in WAYS:
-            with shown(f"{name}, {way} way", quiet=as_json) as progress:
-                outcomes[way] = run(bed, way, count, seed, real_time, kubeconfig, progress, name)
-        told[name] = count, outcomes
+            raise UserError(f"cannot write the page to {report}: {error.strerror}; name another folder") from error
+    logging.getLogger("fairlead").addHandler(logging.NullHandler())  # keep the systems' log out of the output
+    results: Results = {}
+    for system in systems or installed:
+        module = load_demo(system)
+        count = scale or module.SCALE
+        outcomes: dict[Variant, Outcome] = {}
+        for variant in VARIANTS:
+            with progress_bar(f"{system}, {variant}", quiet=as_json) as progress:
+                outcomes[variant] = play_variant(module, variant, count, seed, real_time, kubeconfig, progress, system)
+        results[system] = count, outcomes
         if not as_json:
-            show(name, count, outcomes)
+            print_tables(system, count, outcomes)
     figures = {
         "systems": {
-            name: {"scale": count, **{way: outcome.json() for way, outcome in outcomes.items()}}
-            for name, (count, outcomes) in told.items()
+            system: {"scale": count, **{variant: outcome.to_json() for variant, outcome in outcomes.items()}}
+            for system, (count, outcomes) in results.items()
         }
     }
     if as_json:
         click.echo(json.dumps(figures, indent=2))
     if report:
-        (report / "index.html").write_text(page.render(told), encoding="utf-8")
-        click.echo(f"{report / 'index.html'} is written", err=as_json)
+        path = report / "index.html"
+        path.write_text(page.render(results), encoding="utf-8")
+        click.echo(f"Wrote {path}", err=as_json)
 
 
-def run(
-    bed: "Bed",
-    way: "Way",
+def play_variant(
+    module: "Demo",
+    variant: "Variant",
     scale: int,
     seed: int,
     real_time: bool,
     kubeconfig: Path | None,
     progress: Progress,
-    name: str,
+    system: str,
 ) -> "Outcome":
-    """One telling, on a fresh server, or in a namespace of its own on the server of the kubeconfig."""
+    """Play one variant on a new embedded server, or in a new namespace on the cluster of the kubeconfig."""
     from fairlead.api.world import World
     from fairlead.server.app import Server
     from fairlead.testing import virtual
-    from fairlead.testing.demo.outcomes import tell
+    from fairlead.testing.demo.outcomes import play
 
     if kubeconfig:
-        told: list[Outcome] = []
+        outcomes: list[Outcome] = []
 
         async def work() -> None:
-            told.append(await _real(bed, way, scale, kubeconfig, progress, name))
+            outcomes.append(await _play_on_cluster(module, variant, scale, kubeconfig, progress, system))
 
         asyncio.run(run_until_signal(work()))
-        return told[0] if told else sys.exit(143)  # by SIGTERM, and nothing is left behind
+        return outcomes[0] if outcomes else sys.exit(143)  # SIGTERM ended the demo after its cleanup
 
     async def main() -> "Outcome":
         world = World() if real_time else virtual.world(seed)
         server = Server(world, controllers=["gc", "namespace"])
-        return await tell(bed, way, scale, server.transport, world, progress=progress)
+        return await play(module, variant, scale, server.transport, world, progress=progress)
 
     return asyncio.run(main()) if real_time else virtual.run(main())
 
 
-async def _real(bed: "Bed", way: "Way", scale: int, kubeconfig: Path, progress: Progress, name: str) -> "Outcome":
+async def _play_on_cluster(
+    module: "Demo", variant: "Variant", scale: int, kubeconfig: Path, progress: Progress, system: str
+) -> "Outcome":
     from fairlead.api.world import World
     from fairlead.client.http import HttpTransport
     from fairlead.client.locate import locate
-    from fairlead.testing.demo.outcomes import tell
+    from fairlead.testing.demo.outcomes import play
 
     world = World()
     access = locate(world, path=kubeconfig, context=None)
 
-    def door() -> HttpTransport:
+    def connect() -> HttpTransport:
         return HttpTransport(access.cluster, access.credentials)
 
     try:
-        namespace = f"fairlead-demo-{name}-{way}-{world.uid()[:5]}"
-        return await tell(bed, way, scale, door, world, namespace=namespace, progress=progress)
+        namespace = f"fairlead-demo-{system}-{variant}-{world.uid()[:5]}"
+        return await play(module, variant, scale, connect, world, namespace=namespace, progress=progress)
     except Forbidden as error:
-        raise UserError(f"cannot work on {access.name}, the demo wants a cluster admin: {error}") from error
+        raise UserError(f"cannot run the demo on {access.name}, it needs a cluster admin: {error}") from error
     except (OSError, ApiError) as error:
-        raise UserError(f"cannot work on {access.name}: {error}") from error
+        raise UserError(f"cannot run the demo on {access.name}: {error}") from error
 
 
 @contextmanager
-def shown(what: str, *, quiet: bool) -> Iterator[Progress]:
-    """A line in the terminal that counts what is done."""
+def progress_bar(description: str, *, quiet: bool) -> Iterator[Progress]:
+    """Show in the terminal how many objects are done."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
@@ -158,35 +160,35 @@ def shown(what: str, *, quiet: bool) -> Iterator[Progress]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+        task = bar.add_task(description, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def show(name: str, count: int, outcomes: "dict[Way, Outcome]") -> None:
-    """The table of one system, and its 409s by verb and resource."""
+def print_tables(system: str, count: int, outcomes: "dict[Variant, Outcome]") -> None:
+    """Print the figures of one system, and its 409 responses by verb and resource."""
     from fairlead.report import page, tables
 
     columns = ["", "409s", "exists", "requests", "events", "p50", "p99", "last", "lost", "stuck"]
     rows = [
         [
-            way,
+            variant,
             outcome.conflicts,
             outcome.already_exists,
             outcome.requests,
             outcome.watch_events,
-            *(page.duration(outcome.done(share)) for share in (0.5, 0.99, 1.0)),
+            *(page.format_duration(outcome.seconds_until_done(share)) for share in (0.5, 0.99, 1.0)),
             len(outcome.losses),
             len(outcome.stuck),
         ]
-        for way, outcome in outcomes.items()
+        for variant, outcome in outcomes.items()
     ]
-    tables.show(f"{name}, {count} object{'s' if count > 1 else ''}", columns, rows)
-    refused: dict[tuple[str, str], dict[str, int]] = {}
-    for way, outcome in outcomes.items():
-        for (verb, resource, code), n in outcome.counted.items():
+    tables.print_table(f"{system}, {count} object{'s' if count > 1 else ''}", columns, rows)
+    by_request: dict[tuple[str, str], dict[str, int]] = {}
+    for variant, outcome in outcomes.items():
+        for (verb, resource, code), n in outcome.responses.items():
             if code == 409:
-                refused.setdefault((verb, resource), {})[way] = n
-    if refused:
-        most = sorted(refused.items(), key=lambda item: -max(item[1].values()))
-        lines = [[f"{verb} {resource}", by.get("old", 0), by.get("new", 0)] for (verb, resource), by in most]
-        tables.show("refused", ["", "old", "new"], lines)
+                by_request.setdefault((verb, resource), {})[variant] = n
+    if by_request:
+        most_first = sorted(by_request.items(), key=lambda item: -max(item[1].values()))
+        rows = [[f"{verb} {resource}", n.get("old", 0), n.get("new", 0)] for (verb, resource), n in most_first]
+        tables.print_table("409 responses", ["", "old", "new"], rows)

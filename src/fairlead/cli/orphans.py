@@ -383,11 +383,11 @@ def _show(plan: Plan, *, err: bool) -> None:
     ]
     if rows:
         columns = ["object", "verdict", "absent since", "why"]
-        tables.show("", columns, rows[:LONGEST], left=columns, console=console)
+        tables.print_table("", columns, rows[:LONGEST], left_aligned=columns, console=console)
     if len(rows) > LONGEST:
-        tables.notes(f"and {len(rows) - LONGEST} more: see the file that -o writes", console=console)
+        tables.print_notes(f"and {len(rows) - LONGEST} more: see the file that -o writes", console=console)
     for line in [*plan.problems, *plan.notes]:
-        tables.notes(line, console=console)
+        tables.print_notes(line, console=console)
     counts = {state: len(plan.of(state)) for state in (State.ORPHAN, State.WAITING, State.REFUSED)}
     unknown = sum(bool(look.unknown) for look in plan.looks.values())
     click.echo(

@@ -1,1 +1,1 @@
-"""Tables in the terminal and timelines as an offline page."""
+"""Tables for the terminal, and the offline page of `fairlead demo`."""

@@ -1,6 +1,6 @@
-"""A page that opens offline: for each system and way a timeline of reconciles, writes and conflicts, and the figures.
+"""The page of `fairlead demo --report`: figures, and a timeline of reconciles, writes and conflicts for each variant.
 
-One file, no script, nothing loaded. All text that comes from objects is escaped.
+The page is one file without scripts and loads nothing. It escapes all text that comes from objects.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,14 +8,13 @@ from html import escape
 from math import log1p
 from typing import Any, Protocol
 
-WIDTH, LANE, LEFT = 900, 22, 130
-ROOM = 60
-"""What the label of a tick takes."""
+WIDTH, LANE_HEIGHT, LANE_START = 900, 22, 130
+TICK_LABEL_WIDTH = 60
 COLUMN = 1.5
-"""Marks closer than this are drawn as one: nobody could tell them apart, and they would make the page heavy."""
-EARLY = 0.05
-"""Seconds up to which time is drawn evenly; from there on each doubling takes the same room, so that both the first
-second and the silence of minutes after it can be seen."""
+"""Marks that are closer than this are drawn as one. Nobody could distinguish them, and the page would be large."""
+LINEAR_SECONDS = 0.05
+"""Time is drawn linearly up to this second, and logarithmically after it: each doubling has the same width. So both the
+first second and the minutes of backoff after it are visible."""
 TICKS = (0.1, 1.0, 10.0, 60.0, 600.0, 3600.0)
 
 STYLE = """
@@ -43,71 +42,73 @@ svg { width: 100%; min-width: 50rem; height: auto; } svg text { fill: var(--ink)
 
 
 class Mark(Protocol):
-    """Something that happened: see the stage of the reference systems."""
+    """One entry of a timeline: see fairlead.testing.demo.demo_run.Mark."""
 
     @property
     def at(self) -> float: ...
     @property
-    def who(self) -> str: ...
+    def actor(self) -> str: ...
     @property
-    def what(self) -> str: ...
+    def action(self) -> str: ...
     @property
-    def about(self) -> str: ...
+    def target(self) -> str: ...
     @property
     def code(self) -> int: ...
 
 
-def render(told: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
-    """The page: of each system its scale and, by way, its outcome (see the outcomes of the reference systems)."""
+def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
+    """Return the page. `results` has, by system, the number of objects and the Outcome of each variant."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
         '<meta name=viewport content="width=device-width, initial-scale=1">',
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>fairlead demo</title><style>{STYLE}</style><h1>Old way against new</h1>",
-        "<p class=key><span class=done>| an object is done</span><span class=reconcile>| a pass</span>",
-        "<span class=write>| a write</span><span class=bad>| a conflict, or a pass that failed</span></p>",
-        "<p>The first moments have the most room: each doubling of time takes as much of it as the one before.</p>",
+        f"<title>fairlead demo</title><style>{STYLE}</style><h1>Old operators and fairlead</h1>",
+        "<p>old: the original's write path. new: the same operator with fairlead.</p>",
+        "<p class=key><span class=done>| object done</span><span class=reconcile>| reconcile</span>",
+        "<span class=write>| write</span><span class=bad>| conflict or failed reconcile</span></p>",
+        "<p>The time axis is logarithmic.</p>",
     ]
-    for system, (scale, outcomes) in told.items():
+    for system, (scale, outcomes) in results.items():
         parts.append(f"<h2>{escape(system)}, {scale} object{'s' if scale > 1 else ''}</h2>")
-        parts.append(_table({str(way): outcome.json() for way, outcome in outcomes.items()}))
-        end = max((mark.at for outcome in outcomes.values() for mark in outcome.marks if _drawn(mark)), default=1.0)
-        for way, outcome in outcomes.items():
-            drawn = timeline(outcome.marks, outcome.seconds, end)
-            parts.append(f"<h3>{escape(str(way))} way</h3><div class=wide>{drawn}</div>")
+        parts.append(_table({str(variant): outcome.to_json() for variant, outcome in outcomes.items()}))
+        end = max((mark.at for outcome in outcomes.values() for mark in outcome.marks if _is_drawn(mark)), default=1.0)
+        for variant, outcome in outcomes.items():
+            svg = timeline(outcome.marks, outcome.seconds, end)
+            parts.append(f"<h3>{escape(str(variant))}</h3><div class=wide>{svg}</div>")
             for title, items in (("Lost", outcome.losses), ("Stuck", outcome.stuck)):
                 if items:
-                    shown = "".join(f"<li>{escape(item)}" for item in items[:20])
+                    first = "".join(f"<li>{escape(item)}" for item in items[:20])
                     more = f"<p>and {len(items) - 20} more</p>" if len(items) > 20 else ""
-                    parts.append(f"<details><summary>{title}: {len(items)}</summary><ul>{shown}</ul>{more}</details>")
+                    parts.append(f"<details><summary>{title}: {len(items)}</summary><ul>{first}</ul>{more}</details>")
     return "".join(parts)
 
 
 def timeline(marks: Sequence[Mark], done: Sequence[float], end: float) -> str:
-    """An SVG until `end`: when each object was done, and two lanes an actor, its passes and its writes."""
-    told = [mark for mark in marks if _drawn(mark)]
-    lanes = sorted({_lane(mark) for mark in told}, key=lambda lane: (lane[0], not lane[1]))
-    room, longest = WIDTH - LEFT - 10, log1p(max(end, EARLY) / EARLY)
+    """Return an SVG: a lane for finished objects, and for each actor a lane for reconciles and one for writes."""
+    drawn = [mark for mark in marks if _is_drawn(mark)]
+    lanes = sorted({_lane(mark) for mark in drawn}, key=lambda lane: (lane[0], not lane[1]))
+    width, longest = WIDTH - LANE_START - 10, log1p(max(end, LINEAR_SECONDS) / LINEAR_SECONDS)
 
     def x(at: float) -> float:
-        return LEFT + round(room * log1p(max(0.0, at) / EARLY) / longest / COLUMN) * COLUMN
+        return LANE_START + round(width * log1p(max(0.0, at) / LINEAR_SECONDS) / longest / COLUMN) * COLUMN
 
-    parts = [_named(0, "done"), _ticks("done", 0, {x(at) for at in done})]
-    for row, (who, passes) in enumerate(lanes, start=1):
-        own = [mark for mark in told if _lane(mark) == (who, passes)]
-        parts.append(_named(row, f"{who} {'passes' if passes else 'writes'}"))
-        parts.append(_ticks("reconcile" if passes else "write", row, {x(mark.at) for mark in own if not _bad(mark)}))
-        parts.append(_failures(row, own, x))
-    base = LANE * (len(lanes) + 1) + 8
-    parts.append(f'<path class="axis" d="M{LEFT} {base}H{WIDTH}"/>')
-    ticks = [0.0, *(tick for tick in TICKS if x(end) - x(tick) > ROOM), end]
-    parts.extend(f'<text x="{x(at):g}" y="{base + 15}" text-anchor="middle">{_label(at)}</text>' for at in ticks)
+    parts = [_lane_label(0, "done"), _draw_marks("done", 0, {x(at) for at in done})]
+    for row, (actor, is_reconcile) in enumerate(lanes, start=1):
+        in_lane = [mark for mark in drawn if _lane(mark) == (actor, is_reconcile)]
+        css_class = "reconcile" if is_reconcile else "write"
+        parts.append(_lane_label(row, f"{actor} {'reconciles' if is_reconcile else 'writes'}"))
+        parts.append(_draw_marks(css_class, row, {x(mark.at) for mark in in_lane if not _has_failed(mark)}))
+        parts.append(_draw_failures(row, in_lane, x))
+    base = LANE_HEIGHT * (len(lanes) + 1) + 8
+    parts.append(f'<path class="axis" d="M{LANE_START} {base}H{WIDTH}"/>')
+    ticks = [0.0, *(tick for tick in TICKS if x(end) - x(tick) > TICK_LABEL_WIDTH), end]
+    parts.extend(f'<text x="{x(at):g}" y="{base + 15}" text-anchor="middle">{_tick_label(at)}</text>' for at in ticks)
     size = f"0 0 {WIDTH + 30} {base + 22}"
     return f'<svg viewBox="{size}" role="img" aria-label="timeline">{"".join(parts)}</svg>'
 
 
-def duration(seconds: float | None) -> str:
-    """A time as people say it."""
+def format_duration(seconds: float | None) -> str:
+    """Return a duration like 0.64s or 16m41s; "never" for None."""
     if seconds is None:
         return "never"
     if seconds < 59.995:
@@ -116,51 +117,52 @@ def duration(seconds: float | None) -> str:
     return f"{minutes}m{rest:02}s"
 
 
-def _label(at: float) -> str:
-    return duration(at).removesuffix("00s") if at >= 60 else f"{at:.3g}s"
+def _tick_label(at: float) -> str:
+    return format_duration(at).removesuffix("00s") if at >= 60 else f"{at:.3g}s"
 
 
-def _named(row: int, name: str) -> str:
-    return f'<text x="0" y="{LANE * row + 17}">{escape(name)}</text>'
+def _lane_label(row: int, name: str) -> str:
+    return f'<text x="0" y="{LANE_HEIGHT * row + 17}">{escape(name)}</text>'
 
 
-def _ticks(kind: str, row: int, at: Iterable[float]) -> str:
-    lines = "".join(f"M{place:g} {LANE * row + 4}v{LANE - 6}" for place in sorted(at))
-    return f'<path class="{kind}" d="{lines}"/>' if lines else ""
+def _draw_marks(css_class: str, row: int, columns: Iterable[float]) -> str:
+    lines = "".join(f"M{column:g} {LANE_HEIGHT * row + 4}v{LANE_HEIGHT - 6}" for column in sorted(columns))
+    return f'<path class="{css_class}" d="{lines}"/>' if lines else ""
 
 
-def _failures(row: int, marks: Iterable[Mark], x: Callable[[float], float]) -> str:
-    """Each with what it was; those on top of each other are counted."""
+def _draw_failures(row: int, marks: Iterable[Mark], x: Callable[[float], float]) -> str:
+    """Draw failed marks with a tooltip. Marks in the same column share one tooltip with their number."""
     columns: dict[float, list[Mark]] = {}
     for mark in marks:
-        if _bad(mark):
+        if _has_failed(mark):
             columns.setdefault(x(mark.at), []).append(mark)
-    drawn = []
-    for place, them in columns.items():
-        first = them[0]
-        said = f"{first.at:.3f} s {first.what} {first.about}" + (f", and {len(them) - 1} more" if them[1:] else "")
-        drawn.append(f'<path d="M{place:g} {LANE * row + 4}v{LANE - 6}"><title>{escape(said)}</title></path>')
-    return f'<g class="bad">{"".join(drawn)}</g>' if drawn else ""
+    paths = []
+    for column, in_column in columns.items():
+        first, more = in_column[0], len(in_column) - 1
+        tooltip = f"{first.at:.3f} s {first.action} {first.target}" + (f", and {more} more" if more else "")
+        line = f"M{column:g} {LANE_HEIGHT * row + 4}v{LANE_HEIGHT - 6}"
+        paths.append(f'<path d="{line}"><title>{escape(tooltip)}</title></path>')
+    return f'<g class="bad">{"".join(paths)}</g>' if paths else ""
 
 
-def _drawn(mark: Mark) -> bool:
-    return mark.what != "GET"
+def _is_drawn(mark: Mark) -> bool:
+    return mark.action != "GET"
 
 
 def _lane(mark: Mark) -> tuple[str, bool]:
-    return mark.who, mark.what == "reconcile"
+    return mark.actor, mark.action == "reconcile"
 
 
-def _bad(mark: Mark) -> bool:
-    return mark.code == (1 if mark.what == "reconcile" else 409)
+def _has_failed(mark: Mark) -> bool:
+    return mark.code == (1 if mark.action == "reconcile" else 409)
 
 
 def _table(rows: Mapping[str, dict[str, Any]]) -> str:
     head = ("", "409 conflict", "409 exists", "requests", "watch events", "p50", "p99", "last", "lost", "stuck")
     lines = []
-    for way, row in rows.items():
-        times = [duration(t) for t in row["seconds_to_done"].values()]
+    for variant, row in rows.items():
+        times = [format_duration(seconds) for seconds in row["seconds_to_done"].values()]
         counts = [row[key] for key in ("conflicts", "already_exists", "requests", "watch_events")]
-        cells = "".join(f"<td>{escape(str(cell))}" for cell in (way, *counts, *times, row["lost"], row["stuck"]))
+        cells = "".join(f"<td>{escape(str(cell))}" for cell in (variant, *counts, *times, row["lost"], row["stuck"]))
         lines.append(f"<tr>{cells}")
     return f"<div class=wide><table><tr>{''.join(f'<th>{name}' for name in head)}{''.join(lines)}</table></div>"

@@ -1,4 +1,4 @@
-"""Tables in a terminal. What stands in a cell may come from anyone, so it is shown as text and nothing else."""
+"""Prints tables to a terminal. Cells may hold text from anyone, so control characters and markup have no effect."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -10,39 +10,40 @@ from rich.text import Text
 from fairlead.api.text import printable
 
 
-def show(
+def print_table(
     title: str,
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     *,
-    left: Collection[str] = (),
+    left_aligned: Collection[str] = (),
     console: Console | None = None,
 ) -> None:
-    """Print a table: the first column and those in `left` to the left, the others, numbers, to the right.
+    """Print a table. The first column and those in `left_aligned` are left-aligned, all others right-aligned.
 
-    Guarantees: no cell can move the cursor, colour the terminal or forge a row. Wraps to the console's width.
+    Guarantees: a cell cannot move the cursor, change colours or fake a row. Long cells wrap to the console's width.
     """
     console = console or Console()
-    table = Table(title=text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True)
+    table = Table(title=_text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True)
     for index, column in enumerate(columns):
-        table.add_column(text(column), justify="right" if index and column not in left else "left", overflow="fold")
+        is_right_aligned = index and column not in left_aligned
+        table.add_column(_text(column), justify="right" if is_right_aligned else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(text(cell) for cell in row))
+        table.add_row(*(_text(cell) for cell in row))
     if console.is_terminal:
         console.print(table)
         return
-    with console.capture() as drawn:  # in a file or a pipe, padding is but trailing space
+    with console.capture() as output:  # In a file or a pipe the padding is only trailing space.
         console.print(table)
-    console.file.writelines(line.rstrip() + "\n" for line in drawn.get().splitlines())
+    console.file.writelines(line.rstrip() + "\n" for line in output.get().splitlines())
 
 
-def notes(*lines: str, console: Console | None = None) -> None:
-    """Print what is to be said about a table, dimmed."""
+def print_notes(*lines: str, console: Console | None = None) -> None:
+    """Print dimmed lines, for example below a table."""
     console = console or Console()
     for line in lines:
-        console.print(text(line), style="dim")
+        console.print(_text(line), style="dim")
 
 
-def text(cell: object) -> Text:
-    """The cell as inert text on one line."""
+def _text(cell: object) -> Text:
+    """Return the cell as plain text on one line."""
     return Text(printable(str(cell)))

@@ -10,7 +10,7 @@ from fairlead.api.errors import NotFound
 from fairlead.cache import Cache, Change
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
-from fairlead.testing.demo.stage import Stage, Way, bounded
+from fairlead.testing.demo.demo_run import DemoRun, Variant, limit_concurrency
 from fairlead_operators import crds
 from fairlead_operators.httpproxy import gateway, legacy
 from fairlead_operators.httpproxy.controller import op
@@ -18,10 +18,10 @@ from fairlead_operators.httpproxy.kinds import Connector, HTTPProxy
 
 SCALE = 1
 OLD_NAME = "network-services-operator"
-LATE = {"configmaps": (1.0, 2.0)}
-ADDRESSES, PACE = 16, 0.06
-"""How many addresses the agent of a new tunnel finds, and the seconds between two."""
-"""How late the old operator's cache learns of ConfigMaps; README.md has the reason and what other values give."""
+WATCH_LAGS = {"configmaps": (1.0, 2.0)}
+"""The simulated watch lag of the old operator's ConfigMaps, in seconds. README.md explains the values."""
+ADDRESSES, ADDRESS_INTERVAL = 16, 0.06
+"""How many addresses the agent of a new tunnel reports, and the seconds between two reports."""
 
 
 async def install(client: Client, labels: Mapping[str, str] | None = None) -> None:
@@ -52,7 +52,7 @@ async def agent(client: Client, name: str, namespace: str) -> None:
     for i in range(ADDRESSES):
         addresses.append(f"198.51.100.{i}")
         await report_connector(client, name, namespace, addresses=addresses)
-        await asyncio.sleep(PACE)
+        await asyncio.sleep(ADDRESS_INTERVAL)
 
 
 TUNNELLED = [{"backends": [{"endpoint": "http://localhost:8080", "connector": {"name": "tunnel"}}]}]
@@ -74,31 +74,35 @@ def theirs_beside(transport: Transport, world: fl.World, namespace: str) -> Abst
     return gateway.running(Client(transport, world, user_agent=OLD_NAME), world, namespace=namespace)
 
 
-async def play(stage: Stage, way: Way, scale: int, *, mode: gateway.Mode = "update") -> None:
+async def play(run: DemoRun, variant: Variant, scale: int, *, mode: gateway.Mode = "update") -> None:
     """Create so many proxies at once; done is Programmed=True."""
-    admin, world, where = stage.admin, stage.world, stage.namespace
-    await install(admin, stage.labels)
+    admin, world, where = run.admin, run.world, run.namespace
+    await install(admin, run.labels)
     await report_connector(admin, "tunnel", where)
     names = [f"proxy-{i}" for i in range(scale)]
     async with AsyncExitStack() as stack:
-        beside = gateway.running(stage.client("gateway"), world, namespace=where, mode=mode, seen=stage.seen("gateway"))
+        beside = gateway.running(
+            run.client("gateway"), world, namespace=where, mode=mode, seen=run.reconcile_recorder("gateway")
+        )
         await stack.enter_async_context(beside)
-        if way == "new":
-            running = stage.observed(op).running(stage.transport("operator"), world, namespaces=[where])
+        if variant == "new":
+            running = run.record_reconciles(op).running(run.transport("operator"), world, namespaces=[where])
         else:
-            running = theirs(stage.transport("operator", late=LATE), world, where, seen=stage.seen())
+            running = theirs(
+                run.transport("operator", watch_lags=WATCH_LAGS), world, where, seen=run.reconcile_recorder()
+            )
         await stack.enter_async_context(running)
         cache = await stack.enter_async_context(Cache(admin, world))
         view = cache.watch(HTTPProxy, namespaces=[where])
-        view.subscribe(lambda change: _programmed(change, stage))
+        view.subscribe(lambda change: _programmed(change, run))
         await view.synced()
-        await stage.begin(names)
+        await run.start(names)
         proxies = [a_proxy(name, where, rules=TUNNELLED) for name in names]
-        await asyncio.gather(*map(bounded(admin.create), proxies), agent(admin, "tunnel", where))
-        await stage.settled()
-        await stage.idle()
+        await asyncio.gather(*map(limit_concurrency(admin.create), proxies), agent(admin, "tunnel", where))
+        await run.wait_until_done()
+        await run.record_idle_time()
 
 
-def _programmed(change: Change, stage: Stage) -> None:
+def _programmed(change: Change, run: DemoRun) -> None:
     if change.new is not None and change.new.object().is_true("Programmed"):
-        stage.done(change.name)
+        run.mark_done(change.name)

@@ -10,7 +10,7 @@ import fairlead as fl
 from fairlead.cache import Cache, Change
 from fairlead.client.client import Client
 from fairlead.server.app import Server
-from fairlead.testing.demo.stage import STORY, Stage, Way
+from fairlead.testing.demo.demo_run import DEMO_LABEL, DemoRun, Variant
 from fairlead.tools.orphans.caps import Cap
 from fairlead_operators.httpproxy import demo as httpproxy
 from fairlead_operators.httpproxy.kinds import Gateway, HTTPRoute
@@ -78,7 +78,7 @@ class Scene:
     async def set(self) -> None:
         """The Gateways, the users' routes and their copies."""
         for client in (self.up, self.down):
-            await httpproxy.install(client, {STORY: self.namespace})
+            await httpproxy.install(client, {DEMO_LABEL: self.namespace})
         await self.up.create(fl.Namespace("infra"))
         await self.up.create(_gateway(SHARED, "infra"))
         for i in range(self.scale):
@@ -123,45 +123,45 @@ class Scene:
             await self.up.replace(fl.Object({**route, "status": {"parents": [_parent(what)]}}), subresource="status")
 
 
-async def play(stage: Stage, way: Way, scale: int) -> None:
+async def play(run: DemoRun, variant: Variant, scale: int) -> None:
     """Gateways go, a clean-up and a collector follow; done is an orphan that went, lost is a copy that should be there.
 
     The upstream cluster is an embedded server, wherever the downstream one is.
     """
-    world, upstream = stage.world, Server(stage.world).transport
-    stage.beside.append(upstream)
-    scene = Scene(stage.client("gateway", upstream), stage.client("gateway"), stage.namespace, scale)
+    world, upstream = run.world, Server(run.world).transport
+    run.other_servers.append(upstream)
+    scene = Scene(run.client("gateway", upstream), run.client("gateway"), run.namespace, scale)
     await scene.set()
     going, staying = scene.names(go=True), scene.names(go=False)
-    await asyncio.sleep(2 * stage.grace)  # none of them is young
+    await asyncio.sleep(2 * run.grace_period)  # none of them is young
 
     def see(change: Change) -> None:
         if change.new is None and change.name in going:
-            stage.done(change.name)
+            run.mark_done(change.name)
         elif change.new is None and change.name in staying:
-            stage.lost(f"HTTPRoute {change.name}, whose parent lives")
+            run.record_loss(f"HTTPRoute {change.name}, whose parent lives")
 
     async with AsyncExitStack() as stack:
-        cache = await stack.enter_async_context(Cache(stage.admin, world))
-        view = cache.watch(HTTPRoute, namespaces=[stage.namespace])
+        cache = await stack.enter_async_context(Cache(run.admin, world))
+        view = cache.watch(HTTPRoute, namespaces=[run.namespace])
         view.subscribe(see)
         await view.synced()
-        await stage.begin(going)
-        if way == "new":
-            told = {"namespace": stage.namespace, "retired": [scene.retired], "grace": stage.grace}
+        await run.start(going)
+        if variant == "new":
+            told = {"namespace": run.namespace, "retired": [scene.retired], "grace": run.grace_period}
             # a whole project is more than the default allows; someone read the plan
             told |= {"cap": Cap.parse("50%"), "journal": Lines()}
-            clusters = {scene.cluster: stage.transport("operator", upstream)}
-            ours = op.running(stage.transport("operator"), world, clusters=clusters, resources=told)
+            clusters = {scene.cluster: run.transport("operator", upstream)}
+            ours = op.running(run.transport("operator"), world, clusters=clusters, resources=told)
             await stack.enter_async_context(ours)
         else:
-            down, up = stage.client("operator"), stage.client("operator", upstream)
-            theirs = legacy.running(down, up, world, scene.cluster, age=stage.grace, seen=stage.seen())
+            down, up = run.client("operator"), run.client("operator", upstream)
+            theirs = legacy.running(down, up, world, scene.cluster, age=run.grace_period, seen=run.reconcile_recorder())
             await stack.enter_async_context(theirs)
-        await scene.delete_gateways(world, gateway.by_spec if way == "new" else gateway.by_status)
+        await scene.delete_gateways(world, gateway.by_spec if variant == "new" else gateway.by_status)
         await scene.replace_gateways()
-        await stage.settled(4 * stage.grace)
-        await stage.idle()
+        await run.wait_until_done(4 * run.grace_period)
+        await run.record_idle_time()
 
 
 class Lines(list[dict[str, Any]]):

@@ -8,7 +8,7 @@ import fairlead as fl
 from fairlead.api.errors import AlreadyExists
 from fairlead.cache import Cache, Change
 from fairlead.client.client import Client, PatchType
-from fairlead.testing.demo.stage import Stage, Way, bounded
+from fairlead.testing.demo.demo_run import DemoRun, Variant, limit_concurrency
 from fairlead_operators import crds
 from fairlead_operators.projects import gitops, legacy
 from fairlead_operators.projects.controller import op
@@ -34,17 +34,17 @@ async def install(client: Client, system: str, labels: Mapping[str, str] | None 
 class Losses:
     """What others wrote, and is there no more."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, run: DemoRun) -> None:
+        self.run = run
 
     def see(self, change: Change) -> None:
         if change.old is None or change.new is None:
             return
         old, new = change.old.object(), change.new.object()
         if gitops.LABEL in old.labels and gitops.LABEL not in new.labels:
-            self.stage.lost(f"label {gitops.LABEL} of RoleBinding {new.namespace}/{new.name}")
+            self.run.record_loss(f"label {gitops.LABEL} of RoleBinding {new.namespace}/{new.name}")
         if new.kind == "Role" and old.get("rules") == gitops.EDITED != new.get("rules"):
-            self.stage.lost(f"rules of Role {new.namespace}/{new.name}")
+            self.run.record_loss(f"rules of Role {new.namespace}/{new.name}")
 
 
 class Reports:
@@ -74,44 +74,50 @@ class Reports:
                 await self._all.wait()
 
 
-async def play(stage: Stage, way: Way, scale: int, passes: int = PASSES) -> None:
+async def play(run: DemoRun, variant: Variant, scale: int, passes: int = PASSES) -> None:
     """Make so many projects, then wake each so many times; done is Ready, lost is what the GitOps tool wrote."""
-    admin, world, system = stage.admin, stage.world, f"{stage.namespace}-kargo"
-    await install(admin, system, stage.labels)
-    losses, reports = Losses(stage), Reports()
-    pause = stage.grace / 30  # at least, between two changes of a warehouse's health: ten seconds
-    names = [f"{stage.namespace}-project-{i}" for i in range(scale)]
+    admin, world, system = run.admin, run.world, f"{run.namespace}-kargo"
+    await install(admin, system, run.labels)
+    losses, reports = Losses(run), Reports()
+    pause = run.grace_period / 30  # at least, between two changes of a warehouse's health: ten seconds
+    names = [f"{run.namespace}-project-{i}" for i in range(scale)]
     async with AsyncExitStack() as stack:
-        if way == "new":
-            running = stage.observed(op).running(stage.transport("operator"), world, resources={"system": system})
+        if variant == "new":
+            running = run.record_reconciles(op).running(run.transport("operator"), world, resources={"system": system})
             await stack.enter_async_context(running)
         else:
-            client = stage.client("operator")
-            own = {Project: stage.selector}
-            await stack.enter_async_context(legacy.running(client, world, system=system, labels=own, seen=stage.seen()))
+            client = run.client("operator")
+            own = {Project: run.selector}
+            await stack.enter_async_context(
+                legacy.running(client, world, system=system, labels=own, seen=run.reconcile_recorder())
+            )
         cache = await stack.enter_async_context(Cache(admin, world))
         for kind in (fl.RoleBinding, fl.Role):
             cache.watch(kind).subscribe(losses.see)
         view = cache.watch(Project)
-        view.subscribe(lambda change: _ready(change, stage))
+        view.subscribe(lambda change: _ready(change, run))
         view.subscribe(reports.see)
         await view.synced()
-        await stage.begin(names)
-        await asyncio.gather(*map(bounded(admin.create), (Project(name, labels=stage.labels) for name in names)))
-        await stage.settled()
-        await stack.enter_async_context(gitops.running(stage.client("gitops")))
-        made = [name for name in names if name not in stage.stuck]
-        await asyncio.gather(*map(bounded(admin.create), (Warehouse("images", name, spec={}) for name in made)))
+        await run.start(names)
+        await asyncio.gather(
+            *map(limit_concurrency(admin.create), (Project(name, labels=run.labels) for name in names))
+        )
+        await run.wait_until_done()
+        await stack.enter_async_context(gitops.running(run.client("gitops")))
+        made = [name for name in names if name not in run.stuck]
+        await asyncio.gather(
+            *map(limit_concurrency(admin.create), (Warehouse("images", name, spec={}) for name in made))
+        )
         for number in range(passes - 1):  # the first pass was the one that made them
             await asyncio.sleep(pause)
             health = {"status": {"health": {"status": ("Healthy", "Unhealthy")[number % 2]}}}
             reports.expect(made, healthy=1 - number % 2)
             for name in made:
                 await admin.patch(Warehouse, "images", name, health, type=PatchType.MERGE, subresource="status")
-            await reports.all(stage.grace)
+            await reports.all(run.grace_period)
         await asyncio.sleep(pause)
 
 
-def _ready(change: Change, stage: Stage) -> None:
+def _ready(change: Change, run: DemoRun) -> None:
     if change.new is not None and change.new.object().is_true("Ready"):
-        stage.done(change.name)
+        run.mark_done(change.name)

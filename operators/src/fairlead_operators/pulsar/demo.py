@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from fairlead.cache import Cache, Change
-from fairlead.testing.demo.stage import PATIENCE, Stage, Way
+from fairlead.testing.demo.demo_run import TIMEOUT, DemoRun, Variant
 from fairlead_operators import crds
 from fairlead_operators.pulsar import legacy
 from fairlead_operators.pulsar.controller import op
@@ -15,25 +15,25 @@ from fairlead_operators.pulsar.standin import CLUSTER, StandIn
 SCALE = 25
 
 
-async def play(stage: Stage, way: Way, scale: int, form: str = "put") -> None:
+async def play(run: DemoRun, variant: Variant, scale: int, form: str = "put") -> None:
     """Make so many tenants, wait until they are ready, delete them; done is gone, lost is gone before the hook has run.
 
     `form` is the way in which the old operator writes its finalizer.
     """
-    admin, world, namespace = stage.admin, stage.world, stage.namespace
-    await crds.install(admin, __package__, stage.labels)
+    admin, world, namespace = run.admin, run.world, run.namespace
+    await crds.install(admin, __package__, run.labels)
     pulsar, names = StandIn(), [f"tenant-{i}" for i in range(scale)]
     async with AsyncExitStack() as stack:
-        if way == "new":
-            running = stage.observed(op).running(
-                stage.transport("operator"), world, namespaces=[namespace], resources={"http": pulsar}
+        if variant == "new":
+            running = run.record_reconciles(op).running(
+                run.transport("operator"), world, namespaces=[namespace], resources={"http": pulsar}
             )
             await stack.enter_async_context(running)
         else:
-            client, write = stage.client("operator"), legacy.FORMS[form]
-            old = legacy.running(client, world, pulsar, form=write, namespace=namespace, seen=stage.seen())
+            client, write = run.client("operator"), legacy.FORMS[form]
+            old = legacy.running(client, world, pulsar, form=write, namespace=namespace, seen=run.reconcile_recorder())
             await stack.enter_async_context(old)
-        resyncer = Resyncer(stage.client("gitops"), world, Tenant, namespace)
+        resyncer = Resyncer(run.client("gitops"), world, Tenant, namespace)
         await stack.enter_async_context(resyncer.running())
         cache = await stack.enter_async_context(Cache(admin, world))
         made: set[str] = set()
@@ -41,7 +41,7 @@ async def play(stage: Stage, way: Way, scale: int, form: str = "put") -> None:
 
         def see(change: Change) -> None:
             if change.new is None:
-                stage.done(change.name)
+                run.mark_done(change.name)
             elif change.new.object().is_true("Ready"):
                 made.add(change.name)
                 if len(made) == scale:
@@ -52,15 +52,15 @@ async def play(stage: Stage, way: Way, scale: int, form: str = "put") -> None:
         await view.synced()
         spec = {"adminServiceURL": "http://pulsar.invalid:8080", "clusterName": CLUSTER}
         await admin.create(Connection("pulsar", namespace, spec=spec))
-        await stage.begin(names)
+        await run.start(names)
         ref = {"connectionRef": {"name": "pulsar"}}
         await resyncer.commit(Tenant(name, namespace, spec={"name": name, **ref}) for name in names)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 await all_made.wait()
         except TimeoutError:
             return
         await resyncer.prune()
-        await stage.settled()
+        await run.wait_until_done()
         for name in resyncer.lost:
-            stage.lost(f"the hook of PulsarTenant {name}")
+            run.record_loss(f"the hook of PulsarTenant {name}")

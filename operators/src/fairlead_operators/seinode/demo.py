@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 
 import fairlead as fl
 from fairlead.cache import Cache, Change
-from fairlead.testing.demo.stage import Stage, Way, bounded
+from fairlead.testing.demo.demo_run import DemoRun, Variant, limit_concurrency
 from fairlead_operators import crds
 from fairlead_operators.seinode import kubelet, legacy
 from fairlead_operators.seinode.controller import op
@@ -26,8 +26,8 @@ def a_node(name: str, namespace: str | None = None, **spec: object) -> fl.Object
 class Ledger:
     """Every plan that was ever persisted, and each that another replaced before it was over."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, run: DemoRun) -> None:
+        self.run = run
         self.plans: dict[str, list[str]] = {}
         self._active: dict[str, str] = {}
 
@@ -41,40 +41,40 @@ class Ledger:
             if plan["id"] not in plans:
                 plans.append(plan["id"])
                 if node.name in self._active:
-                    self.stage.lost(f"plan {self._active[node.name]} of {node.name}")
+                    self.run.record_loss(f"plan {self._active[node.name]} of {node.name}")
             if plan["phase"] == "Active":
                 self._active[node.name] = plan["id"]
             else:
                 self._active.pop(node.name, None)
         if node.status.get("phase") == "Running" and node.status.get("currentImage") == node.spec["image"]:
-            self.stage.done(node.name)
+            self.run.mark_done(node.name)
 
 
-async def play(stage: Stage, way: Way, scale: int) -> None:
+async def play(run: DemoRun, variant: Variant, scale: int) -> None:
     """Create so many nodes at once; done is Running, lost is a plan that another replaced or a Job of such a plan."""
-    admin, world, where = stage.admin, stage.world, stage.namespace
-    await crds.install(admin, __package__, stage.labels)
-    ledger = Ledger(stage)
+    admin, world, where = run.admin, run.world, run.namespace
+    await crds.install(admin, __package__, run.labels)
+    ledger = Ledger(run)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(kubelet.running(stage.client("cluster"), world, namespace=where))
+        await stack.enter_async_context(kubelet.running(run.client("cluster"), world, namespace=where))
         for replica in ("replica-1", "replica-2"):
-            if way == "new":
-                running = stage.observed(op, replica).running(stage.transport(replica), world, namespaces=[where])
+            if variant == "new":
+                running = run.record_reconciles(op, replica).running(run.transport(replica), world, namespaces=[where])
                 await stack.enter_async_context(running)
             else:
-                client, seen = stage.client(replica), stage.seen(replica)
+                client, seen = run.client(replica), run.reconcile_recorder(replica)
                 await stack.enter_async_context(legacy.nodes(client, world, namespace=where, seen=seen))
         cache = await stack.enter_async_context(Cache(admin, world))
         view = cache.watch(SeiNode, namespaces=[where])
         view.subscribe(ledger.see)
         await view.synced()
         names = [f"node-{i}" for i in range(scale)]
-        await stage.begin(names)
-        await asyncio.gather(*map(bounded(admin.create), (a_node(name, where) for name in names)))
-        await stage.settled()
-        await stage.idle()
+        await run.start(names)
+        await asyncio.gather(*map(limit_concurrency(admin.create), (a_node(name, where) for name in names)))
+        await run.wait_until_done()
+        await run.record_idle_time()
     nodes = (await admin.list(SeiNode, where)).items
     tasks = {task["id"][:8] for node in nodes for task in node.status["plan"]["tasks"]}
     for job in (await admin.list(fl.Job, where)).items:
         if job.name.rpartition("-")[2] not in tasks:
-            stage.lost(f"Job {job.name}, submitted for a plan that nobody remembers")
+            run.record_loss(f"Job {job.name}, submitted for a plan that nobody remembers")

@@ -1,1 +1,1 @@
-"""The harness of `fairlead demo`: plays a system on a server, and records what it cost."""
+"""The harness of `fairlead demo`: it plays a system on a server and records the requests, conflicts and times."""

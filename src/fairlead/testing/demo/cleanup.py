@@ -1,4 +1,4 @@
-"""What a story leaves behind on a server that goes on after it: nothing."""
+"""Removes everything that a demo created on a server that keeps running."""
 
 import asyncio
 from collections.abc import Collection, Coroutine
@@ -11,16 +11,16 @@ from fairlead.api.errors import Forbidden, NotFound
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.client.client import Client, PatchType
-from fairlead.testing.demo.stage import STORY, bounded
+from fairlead.testing.demo.demo_run import DEMO_LABEL, limit_concurrency
 
-PATIENCE = 60.0
-"""Seconds for CRDs to go: the server deletes their objects first, which takes it a few."""
+CRD_TIMEOUT = 60.0
+"""Seconds to wait for the deletion of a CRD. The server deletes the objects of the CRD first, in a few seconds."""
 
 
-async def see_through(clean_up: Coroutine[Any, Any, None]) -> None:
-    """Run it to its end although this task is told to stop, before or meanwhile; told twice, it is cut."""
-    task, here = asyncio.ensure_future(clean_up), asyncio.current_task()
-    if here is not None and here.cancelling():
+async def finish_despite_cancel(cleanup: Coroutine[Any, Any, None]) -> None:
+    """Run `cleanup` to its end even if this task is cancelled before or meanwhile. A second cancel stops it."""
+    task, current = asyncio.ensure_future(cleanup), asyncio.current_task()
+    if current is not None and current.cancelling():
         await task
         return
     try:
@@ -30,36 +30,40 @@ async def see_through(clean_up: Coroutine[Any, Any, None]) -> None:
         raise
 
 
-async def leave(client: Client, namespace: str, resources: Collection[str]) -> None:
-    """Delete the story's namespace and whatever has that in its name or as its label STORY: further namespaces, what is
-    in none, and the CRDs that came with it. Namespaces go on emptying themselves when this returns.
+async def remove_demo_objects(client: Client, namespace: str, resources: Collection[str]) -> None:
+    """Delete the demo's namespace, and the namespaces, cluster-scoped objects and CRDs that belong to it.
 
-    Finalizers go off everything in them: those who would have done it left with the story, and a namespace waits for
-    ever for an object that has one. In namespaces only the kinds in `resources` are looked at, those that the story
-    spoke of, and those of its CRDs. A CRD of which somebody else has made an object meanwhile stays.
+    An object belongs to the demo if the namespace is a part of its name, or the value of its label DEMO_LABEL.
+    The namespaces may still be terminating when this returns.
+
+    This also removes the finalizers of the objects in those namespaces, for the demo's CRDs and for the kinds in
+    `resources`. The controllers that would remove them have stopped, and a namespace with such an object never goes
+    away. A CRD stays if somebody else has created an object of that kind.
     """
-    label = f"{STORY}={namespace}"
+    label = f"{DEMO_LABEL}={namespace}"
     crds = await client.list(CustomResourceDefinition, labels=label, metadata_only=True)
-    ours = {(group, plural): crd for crd in crds.items for plural, _, group in [crd.name.partition(".")]}
-    for key, kind in (await _deletable(client)).items():
-        if kind.namespaced and kind.plural not in resources and key not in ours:
+    own_crds = {(group, plural): crd for crd in crds.items for plural, _, group in [crd.name.partition(".")]}
+    for key, kind in (await _deletable_kinds(client)).items():
+        if kind.namespaced and kind.plural not in resources and key not in own_crds:
             continue
-        with suppress(Forbidden):  # who may not list a kind has made none of it
-            found = (await client.list(kind, metadata_only=True)).items
-            mine = [
-                obj for obj in found if namespace in (obj.namespace or obj.name) or obj.labels.get(STORY) == namespace
+        with suppress(Forbidden):  # an account that may not list a kind has not created objects of it
+            objects = (await client.list(kind, metadata_only=True)).items
+            own = [
+                obj
+                for obj in objects
+                if namespace in (obj.namespace or obj.name) or obj.labels.get(DEMO_LABEL) == namespace
             ]
-            if len(mine) < len(found):
-                ours.pop(key, None)
-            await asyncio.gather(*map(bounded(partial(_away, client, kind)), mine))
-    for crd in ours.values():
+            if len(own) < len(objects):
+                own_crds.pop(key, None)
+            await asyncio.gather(*map(limit_concurrency(partial(_remove, client, kind)), own))
+    for crd in own_crds.values():
         with suppress(NotFound):
             await client.delete(CustomResourceDefinition, crd.name, uid=crd.uid)
-            await _gone(client, crd)
+            await _wait_until_deleted(client, crd)
 
 
-async def _deletable(client: Client) -> dict[tuple[str, str], Kind]:
-    """What a story can have made. Not the CRDs: theirs is the last turn."""
+async def _deletable_kinds(client: Client) -> dict[tuple[str, str], Kind]:
+    """Return the kinds that a demo can have created, without CRDs: those are deleted last."""
     return {
         (served.kind.group, served.kind.plural): served.kind
         for served in await client.kinds()
@@ -67,18 +71,18 @@ async def _deletable(client: Client) -> dict[tuple[str, str], Kind]:
     }
 
 
-async def _away(client: Client, kind: Kind, obj: Object) -> None:
-    """What is in a namespace goes with that."""
+async def _remove(client: Client, kind: Kind, obj: Object) -> None:
+    """Remove the finalizers, and delete a cluster-scoped object. Others are deleted together with their namespace."""
     with suppress(NotFound):
         if obj.finalizers:
-            bare = {"metadata": {"finalizers": None, "uid": obj.uid}}
-            await client.patch(kind, obj.name, obj.namespace, bare, type=PatchType.MERGE)
+            patch = {"metadata": {"finalizers": None, "uid": obj.uid}}
+            await client.patch(kind, obj.name, obj.namespace, patch, type=PatchType.MERGE)
         if not obj.namespace:
             await client.delete(kind, obj.name, uid=obj.uid)
 
 
-async def _gone(client: Client, crd: Object) -> None:
-    """Until it is, nobody could install it anew."""
-    async with asyncio.timeout(PATIENCE):
+async def _wait_until_deleted(client: Client, crd: Object) -> None:
+    """Wait until the CRD can be installed again."""
+    async with asyncio.timeout(CRD_TIMEOUT):
         while (await client.get(CustomResourceDefinition, crd.name)).uid == crd.uid:  # noqa: ASYNC110
             await asyncio.sleep(0.1)

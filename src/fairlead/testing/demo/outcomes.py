@@ -1,4 +1,4 @@
-"""What a telling of a story cost, and how it is told: on a stage in virtual time, in real time, or on a real server."""
+"""Plays a demo, and sums up its run: requests, conflicts, times, losses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,29 +7,28 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 import fairlead as fl
-from fairlead.client.transport import Transport
-from fairlead.testing.demo.cleanup import leave, see_through
-from fairlead.testing.demo.stage import Bed, Count, Mark, Stage, Way
+from fairlead.testing.demo.cleanup import finish_despite_cancel, remove_demo_objects
+from fairlead.testing.demo.demo_run import Connect, Demo, DemoRun, Mark, ResponseCounts, Variant
 
 ENTRY_POINTS = "fairlead.demo"
-"""The entry point group in which a distribution names its table of demos: system -> module."""
+"""The entry point group. Each entry point is a dict from the name of a system to the module of its demo."""
 
 
 def demo_modules() -> dict[str, str]:
-    """The installed demos: system -> module, in the order of their distribution's table."""
+    """Return the modules of the installed demos by system, in the order of their entry point."""
     return {name: module for point in entry_points(group=ENTRY_POINTS) for name, module in point.load().items()}
 
 
-def load_demo(system: str) -> Bed:
-    """The demo of a system that `demo_modules` lists."""
-    return cast("Bed", import_module(demo_modules()[system]))
+def load_demo(system: str) -> Demo:
+    """Import the demo of a system from `demo_modules`."""
+    return cast("Demo", import_module(demo_modules()[system]))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One telling: what the server answered, when each object was done, and what was lost."""
+    """The result of one run: response counts, the times until each object was done, losses and stuck objects."""
 
-    counted: Count
+    responses: ResponseCounts
     seconds: list[float]
     watch_events: int
     losses: list[str]
@@ -38,62 +37,69 @@ class Outcome:
 
     @property
     def requests(self) -> int:
-        return sum(self.counted.values())
+        """The number of all requests."""
+        return sum(self.responses.values())
 
     @property
     def already_exists(self) -> int:
-        return sum(n for (verb, _, code), n in self.counted.items() if code == 409 and verb == "POST")
+        """The number of 409 responses to POST: AlreadyExists."""
+        return sum(n for (verb, _, code), n in self.responses.items() if code == 409 and verb == "POST")
 
     @property
     def conflicts(self) -> int:
-        return sum(n for (verb, _, code), n in self.counted.items() if code == 409 and verb != "POST")
+        """The number of other 409 responses: Conflict."""
+        return sum(n for (verb, _, code), n in self.responses.items() if code == 409 and verb != "POST")
 
-    def done(self, share: float) -> float | None:
-        """Seconds after which this share was done; None when nothing was."""
+    def seconds_until_done(self, share: float) -> float | None:
+        """Return the seconds until this share of the objects was done; None if no object was."""
         return self.seconds[min(len(self.seconds) - 1, int(share * len(self.seconds)))] if self.seconds else None
 
-    def json(self) -> dict[str, Any]:
-        """In the form of `fairlead demo --json`."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as `fairlead demo --json` prints them."""
         return {
             "requests": self.requests,
             "conflicts": self.conflicts,
             "already_exists": self.already_exists,
             "watch_events": self.watch_events,
-            "seconds_to_done": {"p50": self.done(0.5), "p99": self.done(0.99), "last": self.done(1.0)},
+            "seconds_to_done": {
+                "p50": self.seconds_until_done(0.5),
+                "p99": self.seconds_until_done(0.99),
+                "last": self.seconds_until_done(1.0),
+            },
             "lost": len(self.losses),
             "stuck": len(self.stuck),
             "by_verb": [
                 {"verb": verb, "resource": resource, "code": code, "count": n}
-                for (verb, resource, code), n in sorted(self.counted.items())
+                for (verb, resource, code), n in sorted(self.responses.items())
             ],
         }
 
 
-async def tell(
-    bed: Bed,
-    way: Way,
+async def play(
+    demo: Demo,
+    variant: Variant,
     scale: int,
-    door: Callable[[], Transport],
+    connect: Connect,
     world: fl.World,
     *,
     namespace: str | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Outcome:
-    """Play the story in one way on a server that is reached by `door`, and answer what it cost.
+    """Play one variant of a demo on a server, and return its outcome.
 
-    With a `namespace` the server is one that goes on afterwards: the story is played there, over the network as it is,
-    and leaves no object behind, also when it is cancelled once.
+    Give a `namespace` for a server that keeps running. The demo then runs in that namespace, without simulated latency,
+    and deletes everything that it created. It also does that if this task is cancelled once.
     """
-    stage = Stage(door, world, namespace or "default", network=namespace is None, progress=progress)
+    run = DemoRun(connect, world, namespace or "default", network=namespace is None, progress=progress)
     try:
         if namespace:
-            await stage.admin.create(fl.Namespace(namespace))
-        await bed.play(stage, way, scale)
-        counted = await stage.counted()
+            await run.admin.create(fl.Namespace(namespace))
+        await demo.play(run, variant, scale)
+        responses = await run.count_responses()
     finally:
         try:
             if namespace:
-                await see_through(leave(stage.admin, namespace, stage.resources))
+                await finish_despite_cancel(remove_demo_objects(run.admin, namespace, run.resources))
         finally:
-            await stage.close()
-    return Outcome(counted, sorted(stage.moments.values()), stage.watch_events, stage.losses, stage.stuck, stage.marks)
+            await run.close()
+    return Outcome(responses, sorted(run.done_at.values()), run.watch_events, run.losses, run.stuck, run.marks)
