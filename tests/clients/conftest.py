@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.cli.serve import kubeconfig_text, write_private
 from fairlead.server.app import Server
@@ -54,7 +55,7 @@ class Served:
         """One request in-process, for what a test prepares or looks at behind a client's back."""
         sent = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type}
-        reply = await self.server.transport().request(method, path, headers=headers, body=sent)
+        reply = await self.server.transport().request(HttpRequest(method, path, headers=headers, body=sent))
         assert reply.status < 300, reply.body
         return json.loads(reply.body)
 
