@@ -85,7 +85,7 @@ MUTANTS = [
     Mutant("decide: purity, captured state", "writes/purity.py", "if changed:", "if False:"),
     Mutant("turns: one write after another", "writes/writer.py", "async with lock:\n                yield", "yield"),
     Mutant("a live read tells another uid apart", "writes/writer.py", "if live.uid != obj.uid:", "if False:"),
-    Mutant("the view is told of the last write", "writes/writer.py", "if over(obj):", "if False:"),
+    Mutant("a removed object is forgotten", "writes/writer.py", "if is_removed(obj):", "if False:"),
     Mutant(
         "a stale view is not asked about another uid",
         "writes/writer.py",

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from fairlead.api.builtin import ConfigMap
+from fairlead.api.objects import Object, is_removed
 from fairlead.cache.informer import Informer
 from fairlead.cache.scope import Scope
+from fairlead.writes.writer import Memo, Writer
 
 
 def obj(name="a", version=1, uid="u1", *, labels=None, data=None, **metadata):
@@ -322,3 +324,40 @@ async def test_an_index_function_that_fails_on_an_object_stops_nothing(view, cap
     view.streamed("ADDED", obj("b", 12, "u2", data={"x": "abc"}))
     assert [each.uid for each in view.informer.indexed("length", "3")] == ["u2"]
     assert "failed on n/a" in caplog.text
+
+
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "spec": {"finalizers": ["kubernetes"]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "metadata", "removed", "removed_by_delete"),
+    [
+        ({}, {}, False, True),
+        ({}, DELETED, True, True),
+        ({}, {**DELETED, "deletionGracePeriodSeconds": 0}, True, True),
+        ({}, {**DELETED, "deletionGracePeriodSeconds": 30}, False, False),
+        ({}, {**DELETED, "finalizers": ["example.com/f"]}, False, False),
+        ({}, {"finalizers": ["example.com/f"]}, False, True),
+        (NAMESPACE, DELETED, False, False),
+        ({**NAMESPACE, "apiVersion": "example.com/v1"}, DELETED, True, True),
+    ],
+)
+async def test_cache_and_writer_agree_whether_a_write_removed_the_object(
+    fields, metadata, removed, removed_by_delete, view
+):
+    """One rule, `is_removed`, decides for the cache, the writer's memory and the answer of a delete."""
+    answer = Object({**obj(version=12, **metadata), **fields})
+    assert (is_removed(answer), is_removed(answer, by_delete=True)) == (removed, removed_by_delete)
+
+    view.wrote(answer)
+    assert (view.version() is None) == removed
+    writer = Writer(None, None, "ours")
+    writer.remembered(ConfigMap, "a", "n")["ours", ""] = Memo("u1")
+    assert writer.forget_removed(ConfigMap, answer) is answer
+    assert (not writer.memos) == removed
+
+    other = View()
+    await other.listed(10, obj(version=5))
+    other.deleted("u1", answer)
+    assert (other.version() is None) == removed_by_delete

@@ -10,9 +10,10 @@ import pytest
 
 from fairlead.api import errors, gojson, kinds
 from fairlead.api.builtin import ConfigMap, CustomResourceDefinition
-from fairlead.api.objects import Object
+from fairlead.api.objects import Object, is_removed
 from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
+from fairlead.cache.recording import RecordingClient
 from fairlead.client.client import Client, PatchType
 from fairlead.writes import Writer
 
@@ -171,13 +172,32 @@ class View:
         self.decoded += 1
         return self.objects.get((kind.kind, namespace, name))
 
-    def wrote(self, kind, obj):
-        self.put(kind, obj)
+    @contextlib.contextmanager
+    def writing(self, kind, namespace):
+        """Record a write of a `RecordingClient`."""
+        yield _OwnWrite(self, kind, namespace)
 
-    def deleted(self, kind, name, namespace, uid):
+    def observe_removal(self, kind, name, namespace, uid):
         obj = self.objects.get((kind.kind, namespace, name))
         if obj is not None and obj.uid == uid:
             del self.objects[kind.kind, namespace, name]
+
+
+class _OwnWrite:
+    def __init__(self, view, kind, namespace):
+        self._view, self._kind, self._namespace = view, kind, namespace
+
+    def wrote(self, obj):
+        if is_removed(obj):
+            self._view.observe_removal(self._kind, obj.name, obj.namespace, obj.uid)
+        else:
+            self._view.put(self._kind, obj)
+
+    def deleted(self, name, uid, obj):
+        if obj is not None and not is_removed(obj, by_delete=True):
+            self._view.put(self._kind, obj)
+        else:
+            self._view.observe_removal(self._kind, name, self._namespace, uid)
 
 
 class Bench:
@@ -192,7 +212,8 @@ class Bench:
         self.other = Client(transport, self.world, user_agent="someone-else")
         self.view = View()
         self.writer = Writer(self.client, self.world, MANAGER)
-        self.cached = Writer(self.client, self.world, MANAGER, self.view)
+        self.recording = RecordingClient(self.wire, self.world, cache=self.view)
+        self.cached = Writer(self.recording, self.world, MANAGER, self.view)
 
     async def widget(self, name="w", **fields):
         """A widget that someone else made, as it is, without the traffic that made it."""

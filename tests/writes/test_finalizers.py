@@ -1,10 +1,11 @@
 """Only our own entry, and never on an object that is being deleted."""
 
 import pytest
-from workbench import WIDGET
+from workbench import MANAGER, WIDGET
 
 from fairlead.api.errors import Forbidden
 from fairlead.writes import ObjectDeleting, ObjectReplaced, WriteError, finalizers
+from fairlead.writes.writer import Memo
 
 OURS, THEIRS = "fairlead.test/ours", "fairlead.test/theirs"
 
@@ -40,9 +41,11 @@ async def test_a_removal_from_a_stale_copy_keeps_a_foreign_entry(bench):
 async def test_removing_the_last_lets_a_deleting_object_go_and_tells_the_view(bench):
     widget = bench.view.put(WIDGET, await held(bench, OURS))
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
+    bench.cached.remembered(WIDGET, widget.name, widget.namespace)[MANAGER, ""] = Memo(widget.uid)
     await finalizers.remove(bench.cached, WIDGET, widget, OURS)
     assert not await bench.exists(widget)
     assert bench.view.objects == {}
+    assert bench.cached.memos == {}
 
 
 async def test_a_deleting_object_gets_no_finalizer(bench):

@@ -367,7 +367,7 @@ class History:
                 refs = live.metadata.get("ownerReferences", ()) if live is not None else ()
                 if any(ref.get("controller") and ref["uid"] != self.widget.uid for ref in refs):
                     await self.delete_child(CHILDREN.index(name))
-                    self.bench.view.deleted(WIDGET, name, self.bench.namespace, live.uid)
+                    self.bench.view.observe_removal(WIDGET, name, self.bench.namespace, live.uid)
             self.bench.wire.forget()
             for step in (self.hold, self.decide, self.default, self.share, self.take_over):
                 await step(0)

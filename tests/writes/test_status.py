@@ -21,7 +21,7 @@ class Clock:
 
 @pytest.fixture
 def writer(bench):
-    return Writer(bench.client, World(Clock()), "ours", bench.view)
+    return Writer(bench.recording, World(Clock()), "ours", bench.view)
 
 
 def ready(generation=1, value=True, message="fine", **fields):

@@ -1,5 +1,6 @@
 """An object is its JSON: a dict with a few properties, nothing hidden."""
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -79,6 +80,24 @@ class Object(dict[str, Any]):
         """Whether the condition of that type is there and True."""
         condition = self.condition(type)
         return condition is not None and condition.get("status") == "True"
+
+
+def is_removed(obj: Mapping[str, Any], *, by_delete: bool = False) -> bool:
+    """Return whether the server removed the object with the write that returned it as its answer.
+
+    A server removes an object that is being deleted with the write that takes away its last finalizer, and answers with
+    the object as it was. `by_delete` is True for the answer of a DELETE: it removes every object that does not have to
+    wait for finalizers or for its grace period.
+    """
+    metadata = obj.get("metadata") or {}
+    is_namespace = obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1"
+    is_held = bool(
+        metadata.get("finalizers")
+        or metadata.get("deletionGracePeriodSeconds")
+        or (is_namespace and (obj.get("spec") or {}).get("finalizers"))
+    )
+    is_deleting = bool(metadata.get("deletionTimestamp"))
+    return not (is_deleting and is_held) if by_delete else is_deleting and not is_held
 
 
 def as_integer(resource_version: str) -> int:

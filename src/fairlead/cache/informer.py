@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from fairlead.api.objects import Object, as_integer
+from fairlead.api.objects import Object, as_integer, is_removed
 from fairlead.cache import indexes
 from fairlead.cache.entries import Entries, Entry, OwnerReference, owner_references
 from fairlead.cache.indexes import Key
-from fairlead.cache.overlay import Flight, Overlay, is_gone, waits
+from fairlead.cache.overlay import Flight, Overlay
 from fairlead.cache.scope import Scope
 from fairlead.cache.store import Objects, Store
 
@@ -165,17 +165,17 @@ class Informer:
         selected = self.scope.selects(answer)
         shown = {"metadata": answer["metadata"]} if self.scope.metadata_only else answer
         namespace, name, version, entry = self.entries.read(msgspec.json.encode(shown))
-        if is_gone(answer):
+        if is_removed(answer):
             self._gone(flight, (namespace, name), entry.uid, entry.version)
         elif selected is not None and as_integer(version):
             self.overlay.wrote(flight, (namespace, name), entry, self.position, selected=selected)
 
     def deleted(self, flight: Flight, key: Key, uid: str, answer: Mapping[str, Any] | None) -> None:
         """A delete was answered: with the object while it stays for a while, with anything else once it is gone."""
-        metadata = (answer or {}).get("metadata") or {}
-        if answer and metadata.get("deletionTimestamp") and waits(answer):
+        if answer is not None and not is_removed(answer, by_delete=True):
             self.wrote(flight, answer)
         else:
+            metadata = (answer or {}).get("metadata") or {}
             self._gone(flight, key, uid, as_integer(metadata.get("resourceVersion") or ""))
 
     def _gone(self, flight: Flight, key: Key, uid: str, version: int) -> None:

@@ -1,8 +1,7 @@
 """Our own writes, seen before the stream tells them."""
 
 import heapq
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from fairlead.cache.entries import Entry
 from fairlead.cache.indexes import Index, Key, Values
@@ -126,22 +125,3 @@ class Overlay:
         self._indexes.clear()
         self._tombstones.clear()
         self._epoch += 1
-
-
-def is_gone(obj: Mapping[str, Any]) -> bool:
-    """Whether the write that was answered with this object removed it.
-
-    The removal of the last finalizer is answered with the object as it was, at its old version: deleted, and nothing
-    left that it waits for.
-    """
-    metadata = obj.get("metadata") or {}
-    return bool(metadata.get("deletionTimestamp")) and not waits(obj)
-
-
-def waits(obj: Mapping[str, Any]) -> bool:
-    """Whether a deleted object stays for a while: for finalizers, or for its grace period."""
-    metadata = obj.get("metadata") or {}
-    if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
-        return True
-    is_namespace = obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1"
-    return is_namespace and bool((obj.get("spec") or {}).get("finalizers"))

@@ -211,7 +211,7 @@ class Reconciler:
         if key in self._doubts:
             live = await ReadContext(self._services).live.get(kind, key.name, key.namespace)
             if live is not None:
-                self._writer.wrote(kind, live)
+                self._services.local.observe(kind, live)
             self._doubts.discard(key)
         return self._services.local.get(kind, key.name, key.namespace)
 

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from fairlead.api import backoff, selectors
 from fairlead.api.errors import ApiError
@@ -37,21 +36,9 @@ class NotWatched(LookupError):
 
 
 class Local:
-    """The watched kinds, in the operator's namespaces. Satisfies what the write disciplines ask of a view.
+    """The watched kinds, in the operator's namespaces. Satisfies what the write disciplines ask of a view."""
 
-    In a dry run it keeps to what the watches tell: what the disciplines wrote was not stored, so no watch will tell it.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        world: World,
-        namespaces: Iterable[str],
-        field_managers: Iterable[str],
-        *,
-        dry_run: bool = False,
-    ) -> None:
-        self._dry_run = dry_run
+    def __init__(self, client: Client, world: World, namespaces: Iterable[str], field_managers: Iterable[str]) -> None:
         self.cache = Cache(client, world, field_managers=field_managers)
         self._client = client
         self._world = world
@@ -154,16 +141,17 @@ class Local:
         view = self._views.get(kind.key)
         return view.get(name, namespace) if view is not None else None
 
-    def wrote(self, kind: Kind, obj: Object) -> None:
-        if not self._dry_run:
-            with self.cache.writing(kind, obj.namespace) as own:
-                own.wrote(obj)
+    def observe(self, kind: Kind, obj: Object) -> None:
+        """Show at least this version of the object, which a live read returned."""
+        with self.cache.writing(kind, obj.namespace) as own:
+            own.wrote(obj)
 
-    def deleted(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
+    def observe_removal(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
+        """Hide the object with this uid: the server answered that it does not exist any more."""
         view = self._views.get(kind.key)
         found = view.look(name, namespace) if view is not None else None
-        # where the stream has told the deletion already, it will not tell it again
-        if found is not None and found.uid == uid and not self._dry_run:
+        # If the watch has already reported the deletion, it will not report it again.
+        if found is not None and found.uid == uid:
             with self.cache.writing(kind, namespace) as own:
                 own.deleted(name, uid, None)
 
@@ -183,24 +171,3 @@ class Local:
         """Seconds since each watch heard anything."""
         now = self._clock.monotonic()
         return {health.scope: now - health.fed_at for health in self.cache.health() if health.fed_at is not None}
-
-
-class Telling(Client):
-    """A client whose writes the local view sees at once, whoever makes them, also those made with `ctx.unguarded`."""
-
-    def __init__(self, *args: Any, cache: Cache, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._cache = cache
-
-    async def _object(
-        self, method: str, kind: Kind, namespace: str | None, *where: Any, writes: bool = False, **rest: Any
-    ) -> Object:
-        if not writes:
-            return await super()._object(method, kind, namespace, *where, **rest)
-        with self._cache.writing(kind, namespace) as own:
-            answer = await super()._object(method, kind, namespace, *where, writes=True, **rest)
-            if (answer.api_version, answer.kind) == kind.key:  # not a Scale, nor a Status
-                own.deleted(answer.name, answer.uid, answer) if method == "DELETE" else own.wrote(answer)
-            elif method == "DELETE" and (uid := (answer.get("details") or {}).get("uid")):
-                own.deleted(answer["details"]["name"], uid, None)
-        return answer

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.api.kinds import kind
 from fairlead.api.objects import Object
 from fairlead.api.world import SystemClock, World
+from fairlead.cache.recording import RecordingClient
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.queue import Closed, Priority, Queue
@@ -21,7 +22,7 @@ from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
 from fairlead.runtime.handlers import ThreadPerCall, call_handler, call_hook
 from fairlead.runtime.leases import Lease, LeaseLost
-from fairlead.runtime.local import Local, Telling
+from fairlead.runtime.local import Local
 from fairlead.runtime.loop_monitor import LoopMonitor
 from fairlead.runtime.metrics import Metrics, QueueMetrics
 from fairlead.runtime.operator import Operator
@@ -97,13 +98,15 @@ class Running:
         def place(transport: Transport) -> tuple[Client, Local, Writer]:
             """What belongs to one cluster. The lease at home fences what is written anywhere."""
             ours = [*managers.values(), *operator.formerly]
-            local = Local(client(transport), world, namespaces, ours, dry_run=dry_run)
+            local = Local(client(transport), world, namespaces, ours)
             if self.lease is not None:
                 transport = Fenced(transport, self.lease)
             if dry_run:
                 writing = client(DryRun(transport))
             else:
-                writing = Telling(transport, world, user_agent=operator.name, observe=observe, cache=local.cache)
+                writing = RecordingClient(
+                    transport, world, user_agent=operator.name, observe=observe, cache=local.cache
+                )
             return writing, local, Writer(writing, world, operator.name, seen=local, formerly=operator.formerly)
 
         self.client, self._local, writer = place(transport)

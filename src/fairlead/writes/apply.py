@@ -226,7 +226,7 @@ class Child:
                 raise
             answer = await self.request(_without(self.payload, emptied), guard)
         self.remember(answer)
-        return self.writer.wrote(self.kind, answer)
+        return self.writer.forget_removed(self.kind, answer)
 
     async def request(self, payload: dict[str, Any], guard: dict[str, str]) -> Object:
         body = {**payload, "metadata": {**payload["metadata"], **guard}}

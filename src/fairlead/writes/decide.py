@@ -106,7 +106,7 @@ async def decide(
                     raise
                 found = await writer.live(kind, obj)
             else:
-                return Decided(result, writer.wrote(kind, answer), changed=True)
+                return Decided(result, writer.forget_removed(kind, answer), changed=True)
             base, live = found, True
     raise DecisionContention(what, RUNS)
 

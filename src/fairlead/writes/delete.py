@@ -2,7 +2,7 @@
 
 from fairlead.api.errors import Conflict, NotFound, UnknownOutcome
 from fairlead.api.kinds import Kind
-from fairlead.api.objects import Object
+from fairlead.api.objects import Object, is_removed
 from fairlead.client.client import Propagation
 from fairlead.writes.errors import ObjectChanged, ObjectDeleted
 from fairlead.writes.writer import Writer, identified, told
@@ -39,7 +39,7 @@ async def delete_in_turn(
                 propagation=propagation,
             )
         except NotFound:
-            writer.gone(kind, obj)
+            writer.observe_removal(kind, obj)
             return
         except (Conflict, UnknownOutcome) as error:
             try:
@@ -53,8 +53,6 @@ async def delete_in_turn(
             if attempt == ATTEMPTS:
                 raise
         else:
-            if left is None:
-                writer.gone(kind, obj)
-            else:
-                writer.wrote(kind, left)
+            if left is None or is_removed(left, by_delete=True):
+                writer.forget(kind, obj)
             return

@@ -102,7 +102,7 @@ async def _move(
         except (Conflict, NotFound):
             pass
         else:
-            return Migrated(said, writer.wrote(kind, answer))
+            return Migrated(said, writer.forget_removed(kind, answer))
     raise DecisionContention(told(kind, obj.name, obj.namespace), LOOKS)
 
 

@@ -7,7 +7,7 @@ from fairlead.api.objects import Object
 
 
 class Seen(Protocol):
-    """A local view that sees at least our own writes, because it is told of them here."""
+    """A local view that shows at least the writes of the writer's client (a `RecordingClient`)."""
 
     def covers(self, kind: Kind, namespace: str | None) -> bool:
         """Whether an object of that kind there, once it exists, is known here: what is not known is then not there."""
@@ -18,11 +18,8 @@ class Seen(Protocol):
     def peek(self, kind: Kind, name: str, namespace: str | None) -> Object | None:
         """The object with, for kinds we apply, at least our own managedFields entry; None when it is not known."""
 
-    def wrote(self, kind: Kind, obj: Object) -> None:
-        """The answer of a write of ours."""
-
-    def deleted(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
-        """The object of that uid is certainly gone."""
+    def observe_removal(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
+        """Hide the object with this uid: the server answered that it does not exist any more."""
 
 
 class Nothing:
@@ -37,8 +34,5 @@ class Nothing:
     def peek(self, kind: Kind, name: str, namespace: str | None) -> Object | None:
         return None
 
-    def wrote(self, kind: Kind, obj: Object) -> None:
-        pass
-
-    def deleted(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
+    def observe_removal(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
         pass

@@ -22,7 +22,7 @@ async def create_only(writer: Writer, payload: dict[str, Any]) -> Object:
         if (known := writer.seen.peek(kind, name, namespace)) is not None:
             return known
         try:
-            return writer.wrote(kind, await writer.client.create(body, field_manager=writer.manager))
+            return writer.forget_removed(kind, await writer.client.create(body, field_manager=writer.manager))
         except (AlreadyExists, UnknownOutcome) as error:
             try:
                 return await writer.client.get(kind, name, namespace)

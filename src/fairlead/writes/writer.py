@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from fairlead.api.errors import NotFound
 from fairlead.api.kinds import Kind
-from fairlead.api.objects import Object, as_integer
+from fairlead.api.objects import Object, as_integer, is_removed
 from fairlead.api.text import refuse_text
 from fairlead.api.world import World
 from fairlead.client.client import Client
@@ -102,37 +102,36 @@ class Writer:
         try:
             live = await self.client.get(kind, obj.name, obj.namespace)
         except NotFound:
-            self.gone(kind, obj)
+            self.observe_removal(kind, obj)
             raise ObjectDeleted(told(kind, obj.name, obj.namespace)) from None
         if live.uid != obj.uid:
-            self.gone(kind, obj)
+            self.observe_removal(kind, obj)
             raise ObjectReplaced(told(kind, obj.name, obj.namespace))
         return live
 
-    def wrote(self, kind: Kind, obj: Object) -> Object:
-        """Remember the answer of a write. The write that lets a deleting object go is the last of it."""
-        if over(obj):
-            self.gone(kind, obj)
-        else:
-            self.seen.wrote(kind, obj)
+    def forget_removed(self, kind: Kind, obj: Object) -> Object:
+        """Return the answer of a write. If the write removed the object, forget what is remembered of it.
+
+        The writer does not record the answer in the local view: its client does (`RecordingClient`).
+        """
+        if is_removed(obj):
+            self.forget(kind, obj)
         return obj
 
-    def gone(self, kind: Kind, obj: Object) -> None:
-        """The object of that uid is no more: forget it."""
+    def forget(self, kind: Kind, obj: Object) -> None:
+        """Forget what is remembered of the object: it was removed."""
         self.memos.pop(key_of(kind, obj.name, obj.namespace), None)
-        self.seen.deleted(kind, obj.name, obj.namespace, obj.uid)
+
+    def observe_removal(self, kind: Kind, obj: Object) -> None:
+        """Forget the object, and report to the local view that the server does not have it any more."""
+        self.forget(kind, obj)
+        self.seen.observe_removal(kind, obj.name, obj.namespace, obj.uid)
 
 
 def refuse_special(manager: str) -> None:
     """Raise where servers treat a field manager in a way of its own."""
     if manager == "kubectl":  # a server rewrites its last-applied annotation and lets it force
         raise ValueError("the field manager 'kubectl' is special to servers: use the operator's own name")
-
-
-def over(obj: Object) -> bool:
-    """Whether a server drops this object with the write that it answered: deleting, and nothing holds it back."""
-    held = obj.finalizers or (obj.kind == "Namespace" and obj.spec.get("finalizers"))
-    return obj.deleting and not held and not obj.metadata.get("deletionGracePeriodSeconds")
 
 
 def key_of(kind: Kind, name: str, namespace: str | None) -> Key:
