@@ -15,7 +15,7 @@ from fairlead.client import http
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
 from fairlead.server.app import Server
-from fairlead.server.http.listener import Door
+from fairlead.server.http.listener import Connections
 from fairlead.testing import virtual
 
 BIG = "ü" * 1000  # more than one piece, and characters that a cut goes through
@@ -140,7 +140,7 @@ class Bed:
         self.world, self.wire = virtual.world(seed), Wire(seed)
         self.server = Server(self.world)
         self.others = Client(self.server.transport(), self.world)
-        self.door = Door(self.server)
+        self.door = Connections(self.server)
         monkeypatch.setattr(http.aiohttp, "TCPConnector", lambda **_: Connector(self.wire, self.door.connection))
         self.transport = http.HttpTransport(Cluster("http://127.0.0.1:1", None))
         self.cache = Cache(Client(self.transport, self.world), self.world)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 ONLY = "only the following media types are accepted: application/json, application/yaml"

@@ -126,13 +126,13 @@ def _parse_address(text: str) -> tuple[str, int]:
 
 def _load_users(world: World, token: str | None, file: Path | None) -> "dict[str, User]":
     """Return the user of each token. Without any, generate a token for an administrator."""
-    from fairlead.server.authentication import tokens
+    from fairlead.server.authentication import static_tokens
     from fairlead.server.authentication.users import ADMIN
 
     users = {token: ADMIN} if token else {}
     if file:
         try:
-            from_file = tokens.read(file.read_text())
+            from_file = static_tokens.parse_token_file(file.read_text())
         except ValueError as error:
             raise click.UsageError(f"{file}: {error}") from None
         if not from_file:

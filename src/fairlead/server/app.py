@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
 from fairlead.server import discovery
-from fairlead.server.authentication.accounts import Accounts
-from fairlead.server.authentication.authentication import OPEN, Authentication
+from fairlead.server.authentication.authenticator import OPEN, Authenticator
 from fairlead.server.authentication.impersonation import impersonated
-from fairlead.server.authentication.reviews import request_token, who_am_i, whose_token
-from fairlead.server.authentication.tokens import Tokens
+from fairlead.server.authentication.service_account_tokens import ServiceAccountTokens
+from fairlead.server.authentication.static_tokens import StaticTokens
 from fairlead.server.authentication.users import SERVER, User
 from fairlead.server.authorization import attributes, bootstrap
-from fairlead.server.authorization.deciding import AlwaysAllow, Authorizer, refusal
+from fairlead.server.authorization.authorizer import AlwaysAllow, Authorizer, refusal
 from fairlead.server.authorization.rbac import RBAC
-from fairlead.server.authorization.reviews import access, rules
 from fairlead.server.crd.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.crd.definitions import Definitions
 from fairlead.server.errors.statuses import (
@@ -29,7 +27,7 @@ from fairlead.server.errors.statuses import (
 )
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations, routing
-from fairlead.server.http.exchange import Answer, Request, Response
+from fairlead.server.http.messages import AnyResponse, Request, Response
 from fairlead.server.http.routing import NoSuchPath, Route, Target
 from fairlead.server.metrics import Metrics
 from fairlead.server.registry import builtin
@@ -39,11 +37,13 @@ from fairlead.server.storage.durable import answers
 from fairlead.server.storage.store import Store, Table
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs import lists, watch
+from fairlead.server.verbs.access_reviews import access, rules
+from fairlead.server.verbs.authentication_reviews import request_token, who_am_i, whose_token
 from fairlead.server.verbs.create import create
 from fairlead.server.verbs.delete import delete, delete_collection
+from fairlead.server.verbs.get import get
 from fairlead.server.verbs.patch import patch
-from fairlead.server.verbs.pods import bind, evict
-from fairlead.server.verbs.read import get
+from fairlead.server.verbs.pod_subresources import bind, evict
 from fairlead.server.verbs.replace import replace
 from fairlead.server.verbs.scale import get_scale, patch_scale, put_scale
 from fairlead.server.write.strategy import Rules
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from fairlead.server.audit import Audit
     from fairlead.server.controllers import Controllers
     from fairlead.server.faults import Faults, Plan
-    from fairlead.server.http.inprocess import InProcess
-    from fairlead.server.http.listener import Listening
+    from fairlead.server.http.inprocess import InProcessTransport
+    from fairlead.server.http.listener import Listener
     from fairlead.server.storage.durable.journal import Journal
 
 log = logging.getLogger(__name__)
-Handler = Callable[["Server", Request, Route], Answer]
-Handling = Callable[[Request, Route | None], Answer]
+Handler = Callable[["Server", Request, Route], AnyResponse]
+RouteHandler = Callable[[Request, Route | None], AnyResponse]
 VERBS: dict[str, Handler] = {
     "get": get,
     "list": lists.list_objects,
@@ -132,8 +132,8 @@ class Server:
         self._first_token = next(iter(tokens), None)
         rbac = authorization == "RBAC"
         self.authorizer: Authorizer = RBAC(self.store) if rbac else AlwaysAllow()
-        self.accounts = Accounts(self.world, self.store, self.secret)
-        self.authentication = Authentication(Tokens(tokens), self.accounts, anonymous=rbac)
+        self.service_account_tokens = ServiceAccountTokens(self.world, self.store, self.secret)
+        self.authenticator = Authenticator(StaticTokens(tokens), self.service_account_tokens, anonymous=rbac)
         namespace = self.registry.find("", "v1", "namespaces")
         assert namespace is not None
         self.namespace_resource = namespace
@@ -154,18 +154,18 @@ class Server:
         return rfc3339(self.world.clock.now())
 
     @property
-    def asks_for_tokens(self) -> bool:
+    def requires_tokens(self) -> bool:
         return self._first_token is not None
 
-    def transport(self, token: str | None = None) -> "InProcess":
+    def transport(self, token: str | None = None) -> "InProcessTransport":
         """A door inside this process: a client's Transport without sockets."""
-        from fairlead.server.http.inprocess import InProcess
+        from fairlead.server.http.inprocess import InProcessTransport
 
-        return InProcess(self, token or self._first_token)
+        return InProcessTransport(self, token or self._first_token)
 
     async def listen(
         self, host: str = "127.0.0.1", port: int = 0, *, tls: bool = True, client_ca: bytes | None = None
-    ) -> "Listening":
+    ) -> "Listener":
         """Serve over HTTP until the result is closed. Port 0 picks a free one.
 
         Certificates by `client_ca` (PEM) name their holders: CN is the user, each O a group.
@@ -196,24 +196,24 @@ class Server:
             self.audit.close()
 
     @property
-    def prompt(self) -> bool:
+    def responds_immediately(self) -> bool:
         """Whether `respond` is the whole answer: no fault plan and no disk to wait for."""
         return self.faults is None and self._journal is None
 
-    async def answer(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> AnyResponse:
         """Answer one request from a door, through the fault plan where there is one (which may raise Dropped)."""
-        return await self.settled(request) if self.faults is None else await self.faults.answer(request)
+        return await self.handle_durably(request) if self.faults is None else await self.faults.handle(request)
 
-    async def settled(self, request: Request) -> Answer:
+    async def handle_durably(self, request: Request) -> AnyResponse:
         """Answer one request; with `data`, once everything that the answer can tell of is on the disk."""
         if self._journal is None:
             return self.respond(request)
         return await answers.answer(self, self._journal, request)
 
-    def respond(self, request: Request, *, trusted: bool = False, instead: Handling | None = None) -> Answer:
+    def respond(self, request: Request, *, trusted: bool = False, handler: RouteHandler | None = None) -> AnyResponse:
         """Answer one request, counted and audited. Never raises, whatever a client sent.
 
-        `instead` answers in place of `carry_out`.
+        `handler` answers in place of `execute`.
         """
         request.time = self.world.clock.now()
         route: Route | None = None
@@ -223,7 +223,7 @@ class Server:
             else:
                 self._admit(request)
             route = self._routed(request)
-            answer = self.carry_out(request, route) if instead is None else instead(request, route)
+            answer = self.execute(request, route) if handler is None else handler(request, route)
         except NoSuchPath:
             answer = PAGE_NOT_FOUND
         except StatusError as failure:
@@ -238,7 +238,7 @@ class Server:
             self.audit.answered(request, answer)
         return answer
 
-    def changed(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
+    def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
         """Called after each committed write, in its order: what the server itself must do about it."""
         if resource.group == DEFINITIONS_GROUP and resource.plural == "customresourcedefinitions":
             self.definitions.changed(stored, deleted)
@@ -247,7 +247,7 @@ class Server:
         if self.faults is not None:
             self.faults.committed()
         if self._controllers is not None:
-            self._controllers.changed(resource, previous, stored, deleted)
+            self._controllers.after_write(resource, previous, stored, deleted)
 
     def _opened(self, data: Path) -> "Journal":
         from fairlead.server.storage.durable.journal import Journal
@@ -269,7 +269,7 @@ class Server:
 
     def _admit(self, request: Request) -> None:
         """Find out who asks and whether they may: before anything else, and whether or not anything is there."""
-        user = request.user = self.authentication.user(request)
+        user = request.user = self.authenticator.user(request)
         request.allowed = False
         acting = impersonated(request, user, self.authorizer)
         if acting is not user:
@@ -286,11 +286,11 @@ class Server:
         target = routing.parse(request.path)
         return None if target is None else self._route(request, target)
 
-    def carry_out(self, request: Request, route: Route | None) -> Answer:
+    def execute(self, request: Request, route: Route | None) -> AnyResponse:
         """What an admitted request asks for. Raises StatusError."""
         return self._nonresource(request) if route is None else self._served(request, route)
 
-    def _served(self, request: Request, route: Route) -> Answer:
+    def _served(self, request: Request, route: Route) -> AnyResponse:
         if route.resource.deprecation:
             request.warn(route.resource.deprecation)
         verbs = SUBRESOURCE_VERBS.get(route.subresource, VERBS)
@@ -305,7 +305,7 @@ class Server:
             raise unknown_path() if self.registry.builtin_group(target.group) else NoSuchPath
         return routing.route(resource, target, request)
 
-    def _nonresource(self, request: Request) -> Answer:
+    def _nonresource(self, request: Request) -> AnyResponse:
         path = request.path
         if path in HEALTH:
             return Response(200, b"ok", "text/plain; charset=utf-8")

@@ -17,7 +17,7 @@ from fairlead.api import gojson
 from fairlead.api.times import rfc3339_micro
 from fairlead.api.world import World
 from fairlead.server.authorization import attributes
-from fairlead.server.http.exchange import Answer, Request, Response, Streaming
+from fairlead.server.http.messages import AnyResponse, Request, Response, StreamingResponse
 
 log = logging.getLogger(__name__)
 Event = dict[str, Any]
@@ -47,10 +47,10 @@ class Audit:
             raise ValueError(f"cannot write the audit log {path}: {error.strerror}; name a file in a folder") from None
         self._failing = False
 
-    def answered(self, request: Request, answer: Answer) -> None:
+    def answered(self, request: Request, answer: AnyResponse) -> None:
         """Note an answer; of a stream, its start now and its end when it comes."""
         event = self._event(request, answer)
-        if isinstance(answer, Streaming):
+        if isinstance(answer, StreamingResponse):
             self._write(event | {"stage": "ResponseStarted"}, request)
             answer.chunks = self._followed(answer.chunks, event, request)
         else:
@@ -70,7 +70,7 @@ class Audit:
             if close is not None:
                 await close()
 
-    def _event(self, request: Request, answer: Answer) -> Event:
+    def _event(self, request: Request, answer: AnyResponse) -> Event:
         asked = attributes.of(request)
         known = answer.status != 401
         event: Event = {
@@ -145,7 +145,7 @@ def _reference(request: Request, asked: attributes.Attributes) -> Event:
     return {key: value for key, value in reference.items() if value}
 
 
-def _status(answer: Answer) -> Event:
+def _status(answer: AnyResponse) -> Event:
     """A Status that was answered, or the code alone."""
     if isinstance(answer, Response) and answer.body.startswith(b'{"kind":"Status"'):
         told: Event = msgspec.json.decode(answer.body)

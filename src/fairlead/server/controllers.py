@@ -37,7 +37,7 @@ class Controllers:
         self._work: deque[Callable[[], None]] = deque()
         self._busy = False
 
-    def changed(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool) -> None:
+    def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool) -> None:
         """Called after each committed write."""
         metadata = stored.object["metadata"]
         key = (resource.group, resource.plural, metadata.get("namespace", ""), metadata["name"])
@@ -58,7 +58,7 @@ class Controllers:
             resource = self._server.registry.storage(group, plural)
             if resource is not None:
                 for _, stored in list(table.scan(None)):
-                    self.changed(resource, None, stored, False)
+                    self.after_write(resource, None, stored, False)
         if pause:
             asyncio.get_running_loop().call_later(pause, self._drain)
         else:
@@ -169,10 +169,10 @@ class Controllers:
             and not metadata.get("deletionGracePeriodSeconds")
         ):
             gone = self._server.store.delete(table, stored)
-            self._server.changed(resource, stored, gone, deleted=True)
+            self._server.after_write(resource, stored, gone, deleted=True)
             return
         written = self._server.store.put(table, {**stored.object, "metadata": metadata}, stored.normalized_for)
-        self._server.changed(resource, stored, written)
+        self._server.after_write(resource, stored, written)
 
     def _empty(self, namespace: str) -> None:
         """Delete what is in a terminating namespace; when nothing is left, let it go."""
@@ -199,10 +199,10 @@ class Controllers:
         resource = self._server.namespace_resource
         if finalizers or stored.object["metadata"].get("finalizers"):
             written = self._server.store.put(table, {**stored.object, "spec": kept})
-            self._server.changed(resource, stored, written)
+            self._server.after_write(resource, stored, written)
         else:
             gone = self._server.store.delete(table, stored)
-            self._server.changed(resource, stored, gone, deleted=True)
+            self._server.after_write(resource, stored, gone, deleted=True)
 
 
 def _is_namespace(resource: Resource) -> bool:

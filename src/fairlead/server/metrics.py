@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.http.routing import Route
 
 _VERBS = {

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.server.app import Server
-from fairlead.server.authentication import tokens
+from fairlead.server.authentication import static_tokens
 from fairlead.server.authentication.users import ADMIN, User
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.testing import virtual
 
 ME = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -43,7 +43,7 @@ async def who(transport, **headers):
 
 def test_a_token_file_is_read_as_a_real_server_reads_one():
     text = 'aaa,jane,42,"dev,ops"\n# a comment\nbbb,joe,43\n\nccc\n'
-    assert tokens.read(text) == {
+    assert static_tokens.parse_token_file(text) == {
         "aaa": User("jane", ("dev", "ops", "system:authenticated"), "42"),
         "bbb": User("joe", ("system:authenticated",), "43"),
         "ccc": ADMIN,
@@ -53,7 +53,7 @@ def test_a_token_file_is_read_as_a_real_server_reads_one():
 @pytest.mark.parametrize("line", ["a,b", ",user,uid", "token,,uid"])
 def test_a_bad_line_of_a_token_file_is_named(line):
     with pytest.raises(ValueError, match="line 2 should be"):
-        tokens.read(f"good\n{line}\n")
+        static_tokens.parse_token_file(f"good\n{line}\n")
 
 
 async def test_a_token_says_who_one_is():
@@ -232,7 +232,7 @@ async def test_a_client_certificate_names_its_holder(tmp_path):
 def test_whatever_is_sent_for_a_credential_is_a_401_or_a_refusal_and_never_a_fault(token, more):
     server = Server(World(), tokens=["t"], authorization="RBAC")
     account = {"metadata": {"name": "x", "namespace": "default", "uid": "u"}}
-    server.accounts.issue(account, ["a"], 600, {})  # so that there is a key to compare with
+    server.service_account_tokens.issue(account, ["a"], 600, {})  # so that there is a key to compare with
     headers = {**more, "authorization": f"Bearer {token}"}
     _, given, *_ = [*f"Bearer {token}".strip().split(" "), ""]
     expected = {"t": {200, 400, 403}, "": {400, 403}}.get(given, {401})

@@ -99,7 +99,7 @@ def test_a_server_whose_plain_reads_are_stale_is_found_out(monkeypatch):
     def stale(server, request, text, *, reading):
         return at_least(server, request, text or "0", reading=reading)
 
-    monkeypatch.setattr("fairlead.server.verbs.read.at_least", stale)
+    monkeypatch.setattr("fairlead.server.verbs.get.at_least", stale)
     breaks("linearisable")
 
 

@@ -11,7 +11,7 @@ import re
 import time
 
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request, Streaming
+from fairlead.server.http.messages import Request, StreamingResponse
 
 SECONDS = float(os.environ.get("FAIRLEAD_FUZZ_SECONDS", "0"))
 REQUESTS = 3_000
@@ -159,7 +159,7 @@ def test_no_spoiled_request_is_a_fault_of_the_server():
         took = time.process_time() - start
         asked += 1
         told = (SEED, asked, request)
-        assert not isinstance(answer, Streaming)
+        assert not isinstance(answer, StreamingResponse)
         assert not FAULT.search(answer.body), (told, answer.body)
         assert took < LONG, (told, took)
         if asked % 50 == 0:

@@ -43,7 +43,7 @@ class Transport:
 
 
 def connected(server=None):
-    door = listener.Door(server or Server(virtual.world(1)))
+    door = listener.Connections(server or Server(virtual.world(1)))
     return door, Transport(door.connection())
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 TYPES = [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairlead.server import protobuf
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.protobuf import messages
 
 MAPS = "/api/v1/namespaces/default/configmaps"

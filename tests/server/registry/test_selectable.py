@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 
 STRING = {"type": "string"}
 

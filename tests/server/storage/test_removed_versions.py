@@ -9,7 +9,7 @@ import json
 import pytest
 
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAME = f"{DEFINITION}/widgets.example.com"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairlead.server.app import Server
 from fairlead.server.golang.encoding import exactly_equal
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.storage.stored import RecentlyUsed, Stored
 
 VALUES = st.recursive(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.tables.columns import json_path
 
 WIDGET = {"spec": {"m": {"a.b": "AB"}, "l": [{"k": "x", "v": 1}, {"k": "y", "v": 2}]}}

@@ -4,9 +4,9 @@ import json
 
 from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.registry import builtin
-from fairlead.server.tables.tables import Table
+from fairlead.server.tables.representation import TableRepresentation
 from fairlead.testing import virtual
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -126,7 +126,7 @@ def test_a_table_tells_versions_and_the_end_of_the_initial_events():
 def test_a_bookmark_can_be_a_row_of_every_kind():
     for resource in builtin.resources():
         if "watch" in resource.verbs:
-            table = Table(resource, False, "v1", "", 0.0)
+            table = TableRepresentation(resource, False, "v1", "", 0.0)
             assert table.bookmark(5, {})["rows"][0]["cells"], resource.plural
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.storage.stored import Stored
 from fairlead.server.write.change_detection import ChangeDetection
 from fairlead.testing import virtual

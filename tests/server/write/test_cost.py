@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.testing import virtual
 
 MAPS = "/api/v1/namespaces/default/configmaps"

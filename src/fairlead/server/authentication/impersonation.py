@@ -20,10 +20,10 @@ from fairlead.server.authentication.users import (
 )
 from fairlead.server.authorization import attributes
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.authorization.deciding import Authorizer, refusal, require
+from fairlead.server.authorization.authorizer import Authorizer, refusal, require
 from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import StatusError, bad_request
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
 _API_GROUP: Final = "authentication.k8s.io"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from fairlead.server.authentication.users import User
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.http.routing import asked_verb, segments, unfit
 
 

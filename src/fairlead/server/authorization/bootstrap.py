@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead.server.authorization.rbac import GROUP
 from fairlead.server.golang import encoding
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

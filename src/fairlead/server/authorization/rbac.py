@@ -6,8 +6,8 @@ from typing import Any, Final
 from fairlead.server.authentication.users import User
 from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
+from fairlead.server.authorization.authorizer import Decision, Rule
 from fairlead.server.authorization.bindings import Bindings, named
-from fairlead.server.authorization.deciding import Decision, Rule
 from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.storage.store import Store
 

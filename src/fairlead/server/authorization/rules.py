@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.authorization.deciding import Rule
+from fairlead.server.authorization.authorizer import Rule
 from fairlead.server.errors.field_errors import quote_go
 
 

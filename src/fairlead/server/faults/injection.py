@@ -23,7 +23,7 @@ from fairlead.server.faults.plan import Fault, Plan, Seconds
 from fairlead.server.faults.replica import Commits, Replica
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations
-from fairlead.server.http.exchange import Answer, Dropped, Request, Response, Streaming
+from fairlead.server.http.messages import AnyResponse, ConnectionDropped, Request, Response, StreamingResponse
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Resource
 
@@ -51,10 +51,10 @@ class Faults:
         self._commits = Commits(world.clock, server.store, max(lags)) if lags else None
         self._replicas = {lag: Replica(self._commits, lag) for lag in lags if self._commits is not None}
         self._watches: WeakSet[_Breakable] = WeakSet()
-        self._held: set[asyncio.Task[Answer]] = set()
+        self._held: set[asyncio.Task[AnyResponse]] = set()
         self.struck: Counter[str] = Counter()
 
-    async def answer(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> AnyResponse:
         """Answer a request as the plan has it. Raises Dropped where the connection breaks."""
         asked = attributes.of(request)
         resource = self._server.registry.find(asked.group, asked.version, asked.resource)
@@ -67,11 +67,11 @@ class Faults:
                 return await self._hold(request, self._drawn(fault.hold))
             elif fault.drop == "after":
                 self._server.respond(request)  # a watch that nobody reads ends where it began
-                raise Dropped("the fault plan broke the connection")
+                raise ConnectionDropped("the fault plan broke the connection")
             elif fault.drop is not None:
-                raise Dropped("the fault plan broke the connection")
+                raise ConnectionDropped("the fault plan broke the connection")
             elif fault.status is not None:
-                return self._server.respond(request, instead=partial(self._refusal, fault.status, asked))
+                return self._server.respond(request, handler=partial(self._refusal, fault.status, asked))
             elif fault.cut is not None:
                 after = self._drawn(fault.cut)
                 cut = after if cut is None else min(cut, after)
@@ -79,8 +79,8 @@ class Faults:
                 request.replica = self._replicas[fault.stale]
         if request.replica is not None and asked.verb != "watch":
             await _caught_up(request.replica, request.first("resourceVersion"))
-        answer = await self._server.settled(request)
-        if isinstance(answer, Streaming):
+        answer = await self._server.handle_durably(request)
+        if isinstance(answer, StreamingResponse):
             answer.chunks = self._breakable(answer.chunks, cut)
         return answer
 
@@ -115,30 +115,30 @@ class Faults:
     def _drawn(self, seconds: float | Seconds) -> float:
         return self._random.uniform(*seconds) if isinstance(seconds, tuple) else seconds
 
-    async def _hold(self, request: Request, seconds: float) -> Answer:
+    async def _hold(self, request: Request, seconds: float) -> AnyResponse:
         """Carry it out later, whether or not anybody still waits for the answer."""
 
-        async def later() -> Answer:
+        async def later() -> AnyResponse:
             await asyncio.sleep(seconds)
-            return await self._server.settled(request)
+            return await self._server.handle_durably(request)
 
         held = asyncio.create_task(later())
         self._held.add(held)
         held.add_done_callback(self._held.discard)
         return await asyncio.shield(held)
 
-    def _refusal(self, code: int, asked: Attributes, request: Request, route: Route | None) -> Answer:
+    def _refusal(self, code: int, asked: Attributes, request: Request, route: Route | None) -> AnyResponse:
         if code == 429:  # from before the API machinery: plain text
             answer = Response(429, b"Too many requests, please try again later.\n", "text/plain; charset=utf-8")
             answer.headers["Retry-After"] = "1"
             return answer
         if code == 504 and asked.verb in WRITES and self._random.random() < 0.5:
             with contextlib.suppress(StatusError):
-                self._server.carry_out(request, route)  # a server that gives up waiting does not undo
+                self._server.execute(request, route)  # a server that gives up waiting does not undo
         refused = _status(code, asked, route.resource if route is not None else None)
         if code == 410 and asked.verb == "watch":
             frame = b'{"type":"ERROR","object":%s}\n' % encoding.encode(refused.status)
-            return Streaming(_only(frame))
+            return StreamingResponse(_only(frame))
         return representations.failed(request, refused)
 
     def _breakable(self, chunks: AsyncIterator[bytes], cut: float | None) -> AsyncIterator[bytes]:
@@ -172,7 +172,7 @@ class _Breakable:
                 yield chunk
             raise TimeoutError
         except TimeoutError:
-            raise Dropped("the fault plan cut the watch") from None
+            raise ConnectionDropped("the fault plan cut the watch") from None
         finally:
             self._reading = None
             close = getattr(self._chunks, "aclose", None)

@@ -5,7 +5,7 @@ from typing import Any
 from fairlead.server import protobuf
 from fairlead.server.errors.statuses import StatusError, bad_request, too_large, unsupported_media_type
 from fairlead.server.golang import encoding
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.registry.resource import Resource
 from fairlead.server.schema import builtin, codec, pruning
 from fairlead.server.storage import versions

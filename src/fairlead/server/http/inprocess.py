@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
 from fairlead.api.requests import HttpRequest
-from fairlead.server.http.exchange import Request, Response, Streaming, warning_header
+from fairlead.server.http.messages import Request, Response, StreamingResponse, format_warning
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -20,7 +20,7 @@ class Reply:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self.body = response.body
-        self.warnings = [warning_header(text) for text in response.warnings]
+        self.warnings = [format_warning(text) for text in response.warnings]
 
 
 class Stream:
@@ -40,7 +40,7 @@ class Stream:
             await close()
 
 
-class InProcess:
+class InProcessTransport:
     """Requests go straight to the server on the same loop; each one gives the loop a turn first, as a socket would."""
 
     def __init__(self, server: "Server", token: str | None) -> None:
@@ -50,8 +50,8 @@ class InProcess:
     async def request(self, request: HttpRequest) -> Reply:
         await asyncio.sleep(0)
         async with asyncio.timeout(request.timeout):
-            answer = await self._server.answer(self._incoming(request))
-        if isinstance(answer, Streaming):
+            answer = await self._server.handle(self._incoming(request))
+        if isinstance(answer, StreamingResponse):
             chunks = [chunk async for chunk in answer.chunks]
             return Reply(Response(answer.status, b"".join(chunks)))
         return Reply(answer)
@@ -59,8 +59,8 @@ class InProcess:
     async def stream(self, request: HttpRequest) -> Stream:
         await asyncio.sleep(0)
         async with asyncio.timeout(request.timeout):
-            answer = await self._server.answer(self._incoming(request))
-        if isinstance(answer, Streaming):
+            answer = await self._server.handle(self._incoming(request))
+        if isinstance(answer, StreamingResponse):
             return Stream(answer.status, answer.headers, answer.chunks)
         return Stream(answer.status, answer.headers, _once(answer.body))
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, cast
 
 from fairlead.server.errors.statuses import too_large
 from fairlead.server.golang.encoding import MAX_BODY, encode
+from fairlead.server.http import http1
 from fairlead.server.http import tls as certificates
-from fairlead.server.http import wire
-from fairlead.server.http.exchange import Dropped, Request, Response, Streaming
+from fairlead.server.http.messages import ConnectionDropped, Request, Response, StreamingResponse
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -23,10 +23,10 @@ GRACE = 0.1  # for answers that are on their way when the door closes
 AHEAD = 1 << 16  # bytes read beyond the request that is being answered
 
 
-class Listening:
+class Listener:
     """A server that listens. Close it to stop; watches end then."""
 
-    def __init__(self, url: str, ca: bytes | None, door: "Door", listener: asyncio.Server) -> None:
+    def __init__(self, url: str, ca: bytes | None, door: "Connections", listener: asyncio.Server) -> None:
         self.url = url
         self.ca = ca  # PEM, None without TLS
         self._door = door
@@ -46,14 +46,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca: bytes | None = None) -> Listening:
+async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca: bytes | None = None) -> Listener:
     """Listen on an address. One that others can reach needs TLS and a token.
 
     Certificates by `client_ca` (PEM) authenticate their clients; a certificate by anyone else ends the handshake.
     """
     if client_ca and not tls:
         raise ValueError("client certificates need TLS")
-    if not is_loopback(host) and not (tls and server.asks_for_tokens):
+    if not is_loopback(host) and not (tls and server.requires_tokens):
         raise ValueError(f"{host} can be reached from elsewhere: listen there only with TLS and a token")
     ca: bytes | None = None
     context = None
@@ -64,15 +64,15 @@ async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca
         ca, context = shown.ca, shown.context
         if client_ca:
             certificates.trust_clients(context, client_ca)
-    door = Door(server)
+    door = Connections(server)
     loop = asyncio.get_running_loop()
     listener = await loop.create_server(door.connection, host, port, ssl=context, backlog=1024)
     bound = listener.sockets[0].getsockname()[1]
     shown_host = f"[{host}]" if ":" in host else host
-    return Listening(f"{'https' if tls else 'http'}://{shown_host}:{bound}", ca, door, listener)
+    return Listener(f"{'https' if tls else 'http'}://{shown_host}:{bound}", ca, door, listener)
 
 
-class Door:
+class Connections:
     """The connections of one listening server."""
 
     def __init__(self, server: "Server") -> None:
@@ -109,11 +109,11 @@ class Door:
 class Connection(asyncio.Protocol):
     """One connection: its requests are answered one after another. What it holds of either side is bounded."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Connections) -> None:
         self._door = door
         self._server = door.server
         self._loop = asyncio.get_running_loop()
-        self._requests = wire.Requests()
+        self._requests = http1.RequestParser()
         self._answering: asyncio.Task[None] | None = None
         self._streaming = False
         self._writable: asyncio.Future[None] | None = None  # while the client reads too slowly
@@ -191,13 +191,13 @@ class Connection(asyncio.Protocol):
             return
         try:
             message = self._requests.next()
-        except wire.Refused as refused:
+        except http1.RejectedRequest as refused:
             self._refuse(refused.status)
             return
         if message is None:
             if self._requests.expected:
                 self._requests.expected = False
-                self._transport.write(wire.CONTINUE)
+                self._transport.write(http1.CONTINUE)
             if not self._reading:
                 self._reading = True
                 self._transport.resume_reading()
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
         if self._requests.more:  # others have their turn first
             self._loop.call_soon(self._go_on)
 
-    def _answer(self, message: wire.Message) -> None:
+    def _answer(self, message: http1.ParsedRequest) -> None:
         request = Request(
             message.method,
             message.path,
@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
             certified=self._certified,
             source=self._source,
         )
-        if self._server.prompt:
+        if self._server.responds_immediately:
             answer = self._server.respond(request)
             if isinstance(answer, Response):
                 self._whole(answer, message)
@@ -226,13 +226,13 @@ class Connection(asyncio.Protocol):
             self._answering = self._loop.create_task(self._in_time(request, message))
         self._answering.add_done_callback(self._answered)
 
-    async def _in_time(self, request: Request, message: wire.Message) -> None:
+    async def _in_time(self, request: Request, message: http1.ParsedRequest) -> None:
         try:
-            answer = await self._server.answer(request)
-        except Dropped:
+            answer = await self._server.handle(request)
+        except ConnectionDropped:
             self._transport.abort()
             return
-        if isinstance(answer, Streaming):
+        if isinstance(answer, StreamingResponse):
             await self._stream(answer, message)
         else:
             self._whole(answer, message)
@@ -244,23 +244,25 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         self._go_on()
 
-    def _whole(self, answer: Response, message: wire.Message) -> None:
-        self._transport.write(wire.whole(answer, message, self._door.date))
+    def _whole(self, answer: Response, message: http1.ParsedRequest) -> None:
+        self._transport.write(http1.whole(answer, message, self._door.date))
         if not message.lasting:
             self._finish()
 
-    async def _stream(self, answer: Streaming, message: wire.Message) -> None:
+    async def _stream(self, answer: StreamingResponse, message: http1.ParsedRequest) -> None:
         self._streaming = True
         last = message.old or not message.lasting
-        head = wire.head(answer.status, answer.headers, answer.warnings, self._door.date, length=None, last=message.old)
+        head = http1.head(
+            answer.status, answer.headers, answer.warnings, self._door.date, length=None, last=message.old
+        )
         self._transport.write(head)
         try:
             async for chunk in answer.chunks:
                 if chunk:
-                    self._transport.write(chunk if message.old else wire.chunk(chunk))
+                    self._transport.write(chunk if message.old else http1.chunk(chunk))
                 if self._writable is not None:
                     await self._writable
-        except Dropped:
+        except ConnectionDropped:
             self._transport.abort()
             return
         finally:
@@ -268,7 +270,7 @@ class Connection(asyncio.Protocol):
             if close is not None:
                 await close()
         if not message.old:
-            self._transport.write(wire.LAST_CHUNK)
+            self._transport.write(http1.LAST_CHUNK)
         if last:
             self._finish()
 
@@ -282,9 +284,9 @@ class Connection(asyncio.Protocol):
         if status == 413:
             answer = Response(413, encode(too_large(f"Request entity too large: limit is {MAX_BODY}").status))
         else:
-            told = wire.phrase(status)
+            told = http1.phrase(status)
             answer = Response(status, told.encode(), "text/plain; charset=utf-8")
-        head = wire.head(status, answer.headers, [], self._door.date, length=len(answer.body), last=True)
+        head = http1.head(status, answer.headers, [], self._door.date, length=len(answer.body), last=True)
         self._transport.write(head + answer.body)
         self._idling.cancel()
         self._idling = self._loop.call_later(LINGER, self._transport.close)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.errors.statuses import StatusError, bad_request, invalid_kind
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 
 TRUE = ("true", "1", "t", "T", "TRUE", "True")
 FALSE = ("false", "0")

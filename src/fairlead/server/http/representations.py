@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from fairlead.server.errors.statuses import StatusError, status_error
 from fairlead.server.golang import encoding
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec
@@ -43,10 +43,10 @@ class Representation:
     def shown(self, obj: Object) -> Object:
         return obj
 
-    def answer(self, status: int, stored: Stored, warnings: list[str]) -> Response:
+    def object_response(self, status: int, stored: Stored, warnings: list[str]) -> Response:
         return self._response(status, self.encode(stored), warnings)
 
-    def answer_list(self, status: int, page: "Page", warnings: list[str]) -> Response:
+    def list_response(self, status: int, page: "Page", warnings: list[str]) -> Response:
         header = encoding.encode(self.list_header(page))
         items = b",".join(self.item(stored) for stored in page.items)
         return self._response(status, header[:-1] + b',"items":[' + items + b"]}", warnings)
@@ -123,9 +123,9 @@ class MetadataOnly(Representation):
             header["metadata"].pop("continue", None)
         return header | {"kind": "PartialObjectMetadataList", "apiVersion": self._api_version}
 
-    def answer_list(self, status: int, page: "Page", warnings: list[str]) -> Response:
+    def list_response(self, status: int, page: "Page", warnings: list[str]) -> Response:
         if page.items:
-            return super().answer_list(status, page, warnings)
+            return super().list_response(status, page, warnings)
         return self._response(status, encoding.encode({**self.list_header(page), "items": None}), warnings)
 
 
@@ -187,10 +187,10 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
             message = f"you requested PartialObjectMetadataList, but the requested object is {of}"
             raise status_error(406, "NotAcceptable", message)
         if known and wanted == "Table":
-            from fairlead.server.tables.tables import Table, included
+            from fairlead.server.tables.representation import TableRepresentation, validate_include_object
 
-            included(request.first("includeObject"))
-            return Table(resource, as_yaml, parameters["v"], request.first("includeObject"), request.time)
+            validate_include_object(request.first("includeObject"))
+            return TableRepresentation(resource, as_yaml, parameters["v"], request.first("includeObject"), request.time)
         refused_as = True
     if refused_as or resource.custom:
         raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")

@@ -13,7 +13,7 @@ from fairlead.server.errors.statuses import (
     unclassified,
     unknown_path,
 )
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.http.options import truth
 from fairlead.server.registry.resource import Resource
 

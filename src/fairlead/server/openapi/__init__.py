@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fairlead.server.errors.statuses import status_error
 from fairlead.server.golang import encoding
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.openapi import custom, gnostic
 from fairlead.server.openapi.paths import Place, Style, path_items
 from fairlead.server.openapi.schemas import Schemas

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fairlead.server.http import representations
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
 from fairlead.server.write import decoding, pipeline
@@ -16,4 +16,4 @@ def create(server: "Server", request: Request, route: Route) -> Response:
     representation = representations.negotiate(request, route.resource, listing=False)
     options = write_options(request, "CreateOptions")
     write = pipeline.Write(server, request, route.resource, route.namespace, "", route.subresource, options)
-    return representation.answer(201, pipeline.create(write, decoding.decode_body(write)), request.warnings)
+    return representation.object_response(201, pipeline.create(write, decoding.decode_body(write)), request.warnings)

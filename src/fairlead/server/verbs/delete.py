@@ -10,7 +10,7 @@ from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.errors.statuses import StatusError, bad_request, conflict, not_found
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies, representations
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import dry_run_causes, option_failure, truth
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object, Resource
@@ -115,7 +115,7 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
     status = 202 if not gone and options.orphan is False else 200
     if gone and not resource.delete_answers_object:
         return Response(status, encoding.encode(success(resource, stored.object)), warnings=request.warnings)
-    return representation.answer(status, result, request.warnings)
+    return representation.object_response(status, result, request.warnings)
 
 
 def _warn_of_orphans(request: Request, resource: Resource, options: DeleteOptions) -> None:
@@ -144,7 +144,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         if options.dry_run:
             return Stored(changed, stored.version), False
         marked = server.store.put(table, changed)
-        server.changed(resource, stored, marked)
+        server.after_write(resource, stored, marked)
         return marked, False
     if resource.plural == "namespaces" and not resource.group:
         begun = _terminate(server, resource, stored, options)
@@ -177,7 +177,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
             marked = Stored(changed, stored.version)
         else:
             marked = server.store.put(table, changed)
-            server.changed(resource, stored, marked)
+            server.after_write(resource, stored, marked)
         if finalizers or metadata.get("deletionGracePeriodSeconds"):
             return marked, False
         if options.dry_run:
@@ -185,7 +185,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         stored = marked
     if not options.dry_run:
         gone = server.store.delete(table, stored)
-        server.changed(resource, stored, gone, deleted=True)
+        server.after_write(resource, stored, gone, deleted=True)
         return gone, True
     return stored, True
 
@@ -227,7 +227,7 @@ def _terminate(server: "Server", resource: Resource, stored: Stored, options: De
     if options.dry_run:
         return Stored(changed, stored.version)
     marked = server.store.put(server.store.table("", "namespaces"), changed)
-    server.changed(resource, stored, marked)
+    server.after_write(resource, stored, marked)
     return marked
 
 
@@ -326,4 +326,4 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
         except StatusError as failure:
             if failure.code != 404:
                 raise
-    return representation.answer_list(200, page, request.warnings)
+    return representation.list_response(200, page, request.warnings)

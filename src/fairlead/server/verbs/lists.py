@@ -14,7 +14,7 @@ from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import StatusError, bad_request, expired, status_error, unclassified
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import integer, option_failure, unparsed
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Resource
@@ -89,7 +89,7 @@ def _check_label(key: str, value: str | None) -> str | None:
 
 def list_objects(server: "Server", request: Request, route: Route) -> Response:
     representation = representations.negotiate(request, route.resource, listing=True)
-    return representation.answer_list(200, page(server, request, route), request.warnings)
+    return representation.list_response(200, page(server, request, route), request.warnings)
 
 
 def page(server: "Server", request: Request, route: Route, *, in_pages: bool = False) -> Page:

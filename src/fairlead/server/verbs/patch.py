@@ -16,7 +16,7 @@ from fairlead.server.errors.statuses import (
 )
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies, representations
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
 from fairlead.server.ownership import same_but_times
@@ -60,7 +60,7 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
         )
     else:
         stored, created = pipeline.update(write, lambda live: evaluated(write, kind, live))
-    return representation.answer(201 if created else 200, stored, request.warnings)
+    return representation.object_response(201 if created else 200, stored, request.warnings)
 
 
 def patch_type(request: Request, resource: Resource) -> str:

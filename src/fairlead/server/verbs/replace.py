@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.server.errors.statuses import bad_request
 from fairlead.server.http import representations
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object
@@ -24,7 +24,7 @@ def replace(server: "Server", request: Request, route: Route) -> Response:
     obj = pipeline.dedup_owners(obj, write, pipeline.DUPLICATE_OWNERS)
     uid = (obj.get("metadata") or {}).get("uid") or ""
     stored, created = pipeline.update(write, lambda live: obj, uid=uid)
-    return representation.answer(201 if created else 200, stored, request.warnings)
+    return representation.object_response(201 if created else 200, stored, request.warnings)
 
 
 def expect_name(obj: Object, name: str) -> Object:

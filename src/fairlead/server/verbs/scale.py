@@ -18,7 +18,7 @@ from fairlead.server.errors.statuses import (
 )
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies, representations
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
 from fairlead.server.ownership import Entry, Managed, decode

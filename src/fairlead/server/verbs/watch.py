@@ -13,7 +13,7 @@ from fairlead.server.errors import field_errors
 from fairlead.server.errors.statuses import StatusError, expired
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations
-from fairlead.server.http.exchange import Request, Streaming
+from fairlead.server.http.messages import Request, StreamingResponse
 from fairlead.server.http.options import integer, option_failure, truth
 from fairlead.server.http.representations import Representation
 from fairlead.server.http.routing import Route
@@ -167,11 +167,11 @@ def too_old(version: int, floor: int) -> StatusError:
     return expired(f"too old resource version: {version} ({floor})")
 
 
-def watch(server: "Server", request: Request, route: Route) -> Streaming:
+def watch(server: "Server", request: Request, route: Route) -> StreamingResponse:
     """Begin a watch. A version older than the history is told in the stream, as the real server does."""
     resource = route.resource
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
-        return Streaming(_only(b""))  # no event can be shown as a list
+        return StreamingResponse(_only(b""))  # no event can be shown as a list
     representation = representations.negotiate(request, resource, listing=False, streaming=True)
     integer(request, "limit")
     lists.parsed_selectors(request)
@@ -204,10 +204,10 @@ def watch(server: "Server", request: Request, route: Route) -> Streaming:
         replica=request.replica,
     )
     if send_initial and version > server.store.version:
-        return Streaming(_only(begun.error(lists.too_large(version, server.store.version))))
+        return StreamingResponse(_only(begun.error(lists.too_large(version, server.store.version))))
     if not initial and version < table.floor:
-        return Streaming(_only(begun.error(too_old(version, table.floor))))
-    answer = Streaming(begun.chunks())
+        return StreamingResponse(_only(begun.error(too_old(version, table.floor))))
+    answer = StreamingResponse(begun.chunks())
     answer.warnings = request.warnings
     return answer
 

@@ -8,7 +8,7 @@ from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.errors.statuses import bad_request, invalid_kind
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec, defaulting, pruning

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlead.server.admission import chain, namespaces
-from fairlead.server.authorization.granting import may_create_by_update, may_grant
+from fairlead.server.authorization.escalation import may_create_by_update, may_grant
 from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.errors.statuses import (
     OPTIMISTIC_LOCK,
@@ -25,7 +25,7 @@ from fairlead.server.errors.statuses import (
     unclassified,
 )
 from fairlead.server.golang import encoding
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.http.options import WriteOptions
 from fairlead.server.ownership import Managed
 from fairlead.server.registry.resource import Resource
@@ -275,7 +275,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     if _finished(obj["metadata"], old["metadata"]) and server.rules.may_finish(resource, obj):
         if not write.options.dry_run:
             gone = server.store.delete(write.table, kept)
-            server.changed(resource, live, gone, deleted=True)
+            server.after_write(resource, live, gone, deleted=True)
         return Stored(_as_merged(write, empty_values.restore_nulls(obj, held)), live.version, resource)
     obj = write.changes.keep_times(write, _settled(write, obj), live)
     if resource.custom and write.subresource == "scale" and resource.storage is None:
@@ -298,7 +298,7 @@ def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
     if write.managed is not None and not any(entry.fields.exact for entry in write.managed):
         stored.derived["managed"] = write.managed
     stored.bytes_differ = write.changes.bytes_differ
-    write.server.changed(resource, live, stored)
+    write.server.after_write(resource, live, stored)
     return versions.view(resource, stored)
 
 

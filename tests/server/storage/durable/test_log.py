@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.storage.durable.folder import DataError
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -21,7 +21,7 @@ def killed(folder, writes=8):
     async def fill():
         for number in range(writes):
             body = json.dumps({"metadata": {"name": f"a{number}"}, "data": {"k": "x" * 3000}}).encode()
-            assert (await server.answer(Request("POST", MAPS, {}, {}, body))).status == 201
+            assert (await server.handle(Request("POST", MAPS, {}, {}, body))).status == 201
 
     asyncio.run(fill())
     shutil.copytree(folder.with_name("live"), folder)

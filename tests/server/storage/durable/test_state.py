@@ -12,7 +12,7 @@ import pytest
 
 from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 from fairlead.server.storage.durable.folder import DataError
 from fairlead.testing import virtual
 
@@ -54,7 +54,7 @@ def serving(folder, **options):
 async def send(server, method, path, body=None, **query):
     asked = {key: [value] for key, value in query.items()}
     data = b"" if body is None else json.dumps(body).encode()
-    answer = await server.answer(Request(method, path, asked, {"user-agent": "test"}, data))
+    answer = await server.handle(Request(method, path, asked, {"user-agent": "test"}, data))
     return answer.status, json.loads(answer.body)
 
 

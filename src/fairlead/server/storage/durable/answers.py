@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.server.errors.statuses import status_error
 from fairlead.server.http import representations
-from fairlead.server.http.exchange import Answer, Request, Streaming
+from fairlead.server.http.messages import AnyResponse, Request, StreamingResponse
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -16,7 +16,7 @@ class NotStored(Exception):
     """What was written could not be kept, and was undone."""
 
 
-async def answer(server: "Server", journal: "Journal", request: Request) -> Answer:
+async def answer(server: "Server", journal: "Journal", request: Request) -> AnyResponse:
     """Answer one request once the store is on the disk as far as the answer can tell of it.
 
     A read that saw what then had to be undone is made again; a write is refused with a 500.
@@ -32,7 +32,7 @@ async def answer(server: "Server", journal: "Journal", request: Request) -> Answ
             details = {"causes": [{"message": text}]}
             refused = status_error(500, "InternalError", f"Internal error occurred: {text}", details)
             return representations.failed(request, refused)
-        if isinstance(made, Streaming):
+        if isinstance(made, StreamingResponse):
             made.chunks = _chunks(server, journal, made.chunks)
         return made
 

@@ -1,9 +1,9 @@
 """What stands in the cells of a Table of built-in objects: one small function a column."""
 
 from fairlead.server.tables.cells import cluster, namespaced
+from fairlead.server.tables.cells.formatters import at
 from fairlead.server.tables.cells.namespaced import TIMED
 from fairlead.server.tables.cells.pods import conditions
-from fairlead.server.tables.cells.words import at
 
 CELLS = {**namespaced.CELLS, **cluster.CELLS}
 

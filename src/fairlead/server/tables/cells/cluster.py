@@ -2,7 +2,7 @@
 
 from fairlead.server.registry.resource import Object
 from fairlead.server.tables.ages import UNKNOWN, age
-from fairlead.server.tables.cells.words import (
+from fairlead.server.tables.cells.formatters import (
     NONE,
     UNSET,
     Cell,

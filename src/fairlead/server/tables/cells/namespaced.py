@@ -7,8 +7,8 @@ from fairlead.api.times import parse
 from fairlead.server.registry.resource import Object
 from fairlead.server.tables.ages import age
 from fairlead.server.tables.cells import pods
-from fairlead.server.tables.cells.targets import targets
-from fairlead.server.tables.cells.words import (
+from fairlead.server.tables.cells.autoscaler_targets import targets
+from fairlead.server.tables.cells.formatters import (
     NONE,
     UNSET,
     Cell,

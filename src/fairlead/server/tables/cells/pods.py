@@ -4,7 +4,7 @@ from typing import Any
 
 from fairlead.server.registry.resource import Object
 from fairlead.server.tables.ages import age
-from fairlead.server.tables.cells.words import NONE, at
+from fairlead.server.tables.cells.formatters import NONE, at
 
 _DONE = ("Succeeded", "Failed")
 

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from cel_expr_python import cel
 
-from fairlead.server.http import queries
+from fairlead.server.golang import query_string
 from fairlead.server.schema import quantity, semver
 from fairlead.server.schema.cel import invalid_values
 from fairlead.server.schema.cel.costs.runtime import HANDED_OVER, METER, copied
@@ -360,7 +360,7 @@ _TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     "getPort": [(True, _T.STRING, [_OPAQUE], lambda one: str(_parts(one).port or ""))],
     "getEscapedPath": [(True, _T.STRING, [_OPAQUE], lambda one: quote(_parts(one).path, safe=_PATH_SAFE))],
     "getQuery": [
-        (True, _T.Map(_T.STRING, _T.List(_T.STRING)), [_OPAQUE], lambda one: queries.parse(_parts(one).query))
+        (True, _T.Map(_T.STRING, _T.List(_T.STRING)), [_OPAQUE], lambda one: query_string.parse(_parts(one).query))
     ],
     "isIP": [(False, _T.BOOL, [_T.STRING], _is(_ip))],
     "ip": [

@@ -2,7 +2,7 @@
 
 from fairlead.server.registry.resource import Object
 from fairlead.server.tables.ages import UNKNOWN
-from fairlead.server.tables.cells.words import NONE, at
+from fairlead.server.tables.cells.formatters import NONE, at
 
 _SOURCES = {"Resource": "resource", "ContainerResource": "containerResource", "Pods": "pods"}
 _OTHERS = {"Object": "object", "External": "external"}

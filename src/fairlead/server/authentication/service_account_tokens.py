@@ -20,11 +20,11 @@ _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 _BOUND: Final = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 
 
-class Refused(Exception):
+class InvalidToken(Exception):
     """A token that does not authenticate, and why."""
 
 
-class Accounts:
+class ServiceAccountTokens:
     """Issues tokens and tells whose they are.
 
     A token is good while its ServiceAccount (by uid), the object it is bound to and its time last. The signing key is
@@ -73,10 +73,10 @@ class Accounts:
             return None
         now = self._world.clock.now()
         if not claims["nbf"] <= now < claims["exp"]:
-            raise Refused("service account token has expired")
+            raise InvalidToken("service account token has expired")
         shared = [audience for audience in audiences if audience in claims["aud"]]
         if not shared:
-            raise Refused(
+            raise InvalidToken(
                 f"token audiences {_listed(claims['aud'])} is invalid for the target audiences {_listed(audiences)}"
             )
         private = claims["kubernetes.io"]
@@ -96,9 +96,9 @@ class Accounts:
     def _alive(self, plural: str, namespace: str, named: dict[str, str]) -> None:
         stored = self._store.table("", plural).get(namespace, named["name"])
         if stored is None:
-            raise Refused(f'{plural} "{named["name"]}" not found')
+            raise InvalidToken(f'{plural} "{named["name"]}" not found')
         if stored.object["metadata"]["uid"] != named["uid"]:
-            raise Refused(
+            raise InvalidToken(
                 f"the {plural} UID ({stored.object['metadata']['uid']}) does not match claim ({named['uid']})"
             )
 

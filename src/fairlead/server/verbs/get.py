@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.server.errors.statuses import not_found
 from fairlead.server.http import representations
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.routing import Route
 from fairlead.server.storage import versions
 from fairlead.server.verbs.lists import at_least
@@ -20,4 +20,4 @@ def get(server: "Server", request: Request, route: Route) -> Response:
     stored = server.table(resource).get_at(route.namespace if resource.namespaced else "", route.name, version)
     if stored is None:
         raise not_found(resource, route.name)
-    return representation.answer(200, versions.expect_readable(resource, stored), request.warnings)
+    return representation.object_response(200, versions.expect_readable(resource, stored), request.warnings)

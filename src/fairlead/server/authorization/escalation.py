@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.authorization.deciding import Rule, require
+from fairlead.server.authorization.authorizer import Rule, require
 from fairlead.server.authorization.rbac import GROUP, RBAC, RoleMissing
 from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import forbidden, not_found

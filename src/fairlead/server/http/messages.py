@@ -63,7 +63,7 @@ class Response:
         self.warnings: list[str] = warnings or []
 
 
-class Streaming:
+class StreamingResponse:
     """An answer that goes on until the server or the client ends it."""
 
     __slots__ = ("chunks", "headers", "status", "warnings")
@@ -75,14 +75,14 @@ class Streaming:
         self.warnings: list[str] = []
 
 
-Answer = Response | Streaming
+AnyResponse = Response | StreamingResponse
 
 
-class Dropped(ConnectionResetError):
+class ConnectionDropped(ConnectionResetError):
     """The connection broke before an answer was sent. Whether the request was carried out, the client cannot know."""
 
 
-def warning_header(text: str) -> str:
+def format_warning(text: str) -> str:
     """A Warning header as Kubernetes sends it: code 299, no agent, quoted text."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'

@@ -11,9 +11,9 @@ from typing import NoReturn
 
 import httptools
 
+from fairlead.server.golang import query_string
 from fairlead.server.golang.encoding import MAX_BODY
-from fairlead.server.http import queries
-from fairlead.server.http.exchange import Response, warning_header
+from fairlead.server.http.messages import Response, format_warning
 
 MAX_HEAD = 1 << 20  # as a real server
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -21,7 +21,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-class Refused(Exception):
+class RejectedRequest(Exception):
     """A request that is not carried out, for what it is on the wire. Nothing after it on its connection can be read."""
 
     def __init__(self, status: int) -> None:
@@ -30,7 +30,7 @@ class Refused(Exception):
 
 
 @dataclass(slots=True)
-class Message:
+class ParsedRequest:
     """One request, its target parted into path (as it was sent) and query (decoded, malformed pairs left out)."""
 
     method: str
@@ -42,13 +42,13 @@ class Message:
     body: bytes
 
 
-class Requests:
+class RequestParser:
     """The requests in a stream of bytes, each once it is whole. llhttp reads them; what is held is bounded."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpRequestParser(self)
         self._unread = b""
-        self._whole: deque[Message] = deque()
+        self._whole: deque[ParsedRequest] = deque()
         self._refused = 0  # the status that ends the stream
         self._in_head = True
         self._taken = 0  # bytes of the head, or of trailers, that were read and are not whole
@@ -74,14 +74,14 @@ class Requests:
     def feed(self, data: bytes) -> None:
         self._unread = self._unread + data if self._unread else data
 
-    def next(self) -> Message | None:
+    def next(self) -> ParsedRequest | None:
         """The next request, None until more bytes have come. Raises Refused."""
         if not self._whole and self._unread and not self._refused:
             self._read()
         if self._whole:
             return self._whole.popleft()
         if self._refused:
-            raise Refused(self._refused)
+            raise RejectedRequest(self._refused)
         return None
 
     def _read(self) -> None:
@@ -136,10 +136,10 @@ class Requests:
         if _BAD_ESCAPE.search(path):
             self._refuse(400)
         self._whole.append(
-            Message(
+            ParsedRequest(
                 self._parser.get_method().decode(),
                 path,
-                queries.parse(query) if query else {},
+                query_string.parse(query) if query else {},
                 self._headers,
                 self._parser.should_keep_alive(),
                 self._parser.get_http_version() == "1.0",
@@ -150,7 +150,7 @@ class Requests:
     def _refuse(self, status: int) -> NoReturn:
         """Stop the parser too: it takes any exception of a callback for a bad request."""
         self._refused = status
-        raise Refused(status)
+        raise RejectedRequest(status)
 
 
 def _origin(target: str) -> str:
@@ -159,7 +159,7 @@ def _origin(target: str) -> str:
         return target
     scheme, parted, rest = target.partition("://")
     if not parted or scheme.lower() not in ("http", "https"):
-        raise Refused(400)
+        raise RejectedRequest(400)
     return "/" + rest.partition("/")[2]
 
 
@@ -178,7 +178,7 @@ def head(
     Warnings that no header can hold are left out, as by a real server.
     """
     lines = [_LINES[status], *[f"{name}: {value}\r\n" for name, value in headers.items()]]
-    lines += [f"Warning: {warning_header(text)}\r\n" for text in warnings if not _CONTROL.search(text)]
+    lines += [f"Warning: {format_warning(text)}\r\n" for text in warnings if not _CONTROL.search(text)]
     lines.append(f"Date: {date}\r\n")
     if length is not None:
         lines.append(f"Content-Length: {length}\r\n")
@@ -188,7 +188,7 @@ def head(
     return "".join(lines).encode()
 
 
-def whole(answer: Response, message: Message, date: str) -> bytes:
+def whole(answer: Response, message: ParsedRequest, date: str) -> bytes:
     """A whole answer to a request."""
     last = not message.lasting
     made = head(answer.status, answer.headers, answer.warnings, date, length=len(answer.body), last=last)

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from fairlead.server.authentication.accounts import ISSUER, Accounts, Refused
-from fairlead.server.authentication.tokens import Tokens
+from fairlead.server.authentication.service_account_tokens import ISSUER, InvalidToken, ServiceAccountTokens
+from fairlead.server.authentication.static_tokens import StaticTokens
 from fairlead.server.authentication.users import ADMIN, ANONYMOUS, User
 from fairlead.server.errors.statuses import unauthorized
-from fairlead.server.http.exchange import Request
+from fairlead.server.http.messages import Request
 
 AUDIENCES: Final = [ISSUER]
 OPEN: Final = frozenset(
@@ -16,7 +16,7 @@ OPEN: Final = frozenset(
 EXTRA_SPACE: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 
 
-class Authentication:
+class Authenticator:
     """Says who asks.
 
     A token that is not good is a 401 everywhere, also where none is needed; any other kind of credential is none.
@@ -25,9 +25,9 @@ class Authentication:
     for health and version.
     """
 
-    def __init__(self, tokens: Tokens, accounts: Accounts, *, anonymous: bool) -> None:
+    def __init__(self, tokens: StaticTokens, service_account_tokens: ServiceAccountTokens, *, anonymous: bool) -> None:
         self._tokens = tokens
-        self._accounts = accounts
+        self._accounts = service_account_tokens
         self._anonymous = anonymous
 
     def user(self, request: Request) -> User:
@@ -48,7 +48,7 @@ class Authentication:
         """The user behind a token and the audiences it is good for."""
         try:
             return self.reviewed(token, audiences)
-        except Refused:
+        except InvalidToken:
             return None
 
     def reviewed(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.server.golang.encoding import MAX_BODY
-from fairlead.server.http import wire
-from fairlead.server.http.exchange import Response
+from fairlead.server.http import http1
+from fairlead.server.http.messages import Response
 
 STREAM = (
     b"GET /api/v1/pods?limit=5&labelSelector=a%3Db,c&watch HTTP/1.1\r\nHost: h\r\nUser-Agent:  me/1 \r\n\r\n"
@@ -28,7 +28,7 @@ READ = [
 
 
 def read(pieces):
-    requests, found = wire.Requests(), []
+    requests, found = http1.RequestParser(), []
     for piece in pieces:
         requests.feed(piece)
         while (message := requests.next()) is not None:
@@ -65,41 +65,41 @@ def test_requests_come_in_any_pieces(cuts):
     }.values(),
 )
 def test_what_could_be_read_in_two_ways_is_refused(head, status):
-    requests = wire.Requests()
+    requests = http1.RequestParser()
     requests.feed(head + b"\r\n\r\n")
-    with pytest.raises(wire.Refused) as refused:
+    with pytest.raises(http1.RejectedRequest) as refused:
         requests.next()
     assert refused.value.status == status
 
 
 @pytest.mark.parametrize("chunk", [b"x\r\n", b"-1\r\n", b" 3\r\nabc\r\n", b"3\r\nabcd\r\n", b"1" * 17 + b"\r\n"])
 def test_a_chunk_that_is_none_is_refused(chunk):
-    requests = wire.Requests()
+    requests = http1.RequestParser()
     requests.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
-    with pytest.raises(wire.Refused) as refused:
+    with pytest.raises(http1.RejectedRequest) as refused:
         requests.next()
     assert refused.value.status == 400
 
 
 def test_heads_and_chunks_are_bounded():
-    endless = wire.Requests()
-    endless.feed(b"GET / HTTP/1.1\r\nA: " + b"a" * wire.MAX_HEAD)
-    with pytest.raises(wire.Refused) as refused:
+    endless = http1.RequestParser()
+    endless.feed(b"GET / HTTP/1.1\r\nA: " + b"a" * http1.MAX_HEAD)
+    with pytest.raises(http1.RejectedRequest) as refused:
         endless.next()
     assert refused.value.status == 431
-    chunked = wire.Requests()
+    chunked = http1.RequestParser()
     chunked.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
     for _ in range(MAX_BODY // 0x1000):
         chunked.feed(b"1000\r\n" + b"a" * 0x1000 + b"\r\n")
         assert chunked.next() is None
     chunked.feed(b"1\r\na")
-    with pytest.raises(wire.Refused) as refused:
+    with pytest.raises(http1.RejectedRequest) as refused:
         chunked.next()
     assert refused.value.status == 413
-    framed = wire.Requests()
+    framed = http1.RequestParser()
     framed.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: ")
-    with pytest.raises(wire.Refused) as refused:  # noqa: PT012 (it is the last of many pieces)
-        for _ in range(wire.MAX_HEAD // 0x10000 + 2):
+    with pytest.raises(http1.RejectedRequest) as refused:  # noqa: PT012 (it is the last of many pieces)
+        for _ in range(http1.MAX_HEAD // 0x10000 + 2):
             framed.feed(b"a" * 0x10000)
             framed.next()
     assert refused.value.status == 431
@@ -128,13 +128,13 @@ def test_impersonated_groups_are_all_kept_and_of_other_headers_the_first():
 def test_no_warning_can_end_its_header():
     (message,) = read([b"GET / HTTP/1.1\r\n\r\n"])
     answer = Response(200, b"{}", warnings=["fine", "evil\r\nSet-Cookie: a=b"])
-    sent = wire.whole(answer, message, "now")
+    sent = http1.whole(answer, message, "now")
     assert b'Warning: 299 - "fine"\r\n' in sent
     assert b"Cookie" not in sent
 
 
 def test_what_a_connection_sent_goes_with_it_without_a_collector():
-    requests = wire.Requests()
+    requests = http1.RequestParser()
     requests.feed(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
     assert requests.next() is not None
     left = weakref.ref(requests)

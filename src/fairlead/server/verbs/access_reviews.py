@@ -9,11 +9,11 @@ from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import bad_request, invalid_kind
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object
 from fairlead.server.schema.nodes import Node
-from fairlead.server.verbs import ephemeral
+from fairlead.server.verbs import virtual_resources
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def access(server: "Server", request: Request, route: Route) -> Response:
     """SubjectAccessReview, its local form, and SelfSubjectAccessReview."""
-    write, obj = ephemeral.received(server, request, route, route.resource)
+    write, obj = virtual_resources.received(server, request, route, route.resource)
     spec = obj.get("spec") or {}
     own = route.resource.kind == "SelfSubjectAccessReview"
     local = route.resource.kind == "LocalSubjectAccessReview"
@@ -37,12 +37,12 @@ def access(server: "Server", request: Request, route: Route) -> Response:
     status: Object = {"allowed": decision.allowed}
     if decision.reason:
         status["reason"] = decision.reason
-    return ephemeral.answered(write, {**obj, "status": status})
+    return virtual_resources.answered(write, {**obj, "status": status})
 
 
 def rules(server: "Server", request: Request, route: Route) -> Response:
     """SelfSubjectRulesReview."""
-    write, obj = ephemeral.received(server, request, route, route.resource, tracked=False)
+    write, obj = virtual_resources.received(server, request, route, route.resource, tracked=False)
     namespace = (obj.get("spec") or {}).get("namespace")
     if not namespace:
         raise bad_request("no namespace on request")
@@ -57,7 +57,7 @@ def rules(server: "Server", request: Request, route: Route) -> Response:
     }
     if problems:
         status["evaluationError"] = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-    return ephemeral.answered(write, {**obj, "metadata": {}, "spec": {}, "status": status})
+    return virtual_resources.answered(write, {**obj, "metadata": {}, "spec": {}, "status": status})
 
 
 def _only(rule: Object, words: tuple[str, ...]) -> Object:

@@ -4,15 +4,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from fairlead.api.times import rfc3339
-from fairlead.server.authentication.accounts import Refused
-from fairlead.server.authentication.authentication import AUDIENCES
+from fairlead.server.authentication.authenticator import AUDIENCES
+from fairlead.server.authentication.service_account_tokens import InvalidToken
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.statuses import bad_request, invalid_kind, not_found, status_error
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
-from fairlead.server.verbs import ephemeral
+from fairlead.server.verbs import virtual_resources
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -25,15 +25,15 @@ _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 def whose_token(server: "Server", request: Request, route: Route) -> Response:
     """TokenReview."""
-    write, obj = ephemeral.received(server, request, route, route.resource)
+    write, obj = virtual_resources.received(server, request, route, route.resource)
     spec = obj.get("spec") or {}
     token = spec.get("token")
     if not token:
         raise bad_request("token is required for TokenReview in authentication")
     status: Object = {"user": {}}
     try:
-        found = server.authentication.reviewed(token, spec.get("audiences") or AUDIENCES)
-    except Refused as refused:
+        found = server.authenticator.reviewed(token, spec.get("audiences") or AUDIENCES)
+    except InvalidToken as refused:
         status["error"] = f"[invalid bearer token, {refused}]"
     else:
         if found is None:
@@ -41,19 +41,19 @@ def whose_token(server: "Server", request: Request, route: Route) -> Response:
         else:
             user, audiences = found
             status = {"authenticated": True, "user": user.info(), "audiences": audiences}
-    return ephemeral.answered(write, {**obj, "status": status})
+    return virtual_resources.answered(write, {**obj, "status": status})
 
 
 def who_am_i(server: "Server", request: Request, route: Route) -> Response:
     """SelfSubjectReview."""
-    write, obj = ephemeral.received(server, request, route, route.resource, tracked=False)
+    write, obj = virtual_resources.received(server, request, route, route.resource, tracked=False)
     metadata = {"creationTimestamp": server.now}
-    return ephemeral.answered(write, {**obj, "metadata": metadata, "status": {"userInfo": request.user.info()}})
+    return virtual_resources.answered(write, {**obj, "metadata": metadata, "status": {"userInfo": request.user.info()}})
 
 
 def request_token(server: "Server", request: Request, route: Route) -> Response:
     """TokenRequest: POST to a ServiceAccount's /token."""
-    write, obj = ephemeral.received(server, request, route, _kind())
+    write, obj = virtual_resources.received(server, request, route, _kind())
     metadata, spec = obj.get("metadata") or {}, obj.get("spec") or {}
     for key, wanted in (("name", route.name), ("namespace", route.namespace)):
         if metadata.get(key) and metadata[key] != wanted:
@@ -78,14 +78,17 @@ def request_token(server: "Server", request: Request, route: Route) -> Response:
     bound = _bound(server, route, spec.get("boundObjectRef"))
     ends = rfc3339(server.world.clock.now() + seconds)
     own = {"name": route.name, "namespace": route.namespace, "uid": uid, "creationTimestamp": server.now}
-    status = {"token": server.accounts.issue(account, audiences, seconds, bound), "expirationTimestamp": ends}
+    status = {
+        "token": server.service_account_tokens.issue(account, audiences, seconds, bound),
+        "expirationTimestamp": ends,
+    }
     made = {
         **obj,
         "metadata": {**own, "managedFields": metadata.get("managedFields")},
         "spec": {**spec, "audiences": audiences},
         "status": status,
     }
-    return ephemeral.answered(write, made)
+    return virtual_resources.answered(write, made)
 
 
 def _bound(server: "Server", route: Route, reference: Object | None) -> dict[str, dict[str, str]]:

@@ -6,7 +6,7 @@ from fairlead.server.errors import field_errors
 from fairlead.server.errors.statuses import bad_request, invalid_kind, not_found, status_error
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object
@@ -41,7 +41,7 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
         "status": {**status, "conditions": [*conditions, scheduled]},
     }
     stored = server.store.put(server.store.table("", "pods"), obj)
-    server.changed(route.resource, live, stored)
+    server.after_write(route.resource, live, stored)
     return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
 
 
@@ -94,7 +94,7 @@ def _disrupted(server: "Server", route: Route, live: Stored) -> Stored:
     kept = [c for c in conditions if c["type"] != "DisruptionTarget"]
     obj = {**live.object, "status": {**status, "conditions": [*kept, condition]}}
     stored = server.store.put(server.store.table("", "pods"), obj)
-    server.changed(route.resource, live, stored)
+    server.after_write(route.resource, live, stored)
     return stored
 
 

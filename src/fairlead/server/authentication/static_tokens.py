@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from fairlead.server.authentication.users import ADMIN, User
 
 
-def read(text: str) -> dict[str, User]:
+def parse_token_file(text: str) -> dict[str, User]:
     """A token file, as `kube-apiserver --token-auth-file` reads one: token,user,uid,"group,group" a line.
 
     A line with nothing but a token is an administrator's. Raises ValueError that names the line.
@@ -27,7 +27,7 @@ def read(text: str) -> dict[str, User]:
     return found
 
 
-class Tokens:
+class StaticTokens:
     """Users by token. Held and looked up by digest, so that neither a dump nor the time taken tells one."""
 
     def __init__(self, given: Iterable[str] | Mapping[str, User]) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import bad_request
 from fairlead.server.golang import encoding
-from fairlead.server.http.exchange import Response
+from fairlead.server.http.messages import Response
 from fairlead.server.http.representations import Representation, partial_metadata
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.storage import versions
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMN = "Custom resource definition column (in JSONPath format): "
 
 
-def included(wanted: str) -> None:
+def validate_include_object(wanted: str) -> None:
     """Refuse what no row can hold."""
     if wanted not in ("", "None", "Metadata", "Object"):
         told = f"includeObject: Invalid value: {quote_go(wanted)}: must be 'Metadata', 'Object', 'None', or empty"
@@ -69,7 +69,7 @@ def definitions(resource: Resource) -> list[Object]:
     ]
 
 
-class Table(Representation):
+class TableRepresentation(Representation):
     """Rows of cells. Each row carries the object's metadata, the object, or nothing, as asked for."""
 
     name = "table"
@@ -88,12 +88,12 @@ class Table(Representation):
         metadata = {"resourceVersion": str(stored.version)}
         return encoding.encode(self._document(columns, [self._row(stored)], metadata))
 
-    def answer(self, status: int, stored: Stored, warnings: list[str]) -> Response:
+    def object_response(self, status: int, stored: Stored, warnings: list[str]) -> Response:
         metadata = {"resourceVersion": str(stored.version)}
         document = self._document(definitions(self.resource), [self._row(stored)], metadata)
         return self._response(status, encoding.encode(document), warnings)
 
-    def answer_list(self, status: int, page: "Page", warnings: list[str]) -> Response:
+    def list_response(self, status: int, page: "Page", warnings: list[str]) -> Response:
         rows: list[Object] | None = [self._row(stored) for stored in page.items]
         columns = definitions(self.resource)
         if not rows and not self.resource.custom and columns[1]["name"] == "Created At":

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fairlead.server.http import representations
-from fairlead.server.http.exchange import Request, Response
+from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object, Resource
@@ -29,4 +29,4 @@ def answered(write: pipeline.Write, obj: Object) -> Response:
     """The object with what the server found out."""
     representation = representations.negotiate(write.request, write.resource, listing=False)
     shown = codec.decode(write.resource.schema, obj).object
-    return representation.answer(201, Stored(shown, 0, write.resource), write.request.warnings)
+    return representation.object_response(201, Stored(shown, 0, write.resource), write.request.warnings)
