@@ -58,7 +58,7 @@ hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each
 	@$(BIN)/python scripts/hazards.py --table docs/design/hazards.md
 
 mutate: $(STAMP) ## remove each guard of the writes singly and see a test fail
-	@$(BIN)/python scripts/mutation/run.py --generic 24 --table docs/design/guards.md
+	@$(BIN)/python scripts/mutation/run.py --generic 24 --table docs/evidence/guards.md
 
 soak: $(STAMP) ## ten minutes of churn and faults: does anything pile up? MINUTES=1 for less
 	@$(BIN)/python scripts/soak.py --minutes $(or $(MINUTES),10)

@@ -1,4 +1,4 @@
-"""How an operator is tested: docs/testing.md explains each part."""
+"""How an operator is tested: docs/how-to/test-an-operator.md explains each part."""
 
 import asyncio
 

@@ -5,7 +5,7 @@ the embedded server until the first fails. A guard whose mutant survives is not 
 A mutant whose tests do not end is found out too. For that the tests are timed without a mutant first, and once more
 before the verdict, so that a machine that became slow finds nothing out. The random histories are asked as well.
 Beside the guards by name, a sample of mutants of no particular guard (conditions turned round, effects left out) gives
-a score. `--table FILE` writes docs/design/guards.md; words choose guards: `run.py finalizer queue`; the other rows
+a score. `--table FILE` writes docs/evidence/guards.md; words choose guards: `run.py finalizer queue`; the other rows
 of the table stay as an earlier run left them.
 """
 

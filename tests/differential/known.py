@@ -1,4 +1,4 @@
-"""The differences that docs/differences.md documents, each recognised by its exact shape in the two answers."""
+"""The differences of docs/explanation/differences.md, each recognised by its exact shape in the two answers."""
 
 import re
 from collections.abc import Callable, Iterable

@@ -7,7 +7,8 @@ python -m tests.differential.run -n 1000 --seed 0      starts a real server of i
     --coverage              tells what was asked and how often it was answered with which code
     --results FILE          notes each history as it is done; the next run with that file passes over those that agreed
 
-Closes with a table by family, also when interrupted. Exit status 1 where an answer differed beyond docs/differences.md.
+Closes with a table by family, also when interrupted. Exit status 1 if an
+answer differs in a way that docs/explanation/differences.md does not list.
 """
 
 import argparse

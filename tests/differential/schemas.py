@@ -23,7 +23,7 @@ FORMATS = {
     "password": ("x",),
 }
 PATTERNS = {"^[xyz]+$": ("x", "zz"), "^x\\d$": ("x1",), "y": ("y",)}
-RULES = {  # none compares what may be a set, or has optionals: docs/differences-reads.md
+RULES = {  # none compares what may be a set, or has optionals: docs/explanation/differences-in-detail.md
     "string": (
         {"rule": "self != 'y'"},
         {"rule": "self.size() < 3", "message": "too long for us"},

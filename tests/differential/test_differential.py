@@ -43,7 +43,8 @@ async def test_fresh_histories_are_answered_alike(api):
 
 
 def test_the_documented_differences_are_the_known_ones():
-    documented = re.findall(r"^## (.+)$", (Path(__file__).parents[2] / "docs/differences.md").read_text(), re.MULTILINE)
+    page = Path(__file__).parents[2] / "docs/explanation/differences.md"
+    documented = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
     assert documented == list(known.KNOWN)
 
 

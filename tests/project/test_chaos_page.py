@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_test_that_the_page_names_exists():
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "design" / "chaos.md").read_text()))
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "evidence" / "chaos.md").read_text()))
     defined = {
         name for path in ROOT.glob("tests/**/test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
     }

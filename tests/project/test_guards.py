@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MUTANTS = runpy.run_path(str(ROOT / "scripts" / "mutation" / "guards.py"))["MUTANTS"]
-TABLE = (ROOT / "docs" / "design" / "guards.md").read_text()
+TABLE = (ROOT / "docs" / "evidence" / "guards.md").read_text()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard)

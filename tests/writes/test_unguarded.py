@@ -1,4 +1,4 @@
-"""What a decision does not guard, as docs/design/decide.md says: each counterexample, and what to do instead."""
+"""What a decision does not guard, as docs/explanation/decide.md says: each counterexample, and what to do instead."""
 
 from workbench import WIDGET
 

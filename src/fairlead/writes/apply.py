@@ -1,6 +1,6 @@
 """Children: forced server-side apply that can neither take over a stranger's object nor revive a deleted one.
 
-docs/design/apply.md has the reasons.
+docs/explanation/apply.md has the reasons.
 """
 
 import asyncio

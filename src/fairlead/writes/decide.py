@@ -1,6 +1,6 @@
 """A decision: optimistic concurrency at the grain of what was read.
 
-docs/design/decide.md has the guarantee, what it does not guard, and the comparison with resourceVersion.
+docs/explanation/decide.md has the guarantee, what it does not guard, and the comparison with resourceVersion.
 """
 
 import asyncio

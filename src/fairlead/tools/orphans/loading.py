@@ -59,12 +59,12 @@ def _yaml(path: Path) -> list[Rule]:
         raise RulesError(f"{path}: {error}; correct it") from error
     entries = content.get("rules") if isinstance(content, dict) else None
     if not isinstance(entries, list):
-        raise RulesError(f"{path}: has no list `rules`: see docs/orphans.md for the form")
+        raise RulesError(f"{path}: has no list `rules`: see docs/how-to/collect-orphans.md for the form")
     rules = []
     for number, entry in enumerate(entries, 1):
         where = f"{path}: rule {number}"
         if not isinstance(entry, dict):
-            raise RulesError(f"{where}: is no mapping: see docs/orphans.md for the form")
+            raise RulesError(f"{where}: is no mapping: see docs/how-to/collect-orphans.md for the form")
         if "use" in entry:
             known = _shipped()
             if entry["use"] not in known:

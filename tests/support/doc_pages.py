@@ -1,0 +1,179 @@
+"""Run the code blocks of a documentation page, in order, in a directory of their own.
+
+- A block with a title (```python title="controller.py") is written to that file.
+- A `python` block without a title is executed. The blocks of one page share their variables, and `await` works.
+- A `console` block: each line that starts with `$ ` is run by bash, and the following lines are its expected output.
+  `...` alone on a line stands for any number of lines, and inside a line for any text. A command that ends in ` &` keeps
+  running until the page ends; its output is not compared. `# exit status 1` after a command expects that status.
+- `yaml`, `json` and `toml` blocks are parsed. `go` blocks are checked with gofmt where it is installed.
+- `text` blocks are not code. Any other language is an error, so that no block goes unchecked.
+"""
+
+import ast
+import asyncio
+import inspect
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import textwrap
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from fairlead.testing.real import cache_folder
+
+BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)(?P<options>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
+)
+TITLE = re.compile(r'title="([^"]+)"')
+TIMEOUT = 60.0
+
+
+@dataclass
+class Block:
+    language: str
+    title: str
+    text: str
+    line: int
+
+
+def blocks_of(page: Path) -> list[Block]:
+    markdown = page.read_text(encoding="utf-8")
+    blocks = []
+    for match in BLOCK.finditer(markdown):
+        title = TITLE.search(match["options"])
+        line = markdown.count("\n", 0, match.start()) + 1
+        blocks.append(Block(match["language"], title[1] if title else "", textwrap.dedent(match["text"]), line))
+    return blocks
+
+
+class PageRunner:
+    """Runs the blocks of one page. Use it as a context manager: background commands are ended with it."""
+
+    def __init__(self, page: Path, folder: Path, bin_folder: Path) -> None:
+        self._page, self._folder = page, folder
+        self._variables: dict[str, object] = {"__name__": "__docs__"}
+        self._background: list[subprocess.Popen[bytes]] = []
+        home = folder / ".home"
+        home.mkdir()
+        path = os.pathsep.join([str(bin_folder), str(cache_folder()), os.environ["PATH"]])
+        keep = {name: os.environ[name] for name in ("PYTHONPATH", "LANG", "TMPDIR") if name in os.environ}
+        self._environment = {**keep, "PATH": path, "HOME": str(home), "COLUMNS": "80", "NO_COLOR": "1"}
+
+    def __enter__(self) -> "PageRunner":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._background:
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in self._background:
+            process.wait(20)
+
+    def run(self, block: Block) -> None:
+        where = f"{self._page.name}, line {block.line}"
+        if block.title:
+            path = self._folder / block.title
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text)
+        match block.language:
+            case "python" if not block.title:
+                self._run_python(block, where)
+            case "python":
+                ast.parse(block.text, where)
+            case "console":
+                self._run_console(block.text, where)
+            case "yaml":
+                list(yaml.safe_load_all(block.text))
+            case "json":
+                json.loads(block.text)
+            case "toml":
+                tomllib.loads(block.text)
+            case "go":
+                _check_go(block.text, where)
+            case "text" | "mermaid":
+                pass
+            case _:
+                raise AssertionError(f"{where}: no rule runs a block of language {block.language!r}")
+
+    def _run_python(self, block: Block, where: str) -> None:
+        code = compile(block.text, where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        result = eval(code, self._variables)
+        if inspect.iscoroutine(result):
+            asyncio.run(result)
+
+    def _run_console(self, text: str, where: str) -> None:
+        for command, expected in _commands(text):
+            status = re.search(r"# exit status (\d+)$", command)
+            if command.endswith(" &"):
+                self._start(command.removesuffix(" &"))
+                continue
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=self._folder,
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=TIMEOUT,
+                check=False,
+                text=True,
+            )
+            wanted = int(status[1]) if status else 0
+            assert done.returncode == wanted, f"{where}: {command}: exit status {done.returncode}\n{done.stdout}"
+            if expected:
+                assert _matches(expected, done.stdout), f"{where}: {command} printed\n{done.stdout}\nnot\n{expected}"
+
+    def _start(self, command: str) -> None:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._background.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline()  # The first line says that the command is up.
+        assert process.poll() is None, f"{command} ended: {line!r}"
+
+
+def _commands(text: str) -> list[tuple[str, str]]:
+    commands: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            commands.append((line[2:], ""))
+        elif commands and commands[-1][0].endswith("\\"):
+            commands[-1] = (f"{commands[-1][0]}\n{line.removeprefix('> ')}", "")
+        elif commands:
+            commands[-1] = (commands[-1][0], f"{commands[-1][1]}{line}\n")
+        else:
+            raise AssertionError(f"a console block starts with a command, not with {line!r}")
+    return commands
+
+
+def _matches(expected: str, printed: str) -> bool:
+    lines = [
+        "(?:.*\n)*?" if line.strip() == "..." else f"{_line_pattern(line)}\\s*\n" for line in expected.splitlines()
+    ]
+    text = printed if printed.endswith("\n") else f"{printed}\n"
+    return re.fullmatch("".join(lines), text) is not None
+
+
+def _line_pattern(line: str) -> str:
+    return ".*".join(re.escape(part) for part in line.rstrip().split("..."))
+
+
+def _check_go(text: str, where: str) -> None:
+    if gofmt := shutil.which("gofmt"):
+        source = text if text.lstrip().startswith("package ") else f"package p\n\nfunc _() {{\n{text}\n}}\n"
+        done = subprocess.run([gofmt, "-e"], input=source, capture_output=True, text=True, check=False)
+        if done.returncode and not text.lstrip().startswith("package "):  # Declarations are not statements.
+            done = subprocess.run(
+                [gofmt, "-e"], input=f"package p\n\n{text}", capture_output=True, text=True, check=False
+            )
+        assert done.returncode == 0, f"{where}: {done.stderr}"
