@@ -66,7 +66,7 @@ def test_with_a_lease_the_child_changes_once_and_no_field_is_lost(virtually, rec
 
 
 def test_without_a_lease_two_releases_delete_each_others_fields_again_and_again(virtually, recording):
-    """As docs/explanation/leader-election.md says: to a server both are one field manager, and the last to apply is right."""
+    """See docs/explanation/leader-election.md: to a server both releases are one field manager; the last apply wins."""
 
     async def test(bed):
         await bed.make("x")

@@ -2,9 +2,9 @@
 
 - A block with a title (```python title="controller.py") is written to that file.
 - A `python` block without a title is executed. The blocks of one page share their variables, and `await` works.
-- A `console` block: each line that starts with `$ ` is run by bash, and the following lines are its expected output.
-  `...` alone on a line stands for any number of lines, and inside a line for any text. A command that ends in ` &` keeps
-  running until the page ends; its output is not compared. `# exit status 1` after a command expects that status.
+- A `console` block: each line that starts with `$ ` is run by bash, and the lines after it are its expected output.
+  `...` alone on a line stands for any number of lines, and inside a line for any text. A command that ends in ` &`
+  runs until the page ends; its output is not compared. `# exit status 1` after a command expects that status.
 - `yaml`, `json` and `toml` blocks are parsed. `go` blocks are checked with gofmt where it is installed.
 - `text` blocks are not code. Any other language is an error, so that no block goes unchecked.
 """

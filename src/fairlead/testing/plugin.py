@@ -1,4 +1,6 @@
-"""The pytest plugin: an API server, a cluster and an operator in one test, without Docker. docs/how-to/test-an-operator.md tells how.
+"""The pytest plugin: an API server, a cluster and an operator in one test, without Docker.
+
+See docs/how-to/test-an-operator.md.
 
 An `async def` test that takes one of the fixtures runs on virtual time, so that a minute of back-off takes none; with
 `--api-server=real` it runs in real time on a real kube-apiserver. No other plugin is needed for that, nor in the way.
