@@ -314,9 +314,9 @@ class Server:
         if path.startswith("/openapi/") and request.method in ("GET", "HEAD"):
             from fairlead.server import openapi
 
-            return openapi.answer(self.registry, request) or PAGE_NOT_FOUND
+            return openapi.respond(self.registry, request) or PAGE_NOT_FOUND
         if path == "/":
-            return Response(200, encoding.encode(discovery.paths(self.registry)))
+            return Response(200, encoding.encode(discovery.list_paths(self.registry)))
         if path.startswith(("//", "/apis//")):
             return PAGE_NOT_FOUND
         path = path.rstrip("/")
@@ -324,20 +324,20 @@ class Server:
         if (
             aggregated
             and request.method == "GET"
-            and (all_of_it := discovery.aggregated(self.registry, path, aggregated))
+            and (all_of_it := discovery.aggregated_document(self.registry, path, aggregated))
         ):
             kind = f"application/json;g={discovery.AGGREGATED};v={aggregated};as=APIGroupDiscoveryList"
             return Response(200, encoding.encode(all_of_it), kind)
         if path == "/version":
             found: Object | None = discovery.VERSION
         else:
-            found = discovery.document(self.registry, path)
+            found = discovery.find_document(self.registry, path)
         if found is None:
             parts = path.split("/")
             if len(parts) > 2 and (parts[1] == "version" or self._in_builtin_group(parts)):
                 raise unknown_path()
             return PAGE_NOT_FOUND
-        if request.method != "GET" and not discovery.any_method(self.registry, path):
+        if request.method != "GET" and not discovery.allows_any_method(self.registry, path):
             raise method_not_allowed()
         version = path == "/version"
         grouped = path.startswith("/apis") and path.count("/") < 3

@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and kinds are served. Plain and aggregated (v2) answers say the same."""
+"""Discovery documents: the served groups, versions and kinds, in the plain and in the aggregated (v2) format."""
 
 import base64
 import hashlib
@@ -32,8 +32,8 @@ _KUBE_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?\Z")
 Document = dict[str, Any]
 
 
-def priority(version: str) -> tuple[int, ...] | tuple[int, str]:
-    """Sorts versions as Kubernetes prefers them: stable, beta, alpha, each newest first; then others by name."""
+def version_priority(version: str) -> tuple[int, ...] | tuple[int, str]:
+    """Return a sort key in Kubernetes' order: stable, beta, alpha, newest first in each. Other names come last."""
     match = _KUBE_VERSION.match(version)
     if match is None:
         return (3, version)
@@ -41,8 +41,8 @@ def priority(version: str) -> tuple[int, ...] | tuple[int, str]:
     return (stage, -int(match[1]), -int(match[3] or 0))
 
 
-def document(registry: Registry, path: str) -> Document | None:
-    """The discovery document at a path, or None where there is none."""
+def find_document(registry: Registry, path: str) -> Document | None:
+    """Return the discovery document at a path, or None if there is none."""
     parts = path.strip("/").split("/")
     if path == "/api":
         return _legacy()
@@ -60,8 +60,11 @@ def document(registry: Registry, path: str) -> Document | None:
     return _resources(registry, parts[1], parts[2])
 
 
-def any_method(registry: Registry, path: str) -> bool:
-    """Whether a document is handed out whatever the method: the groups, and the versions of custom ones."""
+def allows_any_method(registry: Registry, path: str) -> bool:
+    """Return whether a path answers every HTTP method.
+
+    That is the case for /apis, for every group, and for the versions of custom groups.
+    """
     return path == "/apis" or (path.startswith("/apis/") and (path.count("/") == 2 or _is_custom(registry, path)))
 
 
@@ -70,16 +73,16 @@ def _is_custom(registry: Registry, path: str) -> bool:
     return any(resource.group == group for resource in registry.custom())
 
 
-def paths(registry: Registry) -> Document:
-    """What / tells: where something is to be read."""
-    groups = [f"/apis/{name}{version}" for name, versions in _groups(registry) for version in ("", *_below(versions))]
+def list_paths(registry: Registry) -> Document:
+    """Return the document at /: the paths that can be read."""
+    groups = [
+        f"/apis/{name}{suffix}"
+        for name, versions in _groups(registry)
+        for suffix in ("", *(f"/{version}" for version in versions))
+    ]
     health = [f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping")]
     others = ["/api", "/api/v1", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
     return {"paths": sorted(groups + health + others)}
-
-
-def _below(versions: list[str]) -> list[str]:
-    return [f"/{version}" for version in versions]
 
 
 def _legacy() -> Document:
@@ -93,14 +96,14 @@ def _builtin_groups() -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _groups(registry: Registry) -> list[tuple[str, list[str]]]:
-    """Every group but the core one, with its versions in order of preference."""
-    found = {name: list(versions) for name, versions in _builtin_groups()}
+    """Return every group except the core group, with its versions in order of preference."""
+    groups = {name: list(versions) for name, versions in _builtin_groups()}
     custom: dict[str, set[str]] = {}
     for resource in registry.custom():
         custom.setdefault(resource.group, set()).add(resource.version)
     for name in sorted(custom):
-        found.setdefault(name, []).extend(sorted(custom[name], key=priority))
-    return list(found.items())
+        groups.setdefault(name, []).extend(sorted(custom[name], key=version_priority))
+    return list(groups.items())
 
 
 def _group(name: str, versions: list[str]) -> Document:
@@ -119,7 +122,7 @@ def _resources(registry: Registry, group: str, version: str) -> Document:
 
 
 def custom_entries(resource: Resource, registry: Registry) -> list[Document]:
-    """A custom kind and its subresources, as a resource list names them."""
+    """Return the entries of a custom kind and its subresources in an APIResourceList."""
     stored = registry.storage(resource.group, resource.plural) or resource
     entry: Document = {
         "name": resource.plural,
@@ -134,13 +137,13 @@ def custom_entries(resource: Resource, registry: Registry) -> list[Document]:
         entry["categories"] = list(resource.categories)
     entry["storageVersionHash"] = storage_version_hash(stored)
     common = {"singularName": "", "namespaced": resource.namespaced, "verbs": SUBRESOURCE_VERBS}
-    found = [entry]
+    entries = [entry]
     if resource.status:
-        found.append({"name": f"{resource.plural}/status", "kind": resource.kind, **common})
+        entries.append({"name": f"{resource.plural}/status", "kind": resource.kind, **common})
     if resource.scale:
         scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
-        found.append({"name": f"{resource.plural}/scale", **scale, **common})
-    return found
+        entries.append({"name": f"{resource.plural}/scale", **scale, **common})
+    return entries
 
 
 def storage_version_hash(stored: Resource) -> str:
@@ -149,7 +152,7 @@ def storage_version_hash(stored: Resource) -> str:
 
 
 def aggregated_version(accept: str) -> str:
-    """The version of aggregated discovery that is asked for; empty where none is that there is (v2beta1 is gone)."""
+    """Return the served version of aggregated discovery that an Accept header names, or "". v2beta1 is not served."""
     for clause in accept.split(","):
         parts = {part.strip() for part in clause.split(";")}
         if {f"g={AGGREGATED}", "v=v2", "as=APIGroupDiscoveryList"} <= parts:
@@ -157,8 +160,8 @@ def aggregated_version(accept: str) -> str:
     return ""
 
 
-def aggregated(registry: Registry, path: str, version: str) -> Document | None:
-    """The whole of discovery in one document, as newer clients ask for it at /api and /apis."""
+def aggregated_document(registry: Registry, path: str, version: str) -> Document | None:
+    """Return all of discovery in one document. Newer clients request it at /api and /apis."""
     if path == "/api":
         groups = [("", ["v1"])]
     elif path == "/apis":
@@ -171,7 +174,7 @@ def aggregated(registry: Registry, path: str, version: str) -> Document | None:
             "versions": [
                 {
                     "version": v,
-                    "resources": _merged(registry, name, v),
+                    "resources": _nest_subresources(registry, name, v),
                     "freshness": "Current",
                 }
                 for v in versions
@@ -182,19 +185,24 @@ def aggregated(registry: Registry, path: str, version: str) -> Document | None:
     return {"kind": "APIGroupDiscoveryList", "apiVersion": f"{AGGREGATED}/{version}", "metadata": {}, "items": items}
 
 
-def _merged(registry: Registry, group: str, version: str) -> list[Document]:
-    """A resource list with the subresources under their resources."""
-    own = ("", "") if registry.builtin_group(group) else (group, version)  # a built-in kind does not name its own group
-    found: dict[str, Document] = {}
+def _nest_subresources(registry: Registry, group: str, version: str) -> list[Document]:
+    """Return the resources of a group version with the subresources inside their resources."""
+    # A built-in kind does not name its own group.
+    default = ("", "") if registry.builtin_group(group) else (group, version)
+    resources: dict[str, Document] = {}
     for entry in _resources(registry, group, version)["resources"]:
         name, _, subresource = entry["name"].partition("/")
-        kind = {"group": entry.get("group", own[0]), "version": entry.get("version", own[1]), "kind": entry["kind"]}
+        kind = {
+            "group": entry.get("group", default[0]),
+            "version": entry.get("version", default[1]),
+            "kind": entry["kind"],
+        }
         if subresource:
-            parent = found.setdefault(name, {"resource": name, "scope": _scope(entry), "verbs": []})
-            below = {"subresource": subresource, "responseKind": kind, "verbs": entry["verbs"]}
-            parent.setdefault("subresources", []).append(below)
+            parent = resources.setdefault(name, {"resource": name, "scope": _scope(entry), "verbs": []})
+            nested = {"subresource": subresource, "responseKind": kind, "verbs": entry["verbs"]}
+            parent.setdefault("subresources", []).append(nested)
             continue
-        found[name] = {
+        resources[name] = {
             "resource": name,
             "responseKind": kind,
             "scope": _scope(entry),
@@ -202,7 +210,7 @@ def _merged(registry: Registry, group: str, version: str) -> list[Document]:
             "verbs": entry["verbs"],
             **{key: entry[key] for key in ("shortNames", "categories") if key in entry},
         }
-    return list(found.values())
+    return list(resources.values())
 
 
 def _scope(entry: Document) -> str:

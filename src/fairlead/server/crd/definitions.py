@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.times import rfc3339
-from fairlead.server.discovery import priority
+from fairlead.server.discovery import version_priority
 from fairlead.server.errors.statuses import forbidden
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import structural
@@ -280,7 +280,7 @@ def _deprecation(spec: Object, names: Object, version: Object) -> str:
         return str(version["deprecationWarning"])
     told = f"{spec['group']}/{version['name']} {names['kind']} is deprecated"
     for other in spec["versions"]:
-        newer = priority(other["name"]) < priority(version["name"])
+        newer = version_priority(other["name"]) < version_priority(version["name"])
         if newer and other.get("served") and not other.get("deprecated"):
             return f"{told}; use {spec['group']}/{other['name']} {names['kind']}"
     return told

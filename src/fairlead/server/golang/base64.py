@@ -1,22 +1,22 @@
-"""Base64 as Go's decoder takes it: lines may be broken, and an error says where."""
+"""Base64 as Go's decoder reads it: line breaks are allowed, and an error names the byte offset."""
 
 import base64
 import binascii
 
 
-def canonical(text: str) -> str:
-    """The text in one line. Raises ValueError, in Go's words, for what is no base64."""
+def canonicalize(text: str) -> str:
+    """Return the text without line breaks. Raise ValueError with Go's message if it is not base64."""
     plain = text.replace("\n", "").replace("\r", "")
     try:
         if len(plain) % 4:
             raise ValueError
         return base64.b64encode(base64.b64decode(plain, validate=True)).decode()
     except (binascii.Error, ValueError):
-        raise ValueError(f"illegal base64 data at input byte {_wrong_at(text)}") from None
+        raise ValueError(f"illegal base64 data at input byte {_error_offset(text)}") from None
 
 
-def _wrong_at(text: str) -> int:
-    """The offset at which Go's decoder gives up."""
+def _error_offset(text: str) -> int:
+    """Return the offset at which Go's decoder stops."""
     at, quantum = 0, 0
     for at, letter in enumerate(text):
         if letter in "\r\n":
@@ -31,8 +31,8 @@ def _wrong_at(text: str) -> int:
                 if rest[0] != "=":
                     return at + 1
                 at += 1
-            left = text[at + 1 :].lstrip("\r\n")
-            return len(text) - len(left)
+            trailing = text[at + 1 :].lstrip("\r\n")
+            return len(text) - len(trailing)
         if not (letter.isascii() and (letter.isalnum() or letter in "+/")):
             return at
         quantum = (quantum + 1) % 4

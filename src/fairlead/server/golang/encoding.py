@@ -1,4 +1,4 @@
-"""JSON out and JSON in, as Go's decoder reads it."""
+"""JSON encoding and decoding that behave like Go's."""
 
 import json
 import math
@@ -13,49 +13,50 @@ from fairlead.server.golang import json_syntax
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
-_plain = msgspec.json.Decoder().decode
+_decode_fast = msgspec.json.Decoder().decode
 
-# Every body is looked at for numbers: with all digits alike, that takes no regular expression where there are none.
-_ALIKE = bytes.maketrans(b"123456789eE", b"000000000..")
-_LONG = b"0" * 19  # a number that may be too long for an integer
+# Every body is searched for unusual numbers. With all digits mapped to 0, a substring search is enough for that.
+_DIGITS_TO_ZERO = bytes.maketrans(b"123456789eE", b"000000000..")
+_LONG_NUMBER = b"0" * 19  # A number with this many digits may not fit an integer.
 _EXPONENT = re.compile(rb"[\[:,]-?[0-9][0-9.]*e")
 MAX_BODY = 3 * 1024 * 1024
 
 
 class BadJSON(ValueError):
-    """Not JSON. The message is worded as Go's decoder words it."""
+    """The body is not JSON. The message is that of Go's decoder."""
 
 
-class TooGreat(BadJSON):
-    """JSON with a number that no float holds."""
+class NumberTooLarge(BadJSON):
+    """The JSON has a number that is too large for a float."""
 
 
-def in_go_form(obj: Any, encoded: bytes) -> bytes:
-    """An encoded object with its numbers as Go writes them: with an exponent below 1e-6 and from 1e21 on alone."""
+def write_go_numbers(obj: Any, encoded: bytes) -> bytes:
+    """Return the encoded object with its floats as Go writes them: exponents only inner 1e-6 and from 1e21 on."""
     return encode(gojson.in_go_form(obj)) if has_fractions(encoded) and _EXPONENT.search(encoded) else encoded
 
 
 def decode(body: bytes) -> tuple[Any, list[str]]:
-    """A JSON text as plain values, and the paths of duplicate keys (of which the last one won).
+    """Return the values of a JSON text and the paths of its duplicate keys (the last value of a key wins).
 
-    Numbers are as the API machinery keeps them until it encodes them (`settled`): an integer where one is spelled and
-    fits in 64 bits, else a float. 1.0 is no integer to a rule or a typed field.
+    A number is an integer if it is written as one and fits in 64 bits, else a float: 1.0 stays a float, which is not
+    an integer for a CEL rule or a typed field. Encoding makes an integer of it (`normalize_numbers`).
     """
     try:
-        plain = _plain(body)
-        # As most clients write it: then nothing was doubled, nor spelled in another way.
-        if encode(plain) == body and _LONG not in body.translate(_ALIKE):
-            return plain, []
+        value = _decode_fast(body)
+        # Most clients write JSON as msgspec does. Then the body has neither duplicate keys nor unusual numbers.
+        if encode(value) == body and _LONG_NUMBER not in body.translate(_DIGITS_TO_ZERO):
+            return value, []
     except (ValueError, RecursionError):
-        pass  # what is wrong is told below
-    text = whole(body)
-    seen: list[str] = []
+        pass  # The slow decoder below reports the error.
+    text = replace_invalid_characters(body)
+    has_duplicates = False
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(items)
-        if len(made) != len(items):
-            seen.append("")
-        return made
+        nonlocal has_duplicates
+        result = dict(items)
+        if len(result) != len(items):
+            has_duplicates = True
+        return result
 
     try:
         value = json.loads(
@@ -64,23 +65,23 @@ def decode(body: bytes) -> tuple[Any, list[str]]:
     except RecursionError:
         raise BadJSON("exceeded max depth") from None
     except json.JSONDecodeError:
-        raise BadJSON(json_syntax.complaint(body)) from None
-    return value, _duplicates(text) if seen else []
+        raise BadJSON(json_syntax.syntax_error(body)) from None
+    return value, _find_duplicates(text) if has_duplicates else []
 
 
-_HALVES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
+_SURROGATES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 
 
-def whole(body: bytes) -> str:
-    """A JSON text with U+FFFD for what is no character: bytes that are not UTF-8, and halves of surrogate pairs."""
+def replace_invalid_characters(body: bytes) -> str:
+    """Decode a JSON text with U+FFFD in place of invalid UTF-8 and of unpaired surrogates."""
     text = body.decode("utf-8", "replace")
     if "\\ud" in text or "\\uD" in text:
-        text = _HALVES.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
+        text = _SURROGATES.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
     return text
 
 
-def word(value: Any) -> str:
-    """What Go calls a JSON value."""
+def json_type_name(value: Any) -> str:
+    """Return Go's name of a value's JSON type."""
     return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
 
 
@@ -88,66 +89,74 @@ def _integer(digits: str) -> int | float:
     if len(digits) < 19:
         return int(digits)
     if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**64:
-        return value  # from 2^63 on it is a float, which `settled` makes of it
+        return value  # From 2^63 on it is a float, which `normalize_numbers` makes of it.
     return _number(digits)
 
 
 def _number(digits: str) -> float:
     value = float(digits)
     if math.isinf(value):
-        raise TooGreat(f"json: cannot unmarshal number {digits} into Go value of type float64")
+        raise NumberTooLarge(f"json: cannot unmarshal number {digits} into Go value of type float64")
     return value
 
 
-def written(value: float) -> int | float:
-    """A float as it is read after Go wrote it: 1.0 and 1e3 as the integers 1 and 1000."""
+def normalize_float(value: float) -> int | float:
+    """Return a float as it is read after Go wrote it: 1.0 and 1e3 become the integers 1 and 1000."""
     return int(Decimal(repr(value))) if value.is_integer() and abs(value) < 2**64 else value
 
 
-def settled(value: Any) -> Any:
-    """`value` with each float as it is read after it was stored; the very value where nothing changes."""
+def normalize_numbers(value: Any) -> Any:
+    """Return `value` with every number as it is read from storage. Return `value` itself if nothing changes."""
     kind = type(value)
     if kind is float or (kind is int and not -(2**63) <= value < 2**63):
-        return written(float(value))
+        return normalize_float(float(value))
     if kind is dict:
         changed = {
-            key: new for key, below in value.items() if type(below) in _NUMERIC and (new := settled(below)) is not below
+            key: new
+            for key, inner in value.items()
+            if type(inner) in _NUMERIC and (new := normalize_numbers(inner)) is not inner
         }
         return {**value, **changed} if changed else value
     if kind is list:
-        items = [settled(item) for item in value]
+        items = [normalize_numbers(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     return value
 
 
 _NUMERIC = frozenset({float, int, dict, list})
-# What can stand before a number: a space, or a colon that ends a key (not nginx:1.25).
+# What can precede a number: a space, or a colon after a key (not the colon of nginx:1.25).
 _BEFORE_NUMBERS = (b" ", b"\t", b"\n", b"\r", b",", b"[", b'":', b"':", b" :", b"\t:", b"\n:", b"\r:")
 
 
 def has_fractions(body: bytes) -> bool:
-    """Whether there may be a number with a fraction or an exponent, or too long for an integer, for `settled`."""
-    alike = body.translate(_ALIKE)
-    if b"0." not in alike:
-        return _LONG in alike
-    before = [text.rstrip(b"0").removesuffix(b"-") for text in alike.split(b"0.")[:-1]]
-    return _LONG in alike or any(text.endswith(_BEFORE_NUMBERS) for text in before)
+    """Return whether the body may contain a number that `normalize_numbers` changes.
+
+    That is a number with a fraction or an exponent, or one that may be too long for an integer.
+    """
+    zeros = body.translate(_DIGITS_TO_ZERO)
+    if b"0." not in zeros:
+        return _LONG_NUMBER in zeros
+    before = [text.rstrip(b"0").removesuffix(b"-") for text in zeros.split(b"0.")[:-1]]
+    return _LONG_NUMBER in zeros or any(text.endswith(_BEFORE_NUMBERS) for text in before)
 
 
 def _constant(name: str) -> Any:
     raise json.JSONDecodeError("constant", name, 0)
 
 
-def _duplicates(text: str) -> list[str]:
-    """The slow way, only where there is a duplicate: decode again, keeping pairs, and walk."""
-    found: list[str] = []
-    _walk(_pairs(text), "", found)
-    return list(dict.fromkeys(found))
+def _find_duplicates(text: str) -> list[str]:
+    """Return the paths of duplicate keys. Slow: decodes the text again. Call it only if there are duplicates."""
+    paths: list[str] = []
+    _collect_duplicates(_pairs(text), "", paths)
+    return list(dict.fromkeys(paths))
 
 
-def places(body: bytes) -> dict[str, int]:
-    """Where in a text a decoder meets each field that it may not know, and each that is there again."""
-    found: dict[str, int] = {}
+def field_positions(body: bytes) -> dict[str, int]:
+    """Return for each field its position in the text, by the message that a decoder would report about it.
+
+    Callers sort the messages about unknown and duplicate fields by it.
+    """
+    positions: dict[str, int] = {}
 
     def walk(value: Any, path: str) -> None:
         for index, item in enumerate(value) if isinstance(value, list) else ():
@@ -155,43 +164,44 @@ def places(body: bytes) -> dict[str, int]:
         seen: set[str] = set()
         for key, item in value.items if isinstance(value, _Pairs) else ():
             at = f"{path}.{key}" if path else key
-            found.setdefault(f'duplicate field "{at}"' if key in seen else f'unknown field "{at}"', len(found))
+            message = f'duplicate field "{at}"' if key in seen else f'unknown field "{at}"'
+            positions.setdefault(message, len(positions))
             seen.add(key)
             walk(item, at)
 
-    walk(_pairs(whole(body)), "")
-    return found
+    walk(_pairs(replace_invalid_characters(body)), "")
+    return positions
 
 
-def oddities(body: bytes, fields: frozenset[str]) -> list[str]:
-    """Of a list of maps with these fields: which others there are and which are doubled, as they come."""
-    found: list[str] = []
-    for index, each in enumerate(_pairs(whole(body)) or ()):
+def find_unexpected_fields(body: bytes, fields: frozenset[str]) -> list[str]:
+    """Return a message for each unknown and each duplicate field in a list of maps, in document order."""
+    messages: list[str] = []
+    for index, entry in enumerate(_pairs(replace_invalid_characters(body)) or ()):
         seen: set[str] = set()
-        for key, item in each.items if each is not None else ():
+        for key, item in entry.items if entry is not None else ():
             at = f"[{index}].{key}"
             if key not in fields:
-                found.append(f'unknown field "{at}"')
+                messages.append(f'unknown field "{at}"')
                 continue
-            doubled = [at] if key in seen else []
+            duplicates = [at] if key in seen else []
             seen.add(key)
-            _walk(item, at, doubled)
-            found += [f'duplicate field "{path}"' for path in doubled]
-    return list(dict.fromkeys(found))
+            _collect_duplicates(item, at, duplicates)
+            messages += [f'duplicate field "{path}"' for path in duplicates]
+    return list(dict.fromkeys(messages))
 
 
-def _walk(value: Any, path: str, doubled: list[str]) -> None:
+def _collect_duplicates(value: Any, path: str, paths: list[str]) -> None:
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, item in value.items:
             at = f"{path}.{key}" if path else key
             if key in seen:
-                doubled.append(at)
+                paths.append(at)
             seen.add(key)
-            _walk(item, at, doubled)
+            _collect_duplicates(item, at, paths)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            _walk(item, f"{path}[{index}]", doubled)
+            _collect_duplicates(item, f"{path}[{index}]", paths)
 
 
 def _pairs(text: str) -> Any:
@@ -199,15 +209,17 @@ def _pairs(text: str) -> Any:
 
 
 class _Pairs:
+    """A map with all of its pairs, duplicate keys included."""
+
     __slots__ = ("items",)
 
     def __init__(self, items: list[tuple[str, Any]]) -> None:
         self.items = items
 
 
-_sorted = msgspec.json.Encoder(order="deterministic")
+_sorted_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def exactly_equal(a: Any, b: Any) -> bool:
-    """Whether two values are the same JSON. Python alone would take true for 1 and 1 for 1.0."""
-    return a is b or bool(a == b and _sorted.encode(a) == _sorted.encode(b))
+    """Return whether two values are the same JSON. In Python, True equals 1 and 1 equals 1.0; here they differ."""
+    return a is b or bool(a == b and _sorted_encoder.encode(a) == _sorted_encoder.encode(b))

@@ -1,4 +1,4 @@
-"""What Go's scanner says of a text that is no JSON: the byte that it stops at, and what it was looking for there."""
+"""Go's error message for invalid JSON: the character that its scanner stops at, and what it expected there."""
 
 from fairlead.server.errors.field_errors import quote_go
 
@@ -7,8 +7,8 @@ _DIGITS = b"0123456789"
 _HEX = b"0123456789abcdefABCDEF"
 _LITERALS = {ord("t"): "true", ord("f"): "false", ord("n"): "null"}
 _BEGIN = "looking for beginning of value"
-# In the middle of a number: what may follow, the state that it leads to, and what is said of anything else. An empty
-# word says that the number may end here.
+# For each state inside a number: the bytes that may follow with the next state, and the error for any other byte.
+# An empty error means that the number may end here.
 _NUMBERS: dict[str, tuple[list[tuple[bytes, str]], str]] = {
     "minus": ([(b"0", "zero"), (b"123456789", "digits")], "in numeric literal"),
     "zero": ([(b".", "point"), (b"eE", "exponent")], ""),
@@ -21,45 +21,46 @@ _NUMBERS: dict[str, tuple[list[tuple[bytes, str]], str]] = {
 }
 
 
-def complaint(text: bytes) -> str:
-    """The words of the error; those of a text that breaks off where nothing else is wrong."""
+def syntax_error(text: bytes) -> str:
+    """Return Go's error message. If every byte is valid, the text ends too early."""
     scanner = _Scanner()
     for byte in text:
-        if wrong := scanner.take(byte):
-            return f"invalid character {_shown(byte)} {wrong}"
-    if wrong := scanner.take(ord(" ")):  # as Go finds out whether a number or a word is over
-        return f"invalid character ' ' {wrong}"
+        if error := scanner.take(byte):
+            return f"invalid character {_quote(byte)} {error}"
+    if error := scanner.take(ord(" ")):  # Go also appends a space to end a number or a literal.
+        return f"invalid character ' ' {error}"
     return "unexpected end of JSON input"
 
 
 class _Scanner:
     def __init__(self) -> None:
         self._state = "value"
-        self._open: list[str] = []  # of each map that is open whether a key or a value is due, of each list "["
-        self._word = self._left = ""  # a word, and what is left of it, or of the digits of an escape
+        self._open: list[str] = []  # The open containers: "[" for a list, "key" or "value" (what comes next) for a map.
+        self._literal = ""  # The literal that is being read: true, false or null.
+        self._remaining = ""  # The rest of the literal, or of the digits of an escape.
 
     def take(self, byte: int) -> str:
-        """What was looked for where this byte does not fit; empty where it does."""
+        """Read one byte. Return what the scanner expected if the byte is invalid, else an empty string."""
         state = self._state
         if state in _NUMBERS:
-            following, wrong = _NUMBERS[state]
-            for bytes_, then in following:
-                if byte in bytes_:
-                    self._state = then
+            following, error = _NUMBERS[state]
+            for allowed, next_state in following:
+                if byte in allowed:
+                    self._state = next_state
                     return ""
-            return wrong or self._after_value(byte)
+            return error or self._after_value(byte)
         if state == "string":
             return self._in_string(byte)
         if state == "escape":
             self._state = "hex" if byte == ord("u") else "string"
-            self._left = "XXXX"
+            self._remaining = "XXXX"
             return "" if byte in b'u"\\/bfnrt' else "in string escape code"
         if state == "hex":
-            self._left = self._left[1:]
-            self._state = "hex" if self._left else "string"
+            self._remaining = self._remaining[1:]
+            self._state = "hex" if self._remaining else "string"
             return "" if byte in _HEX else "in \\u hexadecimal character escape"
-        if state == "word":
-            return self._in_word(byte)
+        if state == "literal":
+            return self._in_literal(byte)
         if byte in _SPACE:
             return ""
         if state == "after":
@@ -78,8 +79,8 @@ class _Scanner:
         elif byte in b"-0" or byte in _DIGITS:
             self._state = {ord("-"): "minus", ord("0"): "zero"}.get(byte, "digits")
         elif byte in _LITERALS:
-            self._word = _LITERALS[byte]
-            self._state, self._left = "word", self._word[1:]
+            self._literal = _LITERALS[byte]
+            self._state, self._remaining = "literal", self._literal[1:]
         else:
             return _BEGIN
         return ""
@@ -101,10 +102,10 @@ class _Scanner:
             self._state = "escape"
         return "in string literal" if byte < 0x20 else ""
 
-    def _in_word(self, byte: int) -> str:
-        wanted, self._left = self._left[0], self._left[1:]
-        self._state = "word" if self._left else "after"
-        return "" if byte == ord(wanted) else f"in literal {self._word} (expecting {_shown(ord(wanted))})"
+    def _in_literal(self, byte: int) -> str:
+        expected, self._remaining = self._remaining[0], self._remaining[1:]
+        self._state = "literal" if self._remaining else "after"
+        return "" if byte == ord(expected) else f"in literal {self._literal} (expecting {_quote(ord(expected))})"
 
     def _after_value(self, byte: int) -> str:
         self._state = "after"
@@ -127,7 +128,7 @@ class _Scanner:
         return ""
 
 
-def _shown(byte: int) -> str:
+def _quote(byte: int) -> str:
     if byte == ord("'"):
         return "'\\''"
     return "'" + quote_go(chr(byte))[1:-1].replace('\\"', '"') + "'"

@@ -1,7 +1,6 @@
-"""YAML as a real server reads it: the first document, YAML 1.1's words for true and false, JSON's types.
+"""YAML as a real server reads it: only the first document, YAML 1.1's words for true and false, JSON's types.
 
-Dates stay texts, base-60 numbers do not exist, keys become texts, and whole floats become integers on their way
-through JSON.
+Dates stay strings. There are no base-60 numbers. Keys become strings. Whole floats become integers.
 """
 
 import re
@@ -20,39 +19,42 @@ _WORDS: Final[dict[str, Any]] = {
 _SPECIAL: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _INTEGER: Final = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_PLAIN: Final = "plain"  # the tag of a scalar that is neither quoted nor tagged
+_PLAIN: Final = "plain"  # The tag that the loader gives to a scalar without quotes and without a tag.
 _TAG: Final = "tag:yaml.org,2002:"
-_ALIASED: Final = 400_000  # values that aliases may add to a document; Go's reader begins to refuse there
+_MAX_ALIASED_VALUES: Final = 400_000  # Aliases may add this many values to a document. Go's reader has the same limit.
 
 
 class Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """Composes nodes only; what scalars mean is said here."""
+    """A loader that only composes nodes. `parse_plain_scalar` gives scalars their values."""
 
 
 Loader.yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}
 
 
 def read(body: bytes) -> tuple[Any, list[str]]:
-    """The first document, and a line for each key that is set twice (the last one counts). Raises encoding.BadJSON."""
+    """Return the first document, and a message for each key that is set twice (the last value wins).
+
+    Raise encoding.BadJSON if the body is neither YAML nor JSON.
+    """
     if body.lstrip()[:1] == b"{":
         try:
-            value, twice = encoding.decode(body)
+            value, duplicates = encoding.decode(body)
         except encoding.BadJSON:
-            pass  # YAML allows more
+            pass  # YAML allows more than JSON.
         else:
-            if not twice and not _beyond_yaml(body):
-                return encoding.settled(value), []
-    twice = []
+            if not duplicates and not _needs_yaml_reader(body):
+                return encoding.normalize_numbers(value), []
+    duplicates = []
     loader = Loader(body)
     try:
         node = loader.get_node() if loader.check_node() else None
-        return (None if node is None else _Reader(len(body), twice).value(node)), twice
+        return (None if node is None else _Reader(len(body), duplicates).value(node)), duplicates
     except yaml.YAMLError as error:
-        raise _bad(_told(error)) from None
+        raise _yaml_error(_format_parser_error(error)) from None
     except RecursionError:
-        raise _bad("exceeded max depth of 10000") from None
+        raise _yaml_error("exceeded max depth of 10000") from None
     except ValueError as error:
-        raise _bad(str(error)) from None
+        raise _yaml_error(str(error)) from None
     finally:
         loader.dispose()
 
@@ -60,13 +62,13 @@ def read(body: bytes) -> tuple[Any, list[str]]:
 _ESCAPED: Final = re.compile(rb"\\(?:(u[dD][89a-fA-F])|(/)|.)", re.DOTALL)
 
 
-def _beyond_yaml(json: bytes) -> bool:
-    """Whether a JSON text holds what YAML reads otherwise or not at all. Refuses an escaped slash, which it has not."""
-    for found in _ESCAPED.finditer(json) if b"\\" in json else ():
-        if found[2]:
-            line = json.count(b"\n", 0, found.start())
-            raise _bad(f"{f'line {line + 1}: ' if line else ''}found unknown escape character")
-        if found[1]:
+def _needs_yaml_reader(json: bytes) -> bool:
+    r"""Return whether YAML reads this JSON text differently from JSON. Reject `\/`, which YAML does not know."""
+    for escape in _ESCAPED.finditer(json) if b"\\" in json else ():
+        if escape[2]:
+            line = json.count(b"\n", 0, escape.start())
+            raise _yaml_error(f"{f'line {line + 1}: ' if line else ''}found unknown escape character")
+        if escape[1]:
             return True
     return gojson.NOT_YAML.search(json) is not None or not _is_utf8(json)
 
@@ -79,12 +81,12 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _bad(problem: str) -> encoding.BadJSON:
+def _yaml_error(problem: str) -> encoding.BadJSON:
     return encoding.BadJSON(f"error converting YAML to JSON: yaml: {problem}")
 
 
-def _told(error: yaml.YAMLError) -> str:
-    """A parser's complaint with the line that a real server names."""
+def _format_parser_error(error: yaml.YAMLError) -> str:
+    """Return the parser's error message with the line number that a real server reports."""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
     mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
     line = 0
@@ -96,36 +98,39 @@ def _told(error: yaml.YAMLError) -> str:
 
 
 class _Reader:
-    def __init__(self, size: int, twice: list[str]) -> None:
-        self._twice = twice
-        self._left = size + _ALIASED
-        self._inside: set[int] = set()
+    """Converts nodes to values and collects the messages about duplicate keys."""
+
+    def __init__(self, size: int, duplicates: list[str]) -> None:
+        self._duplicates = duplicates
+        self._remaining_values = size + _MAX_ALIASED_VALUES
+        self._open_nodes: set[int] = set()  # The ids of the containers around the current node.
 
     def value(self, node: yaml.Node) -> Any:
-        self._left -= 1
-        if self._left < 0:
+        self._remaining_values -= 1
+        if self._remaining_values < 0:
             raise ValueError("document contains excessive aliasing")
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
-        if id(node) in self._inside:
+        if id(node) in self._open_nodes:
             raise ValueError("anchor value contains itself")
-        self._inside.add(id(node))
-        out: Any = self._map(node) if isinstance(node, yaml.MappingNode) else [self.value(item) for item in node.value]
-        self._inside.discard(id(node))
-        return out
+        self._open_nodes.add(id(node))
+        items = node.value
+        result: Any = self._map(node) if isinstance(node, yaml.MappingNode) else [self.value(item) for item in items]
+        self._open_nodes.discard(id(node))
+        return result
 
     def _map(self, node: yaml.MappingNode) -> dict[str, Any]:
-        out: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         merged: dict[str, Any] = {}
-        for key, below in node.value:
+        for key, value in node.value:
             if key.tag == _PLAIN and key.value == "<<":
-                self._merge(below, merged)
+                self._merge(value, merged)
                 continue
             name = _key(self.value(key))
-            if name in out:
-                self._twice.append(f'line {key.start_mark.line + 1}: key "{name}" already set in map')
-            out[name] = self.value(below)
-        return {**merged, **out} if merged else out
+            if name in result:
+                self._duplicates.append(f'line {key.start_mark.line + 1}: key "{name}" already set in map')
+            result[name] = self.value(value)
+        return {**merged, **result} if merged else result
 
     def _merge(self, node: yaml.Node, into: dict[str, Any]) -> None:
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
@@ -138,31 +143,31 @@ class _Reader:
 def _scalar(node: yaml.ScalarNode) -> Any:
     text: str = node.value
     if node.tag == _PLAIN:
-        return plain(text)
+        return parse_plain_scalar(text)
     if node.tag in (f"{_TAG}int", f"{_TAG}float", f"{_TAG}bool", f"{_TAG}null"):
-        return plain(text)
+        return parse_plain_scalar(text)
     return text
 
 
-def plain(text: str) -> Any:
-    """What an unquoted scalar means."""
+def parse_plain_scalar(text: str) -> Any:
+    """Return the value of a scalar without quotes."""
     if text in _WORDS:
         return _WORDS[text]
     if not text or (text[0] not in "+-." and not text[0].isdigit()):
         return text
     if _SPECIAL.fullmatch(text):
         raise ValueError(f"json: unsupported value: {text}")
-    bare = text.replace("_", "") if text[0] != "." else text
-    if found := _INTEGER.fullmatch(bare):
-        sign, sixteen, two, eight, ten = found.groups()
-        bases = ((sixteen, 16), (two, 2), (eight, 8), (ten, 10))
+    digits_only = text.replace("_", "") if text[0] != "." else text
+    if match := _INTEGER.fullmatch(digits_only):
+        sign, hexadecimal, binary, octal, decimal = match.groups()
+        bases = ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10))
         number = next(int(digits, base) for digits, base in bases if digits is not None) * (-1 if sign == "-" else 1)
         if -(2**63) <= number < 2**63:
             return number
-        return float(number) if abs(number) < 2**64 or ten is not None else text
-    if _FLOAT.fullmatch(bare):
-        value = float(bare)
-        return text if value in (float("inf"), float("-inf")) else encoding.written(value)
+        return float(number) if abs(number) < 2**64 or decimal is not None else text
+    if _FLOAT.fullmatch(digits_only):
+        value = float(digits_only)
+        return text if value in (float("inf"), float("-inf")) else encoding.normalize_float(value)
     return text
 
 

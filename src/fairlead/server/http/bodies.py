@@ -74,7 +74,7 @@ _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind
 
 def no_object(value: Any) -> str:
     """Why a JSON value that is no map is no object."""
-    problem = f"json: cannot unmarshal {encoding.word(value)} into Go value of type {_TYPE_META}"
+    problem = f"json: cannot unmarshal {encoding.json_type_name(value)} into Go value of type {_TYPE_META}"
     return f"couldn't get version/kind; json parse error: {problem}"
 
 
@@ -92,7 +92,7 @@ def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]
         value, duplicates = read_value(request)
     except encoding.BadJSON as error:
         problem = str(error)
-        if isinstance(error, encoding.TooGreat) and resource.custom:
+        if isinstance(error, encoding.NumberTooLarge) and resource.custom:
             raise _not_handled(resource.kind, resource.api_version, resource, problem) from None
         if media_type(request) == "yaml":
             problem = problem.removeprefix("error converting YAML to JSON: ")

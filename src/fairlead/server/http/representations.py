@@ -37,7 +37,7 @@ class Representation:
             return view.encoded
         written: bytes | None = view.derived.get("written")
         if written is None:
-            written = view.derived["written"] = encoding.in_go_form(view.object, view.encoded)
+            written = view.derived["written"] = encoding.write_go_numbers(view.object, view.encoded)
         return written
 
     def shown(self, obj: Object) -> Object:

@@ -1,7 +1,7 @@
-"""OpenAPI: what kubectl explain shows, and what apply and diff look up before they write.
+"""OpenAPI documents: `kubectl explain` shows them, `kubectl apply` and `kubectl diff` read them before they write.
 
-Made from the nodes that the server itself works by, so it says what the server does. Built-in kinds have no prose.
-Each document is made when first asked for; those of built-in groups are kept for the process.
+The documents are generated from the schema nodes that the server itself uses. Built-in kinds have no descriptions.
+Each document is generated on the first request. The documents of built-in groups are cached for the process.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from fairlead.server.errors.statuses import status_error
 from fairlead.server.golang import encoding
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.openapi import custom, gnostic
-from fairlead.server.openapi.paths import Place, Style, path_items
+from fairlead.server.openapi.paths import Dialect, Endpoint, path_items
 from fairlead.server.openapi.schemas import Schemas
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Resource
@@ -20,16 +20,16 @@ from fairlead.server.schema import builtin
 
 Document = dict[str, Any]
 _INFO: Final = {"title": "Kubernetes", "version": "v1.36.4"}
-_V3: Final = Style("#/components/schemas/", v2=False)
-_V2: Final = Style("#/definitions/", v2=True)
+_V3: Final = Dialect("#/components/schemas/", v2=False)
+_V2: Final = Dialect("#/definitions/", v2=True)
 _JSON: Final = ("", "*/*", "application/json", "application/*")
 
 
-def answer(registry: Registry, request: Request) -> Response | None:
-    """The document at a path under /openapi, or None where there is none."""
+def respond(registry: Registry, request: Request) -> Response | None:
+    """Return the document at a path under /openapi, or None if there is no such document."""
     path = request.path
     if path == "/openapi/v2":
-        return _answer_v2(registry, request)
+        return _respond_v2(registry, request)
     if path == "/openapi/v3":
         return Response(200, encoding.encode(_index(registry)))
     key = path.removeprefix("/openapi/v3/")
@@ -41,17 +41,17 @@ def answer(registry: Registry, request: Request) -> Response | None:
     return Response(200, encoding.encode(_document(resources)))
 
 
-def _answer_v2(registry: Registry, request: Request) -> Response:
-    """As JSON or as protobuf, whichever is asked for first."""
+def _respond_v2(registry: Registry, request: Request) -> Response:
+    """Return the v2 document as JSON or protobuf, whichever the Accept header names first."""
     resources = tuple(registry.served())
     for clause in request.headers.get("accept", "").split(","):
         media = clause.partition(";")[0].strip()
         if media in _JSON:
             return Response(200, encoding.encode(_document_v2(resources)))
-        if media in (gnostic.ASKED, gnostic.MEDIA_TYPE):
+        if media in (gnostic.REQUESTED_MEDIA_TYPE, gnostic.MEDIA_TYPE):
             return Response(200, _encoded_v2(resources), gnostic.MEDIA_TYPE)
-    told = f"only the following media types are accepted: application/json, {gnostic.MEDIA_TYPE}"
-    raise status_error(406, "NotAcceptable", told)
+    message = f"only the following media types are accepted: application/json, {gnostic.MEDIA_TYPE}"
+    raise status_error(406, "NotAcceptable", message)
 
 
 @lru_cache(maxsize=4)
@@ -61,7 +61,7 @@ def _encoded_v2(resources: tuple[Resource, ...]) -> bytes:
 
 @lru_cache(maxsize=4)
 def _document_v2(resources: tuple[Resource, ...]) -> Document:
-    schemas, paths = _parts(list(resources), _V2)
+    schemas, paths = _schemas_and_paths(list(resources), _V2)
     return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": schemas}
 
 
@@ -75,20 +75,20 @@ def _index(registry: Registry) -> Document:
 
 
 def _hash(resources: list[Resource]) -> str:
-    """Changes whenever the document may: clients keep documents by it."""
-    told = [
+    """Return a hash that changes whenever the document can change. Clients cache documents by it."""
+    versions = [
         (resource.plural, resource.definition["metadata"]["resourceVersion"] if resource.custom else _INFO["version"])
         for resource in resources
     ]
-    return hashlib.sha256(encoding.encode(told)).hexdigest().upper()
+    return hashlib.sha256(encoding.encode(versions)).hexdigest().upper()
 
 
 def _by_group(registry: Registry) -> dict[str, list[Resource]]:
-    found: dict[str, list[Resource]] = {}
+    groups: dict[str, list[Resource]] = {}
     for resource in registry.served():
         key = f"apis/{resource.api_version}" if resource.group else f"api/{resource.version}"
-        found.setdefault(key, []).append(resource)
-    return found
+        groups.setdefault(key, []).append(resource)
+    return groups
 
 
 @cache
@@ -97,22 +97,22 @@ def _builtin(key: str, resources: tuple[Resource, ...]) -> bytes:
 
 
 def _document(resources: list[Resource]) -> Document:
-    schemas, paths = _parts(resources, _V3)
+    schemas, paths = _schemas_and_paths(resources, _V3)
     return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _parts(resources: list[Resource], style: Style) -> tuple[Document, Document]:
-    schemas = Schemas(style.place)
+def _schemas_and_paths(resources: list[Resource], dialect: Dialect) -> tuple[Document, Document]:
+    schemas = Schemas(dialect.reference_prefix)
     paths: Document = {}
     for resource in resources:
         kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
         if resource.custom:
-            name = custom.name(resource)
-            schemas.found[name] = custom.schema(resource, schemas, v2=style.v2)
+            name = custom.definition_name(resource)
+            schemas.by_name[name] = custom.custom_schema(resource, schemas, v2=dialect.v2)
         else:
             reference = schemas.reference(builtin.schema_of_kind(resource.group, resource.version, resource.kind))
-            name = reference["$ref"].removeprefix(style.place)
-        schemas.found[name] = {**schemas.found[name], "x-kubernetes-group-version-kind": [kind]}
-        paths |= path_items(Place(resource, {"$ref": style.place + name}, kind), style)
+            name = reference["$ref"].removeprefix(dialect.reference_prefix)
+        schemas.by_name[name] = {**schemas.by_name[name], "x-kubernetes-group-version-kind": [kind]}
+        paths |= path_items(Endpoint(resource, {"$ref": dialect.reference_prefix + name}, kind), dialect)
     schemas.add(["meta.v1.DeleteOptions"])
-    return dict(sorted(schemas.found.items())), paths
+    return dict(sorted(schemas.by_name.items())), paths

@@ -1,4 +1,4 @@
-"""Custom resources in OpenAPI: the schema that their definition gives, with what every object has."""
+"""OpenAPI schemas of custom resources: the schema of their CustomResourceDefinition plus the fields of every object."""
 
 from typing import Any, Final
 
@@ -9,39 +9,41 @@ from fairlead.server.schema import builtin
 _NOT_IN_V2: Final = ("anyOf", "oneOf", "allOf", "not", "nullable", "x-kubernetes-validations")
 
 
-def name(resource: Resource) -> str:
-    """com.example.v1.Widget: the group turned round, as a Go package would have it."""
+def definition_name(resource: Resource) -> str:
+    """Return the name of a kind's schema: com.example.v1.Widget for the group example.com."""
     return f"{'.'.join(reversed(resource.group.split('.')))}.{resource.version}.{resource.kind}"
 
 
-def schema(resource: Resource, schemas: Schemas, *, v2: bool) -> Schema:
-    given: Schema = {}
+def custom_schema(resource: Resource, schemas: Schemas, *, v2: bool) -> Schema:
+    """Return the OpenAPI schema of a custom resource."""
+    schema: Schema = {}
     for version in resource.definition["spec"]["versions"]:
         if version["name"] == resource.version:
-            given = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+            schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     metadata = schemas.reference(builtin.schema_of_type("meta.v1.ObjectMeta"))
-    own: Schema = _older(given) if v2 else given
+    if v2:
+        schema = _to_v2(schema)
     properties = {
-        **(own.get("properties") or {}),
+        **(schema.get("properties") or {}),
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": metadata if v2 else {"allOf": [metadata]},
     }
-    return {**own, "type": "object", "properties": properties}
+    return {**schema, "type": "object", "properties": properties}
 
 
-def _older(schema: Any) -> Any:
-    """What Swagger 2.0 has words for; a field of several types has none."""
+def _to_v2(schema: Any) -> Any:
+    """Drop the keywords that Swagger 2.0 does not have. A field with several types loses its type."""
     if isinstance(schema, list):
-        return [_older(one) for one in schema]
+        return [_to_v2(inner) for inner in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: value for key, value in schema.items() if key not in _NOT_IN_V2}
+    result = {key: value for key, value in schema.items() if key not in _NOT_IN_V2}
     if schema.get("nullable") or schema.get("x-kubernetes-int-or-string"):
-        kept = {key: value for key, value in kept.items() if key not in ("type", "items", "properties")}
-    if "properties" in kept:
-        kept["properties"] = {key: _older(one) for key, one in kept["properties"].items()}
+        result = {key: value for key, value in result.items() if key not in ("type", "items", "properties")}
+    if "properties" in result:
+        result["properties"] = {key: _to_v2(inner) for key, inner in result["properties"].items()}
     for key in ("items", "additionalProperties"):
-        if key in kept:
-            kept[key] = _older(kept[key])
-    return kept
+        if key in result:
+            result[key] = _to_v2(result[key])
+    return result

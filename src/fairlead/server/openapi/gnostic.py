@@ -1,14 +1,14 @@
-"""OpenAPI v2 as protobuf: kubectl asks for nothing else when it validates by itself (a List, old clusters).
+"""OpenAPI v2 as protobuf. kubectl requests only this format when it validates on the client (a List, old clusters).
 
-Written by the field numbers of gnostic's openapi.v2 messages; only what our documents hold is known here.
+The field numbers are those of gnostic's openapi.v2 messages. Only the fields that our documents use are supported.
 """
 
 import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-ASKED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  # no @ may stand in an answer's
+REQUESTED_MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  # A response's media type has no @.
 _TEXTS: Final = {"$ref": 1, "format": 2, "title": 3, "description": 4, "pattern": 13}
 _NUMBERS: Final = {
     "maxLength": 11, "minLength": 12, "maxItems": 14, "minItems": 15, "maxProperties": 17, "minProperties": 18,
@@ -17,10 +17,12 @@ _METHODS: Final = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 
 
 def encode(document: dict[str, Any]) -> bytes:
-    """A Swagger 2.0 document as an openapi.v2.Document."""
+    """Encode a Swagger 2.0 document as an openapi.v2.Document message."""
     info = document["info"]
-    paths = b"".join(_message(2, _named(path, _item(item))) for path, item in document["paths"].items())
-    definitions = b"".join(_message(1, _named(name, _schema(one))) for name, one in document["definitions"].items())
+    paths = b"".join(_message(2, _named_value(path, _item(item))) for path, item in document["paths"].items())
+    definitions = b"".join(
+        _message(1, _named_value(name, _schema(item))) for name, item in document["definitions"].items()
+    )
     return (
         _text(1, document["swagger"])
         + _message(2, _text(1, info["title"]) + _text(2, info["version"]))
@@ -43,9 +45,11 @@ def _schema(schema: dict[str, Any]) -> bytes:
         elif key == "default":
             parts.append(_message(5, _any(value)))
         elif key == "enum":
-            parts += [_message(20, _any(one)) for one in value]
+            parts += [_message(20, _any(item)) for item in value]
         elif key == "properties":
-            parts.append(_message(25, b"".join(_message(1, _named(n, _schema(one))) for n, one in value.items())))
+            parts.append(
+                _message(25, b"".join(_message(1, _named_value(n, _schema(item))) for n, item in value.items()))
+            )
         elif key == "items":
             parts.append(_message(23, _message(1, _schema(value))))
         elif key == "additionalProperties":
@@ -56,7 +60,8 @@ def _schema(schema: dict[str, Any]) -> bytes:
 
 
 def _item(item: dict[str, Any]) -> bytes:
-    return b"".join(_message(_METHODS[method], _operation(one)) for method, one in item.items() if method in _METHODS)
+    operations = [(method, operation) for method, operation in item.items() if method in _METHODS]
+    return b"".join(_message(_METHODS[method], _operation(operation)) for method, operation in operations)
 
 
 def _operation(operation: dict[str, Any]) -> bytes:
@@ -64,22 +69,22 @@ def _operation(operation: dict[str, Any]) -> bytes:
     parts += [_text(6, media) for media in operation["produces"]] + [_text(7, media) for media in operation["consumes"]]
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "query":
-            said = _text(2, "query") + _text(4, parameter["name"]) + _text(6, parameter["type"])
-            parts.append(_message(8, _message(1, _message(2, _message(3, said)))))
+            query = _text(2, "query") + _text(4, parameter["name"]) + _text(6, parameter["type"])
+            parts.append(_message(8, _message(1, _message(2, _message(3, query)))))
     parts += [_extension(13, key, value) for key, value in operation.items() if key.startswith("x-")]
     return b"".join(parts)
 
 
-def _named(name: str, value: bytes) -> bytes:
+def _named_value(name: str, value: bytes) -> bytes:
     return _text(1, name) + _message(2, value)
 
 
 def _extension(field: int, key: str, value: Any) -> bytes:
-    return _message(field, _named(key, _any(value)))
+    return _message(field, _named_value(key, _any(value)))
 
 
 def _any(value: Any) -> bytes:
-    return _text(2, json.dumps(value) + "\n")  # JSON is YAML
+    return _text(2, json.dumps(value) + "\n")  # The message takes YAML, and JSON is YAML.
 
 
 def _text(field: int, value: str) -> bytes:

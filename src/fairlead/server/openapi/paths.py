@@ -1,4 +1,4 @@
-"""The paths of a kind: which operations there are and what each takes and answers."""
+"""The OpenAPI paths of a kind: its operations with their parameters, request bodies and responses."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,88 +17,96 @@ _PATCHES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
-    """Which OpenAPI: where references point to, and whether it is the older one."""
+class Dialect:
+    """An OpenAPI version: v3, or v2 (Swagger 2.0)."""
 
-    place: str
+    reference_prefix: str  # what references begin with: #/definitions/ in v2
     v2: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A kind, a reference to its schema, and its group, version and kind as extensions name them."""
+class Endpoint:
+    """A kind, a reference to its schema, and the value of its x-kubernetes-group-version-kind extension."""
 
     resource: Resource
     schema: Item
     kind: dict[str, str]
 
 
-def path_items(place: Place, style: Style) -> dict[str, Item]:
-    """The paths of the collection and of one object."""
-    resource = place.resource
+def path_items(endpoint: Endpoint, dialect: Dialect) -> dict[str, Item]:
+    """Return the path items of the collection and of one object."""
+    resource = endpoint.resource
     base = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     collection = f"{base}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else ""
     collection = collection or f"{base}/{resource.plural}"
     verbs = set(resource.verbs)
-    above: Item = {}
+    collection_item: Item = {}
     if "list" in verbs:
-        above["get"] = _operation(place, style, "list", ())
+        collection_item["get"] = _operation(endpoint, dialect, "list", ())
     if "create" in verbs:
-        above["post"] = _operation(place, style, "post", _WRITES, body=True)
-    one: Item = {}
-    for verb, method, words in (
+        collection_item["post"] = _operation(endpoint, dialect, "post", _WRITES, body=True)
+    object_item: Item = {}
+    for verb, method, parameters in (
         ("get", "get", ()),
         ("update", "put", _WRITES),
         ("patch", "patch", (*_WRITES, "force")),
         ("delete", "delete", ("dryRun", "gracePeriodSeconds", "propagationPolicy")),
     ):
         if verb in verbs:
-            one[method] = _operation(place, style, method, words, body=method == "put", patch=method == "patch")
+            object_item[method] = _operation(
+                endpoint, dialect, method, parameters, body=method == "put", patch=method == "patch"
+            )
     in_path = ["namespace"] if resource.namespaced else []
-    found = {collection: {**above, **_parameters_of(in_path, style)}}
-    if one:
-        found[f"{collection}/{{name}}"] = {**one, **_parameters_of(["name", *in_path], style)}
-    return found
+    items = {collection: {**collection_item, **_path_parameters(in_path, dialect)}}
+    if object_item:
+        items[f"{collection}/{{name}}"] = {**object_item, **_path_parameters(["name", *in_path], dialect)}
+    return items
 
 
-def _parameters_of(names: list[str], style: Style) -> Item:
+def _path_parameters(names: list[str], dialect: Dialect) -> Item:
     if not names:
         return {}
-    return {"parameters": [_parameter(name, "path", style) | {"required": True} for name in names]}
+    return {"parameters": [_parameter(name, "path", dialect) | {"required": True} for name in names]}
 
 
 def _operation(
-    place: Place, style: Style, action: str, words: tuple[str, ...], *, body: bool = False, patch: bool = False
+    endpoint: Endpoint,
+    dialect: Dialect,
+    action: str,
+    names: tuple[str, ...],
+    *,
+    body: bool = False,
+    patch: bool = False,
 ) -> Item:
-    resource = place.resource
+    resource = endpoint.resource
     patches = [media for media in _PATCHES if not (resource.custom and media == _STRATEGIC)]
-    parameters = [_parameter(word, "query", style) for word in words]
+    parameters = [_parameter(name, "query", dialect) for name in names]
     operation: Item = {
         "operationId": f"{action}{resource.group.replace('.', '')}{resource.version}{resource.kind}",
         "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": place.kind,
+        "x-kubernetes-group-version-kind": endpoint.kind,
     }
-    if style.v2:
+    if dialect.v2:
         if body or patch:
-            schema = place.schema if body else {"type": "object"}
+            schema = endpoint.schema if body else {"type": "object"}
             parameters.append({"name": "body", "in": "body", "required": True, "schema": schema})
         operation["consumes"] = patches if patch else ["*/*"]
         operation["produces"] = ["application/json", "application/yaml"]
-        operation["responses"] = {"200": {"description": "OK", "schema": place.schema}}
+        operation["responses"] = {"200": {"description": "OK", "schema": endpoint.schema}}
     else:
         if body:
-            operation["requestBody"] = {"content": {"*/*": {"schema": place.schema}}, "required": True}
+            operation["requestBody"] = {"content": {"*/*": {"schema": endpoint.schema}}, "required": True}
         elif patch:
             content = {media: {"schema": {"type": "object"}} for media in patches}
             operation["requestBody"] = {"content": content, "required": True}
-        content = {media: {"schema": place.schema} for media in ("application/json", "application/yaml")}
+        content = {media: {"schema": endpoint.schema} for media in ("application/json", "application/yaml")}
         operation["responses"] = {"200": {"description": "OK", "content": content}}
     if parameters:
         operation["parameters"] = parameters
     return operation
 
 
-def _parameter(name: str, where: str, style: Style) -> Item:
+def _parameter(name: str, where: str, dialect: Dialect) -> Item:
     kind = {"force": "boolean", "gracePeriodSeconds": "integer"}.get(name, "string")
-    made: Item = {"name": name, "in": where}
-    return {**made, "type": kind} if style.v2 else {**made, "schema": {"type": kind, "uniqueItems": True}}
+    parameter: Item = {"name": name, "in": where}
+    return {**parameter, "type": kind} if dialect.v2 else {**parameter, "schema": {"type": kind, "uniqueItems": True}}

@@ -1,4 +1,4 @@
-"""Built-in types as OpenAPI schemas: from the nodes that decode and merge them, without prose."""
+"""OpenAPI schemas of built-in types, generated from the schema nodes, without descriptions."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -11,7 +11,7 @@ from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import MISSING, Node
 
 Schema = dict[str, Any]
-_HOMES: Final = {
+_PACKAGES: Final = {
     "meta": "io.k8s.apimachinery.pkg.apis.meta",
     "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
     "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
@@ -19,11 +19,11 @@ _HOMES: Final = {
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _INT_OR_STRING: Final = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
-_MOMENT: Final[Schema] = {"type": "string", "format": "date-time"}
-# Types that are no structs but have names: (name, schema in v3, schema in v2)
-_NAMED: Final[dict[str, tuple[str, Schema, Schema]]] = {
-    "Time": (f"{_META}.Time", _MOMENT, _MOMENT),
-    "MicroTime": (f"{_META}.MicroTime", _MOMENT, _MOMENT),
+_DATE_TIME: Final[Schema] = {"type": "string", "format": "date-time"}
+# Types with a name in OpenAPI that are not structs: (name, schema in v3, schema in v2).
+_NAMED_TYPES: Final[dict[str, tuple[str, Schema, Schema]]] = {
+    "Time": (f"{_META}.Time", _DATE_TIME, _DATE_TIME),
+    "MicroTime": (f"{_META}.MicroTime", _DATE_TIME, _DATE_TIME),
     "FieldsV1": (f"{_META}.FieldsV1", {"type": "object"}, {"type": "object"}),
     "Quantity": (_QUANTITY, {"oneOf": [{"type": "string"}, {"type": "number"}]}, {"type": "string"}),
     "IntOrString": (
@@ -48,35 +48,35 @@ _SCALARS: Final[dict[str, Schema]] = {
 
 @cache
 def _required() -> dict[str, list[str]]:
-    made: dict[str, list[str]] = msgspec.json.decode((files(__package__) / "required.json").read_bytes())["types"]
-    return made
+    required: dict[str, list[str]] = msgspec.json.decode((files(__package__) / "required.json").read_bytes())["types"]
+    return required
 
 
 def full_name(name: str) -> str:
-    """A type's name in OpenAPI: core.v1.Pod is io.k8s.api.core.v1.Pod."""
+    """Return a type's name in OpenAPI: core.v1.Pod is io.k8s.api.core.v1.Pod."""
     package, _, rest = name.partition(".")
-    return f"{_HOMES.get(package, f'io.k8s.api.{package}')}.{rest}"
+    return f"{_PACKAGES.get(package, f'io.k8s.api.{package}')}.{rest}"
 
 
 class Schemas:
-    """Collects the schemas of types and of all that they refer to. `place` is where references point to."""
+    """The schemas of types and of every type that they refer to, by name."""
 
-    def __init__(self, place: str) -> None:
-        self.found: dict[str, Schema] = {}
-        self._place = place
-        self._v2 = place == "#/definitions/"
+    def __init__(self, reference_prefix: str) -> None:
+        self.by_name: dict[str, Schema] = {}
+        self._prefix = reference_prefix
+        self._v2 = reference_prefix == "#/definitions/"
 
     def add(self, names: Iterable[str]) -> None:
-        """Add types by their short names, such as core.v1.Pod."""
+        """Add types by their short names, for example core.v1.Pod."""
         for name in names:
             self.reference(builtin.schema_of_type(name))
 
     def reference(self, node: Node) -> Schema:
-        """A reference to a struct's schema, which is added where it is new."""
+        """Return a reference to a struct's schema. Add the schema if it is new."""
         name = full_name(node.go.name)
-        if name not in self.found:
+        if name not in self.by_name:
             schema: Schema = {"type": "object"}
-            self.found[name] = schema  # before its fields: types refer to themselves
+            self.by_name[name] = schema  # Add it before its fields, because types refer to themselves.
             fields = node.fields
             if required := _required().get(node.go.name):
                 schema["required"] = required
@@ -84,39 +84,39 @@ class Schemas:
                 schema["properties"] = {key: self._field(fields[key]) for key in sorted(fields)}
             if node.map_type == "atomic":
                 schema["x-kubernetes-map-type"] = "atomic"
-        return {"$ref": self._place + name}
+        return {"$ref": self._prefix + name}
 
     def _field(self, node: Node) -> Schema:
-        schema, go = self._shape(node), node.go
-        more: Schema = {}
+        schema, go = self._type_schema(node), node.go
+        extra: Schema = {}
         if node.default is not MISSING and node.default is not None:
-            more["default"] = node.default
+            extra["default"] = node.default
         if node.list_type != "atomic":
-            more["x-kubernetes-list-type"] = node.list_type
+            extra["x-kubernetes-list-type"] = node.list_type
         if node.keys:
-            more["x-kubernetes-list-map-keys"] = list(node.keys)
+            extra["x-kubernetes-list-map-keys"] = list(node.keys)
         if node.map_type == "atomic" and go.kind == "map":
-            more["x-kubernetes-map-type"] = "atomic"
+            extra["x-kubernetes-map-type"] = "atomic"
         if go.merge_key:
-            more["x-kubernetes-patch-merge-key"] = go.merge_key
+            extra["x-kubernetes-patch-merge-key"] = go.merge_key
         if go.strategy:
-            more["x-kubernetes-patch-strategy"] = ",".join(go.strategy)
+            extra["x-kubernetes-patch-strategy"] = ",".join(go.strategy)
         if "$ref" in schema and not self._v2:
-            return {"allOf": [schema], **more}
-        return {**schema, **more}
+            return {"allOf": [schema], **extra}
+        return {**schema, **extra}
 
-    def _shape(self, node: Node) -> Schema:
+    def _type_schema(self, node: Node) -> Schema:
         kind = node.go.kind
         if kind == "struct":
             return self.reference(node)
         if kind == "list":
             assert node.items is not None
-            return {"type": "array", "items": self._shape(node.items)}
+            return {"type": "array", "items": self._type_schema(node.items)}
         if kind == "map":
             assert node.values is not None
-            return {"type": "object", "additionalProperties": self._shape(node.values)}
-        if kind in _NAMED:
-            name, newer, older = _NAMED[kind]
-            self.found[name] = older if self._v2 else newer
-            return {"$ref": self._place + name}
+            return {"type": "object", "additionalProperties": self._type_schema(node.values)}
+        if kind in _NAMED_TYPES:
+            name, v3, v2 = _NAMED_TYPES[kind]
+            self.by_name[name] = v2 if self._v2 else v3
+            return {"$ref": self._prefix + name}
         return _SCALARS.get(kind, {})

@@ -28,13 +28,13 @@ def apply(document: dict[str, Any], operations: list[Operation]) -> Any:
     ours: set[int] = set()  # ids of containers that are ours to change; they live as long as root
     copied = 0
     for operation in operations:
-        copied += _one(root, operation, ours)
+        copied += _apply_operation(root, operation, ours)
         if copied > MAX_COPIED:
             raise CannotApply(f"Unable to complete the copy, the accumulated size of copies is {copied}")
-    return _plain(root[0], ours)
+    return _to_plain(root[0], ours)
 
 
-class _Spelled:
+class _RawScalar:
     """A scalar that the patch brought, as the patch spells it: a later `test` compares with that."""
 
     __slots__ = ("raw",)
@@ -43,20 +43,20 @@ class _Spelled:
         self.raw = raw
 
 
-_NULL = _Spelled(
+_NULL = _RawScalar(
     b"null"
 )  # that an operation gave: it equals a null only where it is tested by itself, and no copy does
 
 
-def _spelled(raw: bytes, ours: set[int]) -> Any:
+def _decode_value(raw: bytes, ours: set[int]) -> Any:
     """A value of the patch, its containers ours to change."""
     made: Any
     if raw[:1] == b"{":
-        made = {key: _spelled(_text_of(item), ours) for key, item in _maps.decode(raw).items()}
+        made = {key: _decode_value(_text_of(item), ours) for key, item in _maps.decode(raw).items()}
     elif raw[:1] == b"[":
-        made = [_spelled(_text_of(item), ours) for item in _lists.decode(raw)]
+        made = [_decode_value(_text_of(item), ours) for item in _lists.decode(raw)]
     else:
-        return None if raw == b"null" else _Spelled(raw)
+        return None if raw == b"null" else _RawScalar(raw)
     ours.add(id(made))
     return made
 
@@ -65,28 +65,28 @@ def _text_of(raw: msgspec.Raw) -> bytes:
     return bytes(raw).strip()
 
 
-def _plain(value: Any, ours: set[int]) -> Any:
+def _to_plain(value: Any, ours: set[int]) -> Any:
     """The value with what the patch spelled decoded. What is not ours holds nothing of it."""
-    if type(value) is _Spelled:
+    if type(value) is _RawScalar:
         return encoding.decode(value.raw)[0]
     if id(value) in ours and isinstance(value, dict):
-        return {key: _plain(item, ours) for key, item in value.items()}
+        return {key: _to_plain(item, ours) for key, item in value.items()}
     if id(value) in ours and isinstance(value, list):
-        return [_plain(item, ours) for item in value]
+        return [_to_plain(item, ours) for item in value]
     return value
 
 
-def _copied(value: Any, ours: set[int]) -> Any:
+def _copy(value: Any, ours: set[int]) -> Any:
     """A copy of what is ours, which Go makes by encoding it."""
     made: Any
-    if type(value) is _Spelled:
-        return _Spelled(gojson.escaped(value.raw))
+    if type(value) is _RawScalar:
+        return _RawScalar(gojson.escaped(value.raw))
     if id(value) not in ours:
         return value
     if isinstance(value, dict):
-        made = {key: None if item is _NULL else _copied(item, ours) for key, item in value.items()}
+        made = {key: None if item is _NULL else _copy(item, ours) for key, item in value.items()}
     else:
-        made = [None if item is _NULL else _copied(item, ours) for item in value]
+        made = [None if item is _NULL else _copy(item, ours) for item in value]
     ours.add(id(made))
     return made
 
@@ -94,49 +94,49 @@ def _copied(value: Any, ours: set[int]) -> Any:
 def decode(body: bytes) -> list[Operation]:
     """A patch's operations with their values still encoded. Raises encoding.BadJSON for what is not such a list."""
     try:
-        return [each or {} for each in _decoder.decode(encoding.whole(body)) or ()]
+        return [each or {} for each in _decoder.decode(encoding.replace_invalid_characters(body)) or ()]
     except msgspec.DecodeError:
-        raise encoding.BadJSON(_misfit(body, "jsonpatch.Patch", "jsonpatch.Operation")) from None
+        raise encoding.BadJSON(_type_error(body, "jsonpatch.Patch", "jsonpatch.Operation")) from None
 
 
-def typed(body: bytes) -> list[str]:
+def check_fields(body: bytes) -> list[str]:
     """What is odd about a patch that is a list of operations; raises encoding.BadJSON for one that is none.
 
     Beside what `decode` minds, the types of op, path and from, and numbers that no float holds.
     """
     try:
         value, duplicates = encoding.decode(body)
-    except encoding.TooGreat as error:
+    except encoding.NumberTooLarge as error:
         raise encoding.BadJSON(str(error).replace("Go value", "Go struct field jsonPatchOp.value")) from None
-    if wrong := _misfit(body, "[]handlers.jsonPatchOp", "handlers.jsonPatchOp"):
+    if wrong := _type_error(body, "[]handlers.jsonPatchOp", "handlers.jsonPatchOp"):
         raise encoding.BadJSON(wrong)
     given = [each for each in value or () if each]
     for each in given:
         for key, item in each.items():
             if key in _TEXTS and item is not None and not isinstance(item, str):
                 into = f"Go struct field jsonPatchOp.{key} of type string"
-                raise encoding.BadJSON(f"json: cannot unmarshal {encoding.word(item)} into {into}")
+                raise encoding.BadJSON(f"json: cannot unmarshal {encoding.json_type_name(item)} into {into}")
     if not duplicates and all(each.keys() <= _FIELDS for each in given):
         return []
-    return [f"json patch {told}" for told in encoding.oddities(body, _FIELDS)]
+    return [f"json patch {told}" for told in encoding.find_unexpected_fields(body, _FIELDS)]
 
 
 _TEXTS = ("op", "path", "from")
 _FIELDS = frozenset((*_TEXTS, "value"))
 
 
-def _misfit(body: bytes, whole: str, each: str) -> str:
+def _type_error(body: bytes, whole: str, each: str) -> str:
     """Why a JSON text is no list of maps, where nulls stand for either; empty where it is one."""
     value, _ = encoding.decode(body)
     if value is not None and not isinstance(value, list):
-        return f"json: cannot unmarshal {encoding.word(value)} into Go value of type {whole}"
+        return f"json: cannot unmarshal {encoding.json_type_name(value)} into Go value of type {whole}"
     for item in value or ():
         if item is not None and not isinstance(item, dict):
-            return f"json: cannot unmarshal {encoding.word(item)} into Go value of type {each}"
+            return f"json: cannot unmarshal {encoding.json_type_name(item)} into Go value of type {each}"
     return ""
 
 
-def _one(root: list[Any], operation: Operation, ours: set[int]) -> int:
+def _apply_operation(root: list[Any], operation: Operation, ours: set[int]) -> int:
     """Carry out an operation; how many bytes it copied."""
     kind = _text(operation, "op") or "unknown"
     if kind not in ("add", "remove", "replace", "move", "copy", "test"):
@@ -155,11 +155,11 @@ def _one(root: list[Any], operation: Operation, ours: set[int]) -> int:
         parent, key = _parent(root, path, kind, ours)
         _remove(parent, key, path)
     else:
-        return _carry(root, kind, path, operation, ours)
+        return _move_or_copy(root, kind, path, operation, ours)
     return 0
 
 
-def _carry(root: list[Any], kind: str, path: str, operation: Operation, ours: set[int]) -> int:
+def _move_or_copy(root: list[Any], kind: str, path: str, operation: Operation, ours: set[int]) -> int:
     source = _text(operation, "from")
     if source is None:
         raise CannotApply(f"{kind} operation failed to decode from: operation, missing from field: missing value")
@@ -171,11 +171,11 @@ def _carry(root: list[Any], kind: str, path: str, operation: Operation, ours: se
         value = None
     target, name = _parent(root, path, kind, ours, "destination path")
     if kind == "copy" and isinstance(value, dict | list):
-        value = _copied(_get(parent, key, source), ours)  # as it is now: the way to the destination may lead into it
+        value = _copy(_get(parent, key, source), ours)  # as it is now: the way to the destination may lead into it
     elif kind == "copy":
-        value = _copied(value, ours)
+        value = _copy(value, ours)
     _add(target, name, value, path)
-    return len(gojson.dumps(_plain(value, ours))) if kind == "copy" and value is not None else 0
+    return len(gojson.dumps(_to_plain(value, ours))) if kind == "copy" and value is not None else 0
 
 
 def _text(operation: Operation, key: str) -> str | None:
@@ -192,7 +192,7 @@ def _value(operation: Operation, ours: set[int]) -> Any:
     raw = operation.get("value")
     if raw is None:
         return None
-    made = _spelled(_text_of(raw), ours)
+    made = _decode_value(_text_of(raw), ours)
     return _NULL if made is None else made
 
 
@@ -204,15 +204,15 @@ def _parent(root: list[Any], path: str, kind: str, ours: set[int], called: str =
     holder: Any = root
     at: Any = 0
     for part in ["", *parts[1:-1]][1:]:
-        current = _own(holder, at, ours)
+        current = _copy_before_write(holder, at, ours)
         following = _get(current, _unescape(part), path)
         if not isinstance(following, dict | list):
             raise CannotApply(f'{kind} operation does not apply: doc is missing {called}: "{path}": missing value')
         holder, at = current, (_index(current, _unescape(part), path) if isinstance(current, list) else _unescape(part))
-    return _own(holder, at, ours), _unescape(parts[-1])
+    return _copy_before_write(holder, at, ours), _unescape(parts[-1])
 
 
-def _own(holder: Any, at: Any, ours: set[int]) -> Any:
+def _copy_before_write(holder: Any, at: Any, ours: set[int]) -> Any:
     current = holder[at]
     if id(current) not in ours and isinstance(current, dict | list):
         current = current.copy()
@@ -272,7 +272,7 @@ def _test(root: list[Any], path: str, operation: Operation, ours: set[int]) -> N
     """Compare; on the way containers are opened as by a change, which is seen where a refusal shows the document."""
     failed = CannotApply(f"testing value {path} failed: test failed")
     if path == "":
-        if not _same(root[0], operation.get("value", msgspec.Raw(b"null"))):
+        if not _equals_raw(root[0], operation.get("value", msgspec.Raw(b"null"))):
             raise failed
         return
     parent, key = _parent(root, path, "test", ours)
@@ -284,23 +284,23 @@ def _test(root: list[Any], path: str, operation: Operation, ours: set[int]) -> N
     elif value is _NULL:
         if raw is None or _text_of(raw) != b"null":
             raise failed
-    elif raw is None or not _same(value, raw):
+    elif raw is None or not _equals_raw(value, raw):
         raise failed
 
 
-def _same(value: Any, raw: msgspec.Raw) -> bool:
+def _equals_raw(value: Any, raw: msgspec.Raw) -> bool:
     """Whether a value, as Go encodes it, is what the patch spells; maps and lists are compared part by part."""
     text = _text_of(raw)
     if isinstance(value, dict):
         if text[:1] != b"{":
             return False
         given = _maps.decode(text)
-        return given.keys() == value.keys() and all(_same(v, given[k]) for k, v in value.items())
+        return given.keys() == value.keys() and all(_equals_raw(v, given[k]) for k, v in value.items())
     if isinstance(value, list):
         if text[:1] != b"[":
             return False
         items = _lists.decode(text)
-        return len(items) == len(value) and all(_same(v, r) for v, r in zip(value, items, strict=True))
-    if type(value) is _Spelled:
+        return len(items) == len(value) and all(_equals_raw(v, r) for v, r in zip(value, items, strict=True))
+    if type(value) is _RawScalar:
         return value.raw == text != b"null"
     return gojson.dumps(value) == text

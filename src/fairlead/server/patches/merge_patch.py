@@ -12,18 +12,18 @@ def merge(live: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
             continue
         current = result.get(key)
         if current is None:
-            result[key] = without_nulls(value)
+            result[key] = drop_nulls(value)
         elif isinstance(current, dict):
             result[key] = merge(current, value) if isinstance(value, dict) else value
         else:
-            result[key] = without_nulls(value)  # not a map before: the patch's value stands as if it were new
+            result[key] = drop_nulls(value)  # not a map before: the patch's value stands as if it were new
     return result
 
 
-def without_nulls(value: Any) -> Any:
+def drop_nulls(value: Any) -> Any:
     """A value without the null entries of its maps; nulls in lists stay."""
     if isinstance(value, dict):
-        return {k: without_nulls(v) for k, v in value.items() if v is not None}
+        return {k: drop_nulls(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):
-        return [without_nulls(v) for v in value]
+        return [drop_nulls(v) for v in value]
     return value

@@ -37,17 +37,17 @@ def _map(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> 
             return {key: value for key, value in patch.items() if key != _PATCH}
         if patch[_PATCH] == "delete":
             return {}
-        raise StrategicError(_unknown(patch))
+        raise StrategicError(_unknown_directive(patch))
     made = dict(original)
     rest = dict(patch)
     if _RETAIN in rest:
-        _retain(made, rest)
+        _apply_retain_keys(made, rest)
     if _ORDER[:-1] in rest:
         raise BadFormat(_BAD_ORDER)
     if _DELETE[:-1] in rest:
         raise BadFormat(_BAD_PRIMITIVES)
     for key in [key for key in rest if key.startswith(_ORDER)]:
-        _ordered(node, made, rest, key)
+        _merge_in_order(node, made, rest, key)
     for key, value in rest.items():
         deleting = key.startswith(_DELETE)
         if deleting:
@@ -57,7 +57,7 @@ def _map(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> 
             continue
         if key not in made or type(made[key]) is not type(value):
             if not deleting:
-                _take(made, key, _without_nulls(value))
+                _set_value(made, key, _drop_nulls(value))
             continue
         child = _child(node, key)
         if type(value) is dict:
@@ -66,11 +66,11 @@ def _map(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> 
         elif type(value) is list:
             made[key] = _list(child, made[key], value, deleting)
         else:
-            _take(made, key, value)
+            _set_value(made, key, value)
     return made
 
 
-def _retain(made: dict[str, Any], rest: dict[str, Any]) -> None:
+def _apply_retain_keys(made: dict[str, Any], rest: dict[str, Any]) -> None:
     """Drop what the directive does not name; a patch may only set what it does name."""
     names = rest.pop(_RETAIN)
     if type(names) is not list:
@@ -82,7 +82,7 @@ def _retain(made: dict[str, Any], rest: dict[str, Any]) -> None:
         del made[key]
 
 
-def _ordered(node: Node | None, made: dict[str, Any], rest: dict[str, Any], key: str) -> None:
+def _merge_in_order(node: Node | None, made: dict[str, Any], rest: dict[str, Any], key: str) -> None:
     """Merge the list beside an order directive and put its items in that order."""
     order = rest.pop(key) or []
     key = key.removeprefix(_ORDER)
@@ -93,32 +93,32 @@ def _ordered(node: Node | None, made: dict[str, Any], rest: dict[str, Any], key:
         if value is not None and type(value) is not list:
             raise StrategicError(f"expected a []interface {{}}, but received a {_go_kind(value)}")
     if merge_key:
-        _keyed(order, merge_key)
-    _same_order(patch or [], order, merge_key)
+        _expect_merge_keys(order, merge_key)
+    _expect_same_order(patch or [], order, merge_key)
     if before is None and patch is None:
         return
     if patch is None:
         merged = before
     elif before is None:
-        merged = _without_directives(patch)
+        merged = _drop_directives(patch)
     else:
         merged = _list(child, before, patch, False)
     named = [_identity(item, merge_key) for item in order]
     ours = [item for item in merged or () if _identity(item, merge_key) in named]
     others = [item for item in merged or () if _identity(item, merge_key) not in named]
-    made[key] = _interleaved(ours, others, order, before or [], merge_key)
+    made[key] = _interleave(ours, others, order, before or [], merge_key)
     rest.pop(key, None)
 
 
-def _keyed(order: list[Any], merge_key: str) -> None:
+def _expect_merge_keys(order: list[Any], merge_key: str) -> None:
     for index, item in enumerate(order):
         if type(item) is not dict:
             raise StrategicError(f"value for key {index} is not a map")
         if merge_key not in item:
-            raise StrategicError(_no_key(item, merge_key))
+            raise StrategicError(_missing_merge_key(item, merge_key))
 
 
-def _same_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
+def _expect_same_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
     """The items of a patch must stand in its order directive, in that order."""
     kept = [item for item in patch if not (type(item) is dict and item.get(_PATCH) == "delete")]
     at = 0
@@ -148,15 +148,15 @@ def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bo
             raise StrategicError(f"list element types are not identical: {format_go([original, patch])}")
         if not merge_key:
             raise StrategicError(f"cannot merge lists without merge key for {node.go.type}")
-        original, patch = _special(original, patch, merge_key)
-        merged = _merged(node, original, patch, merge_key)
+        original, patch = _apply_item_directives(original, patch, merge_key)
+        merged = _merge_by_key(node, original, patch, merge_key)
     named = [_identity(item, merge_key) for item in patch]
     ours = [item for item in merged if _identity(item, merge_key) in named]
     others = [item for item in merged if _identity(item, merge_key) not in named]
-    return _interleaved(ours, others, patch, original, merge_key)
+    return _interleave(ours, others, patch, original, merge_key)
 
 
-def _special(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
+def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Act on the items that are directives themselves."""
     plain, replace = [], False
     for item in patch:
@@ -165,22 +165,22 @@ def _special(original: list[Any], patch: list[Any], merge_key: str) -> tuple[lis
             plain.append(item)
         elif directive == "delete":
             if merge_key not in item:
-                raise StrategicError(_no_key(item, merge_key))
+                raise StrategicError(_missing_merge_key(item, merge_key))
             original = [one for one in original if _identity(one, merge_key) != _identity(item, merge_key)]
         elif directive == "replace":
             replace = True
         elif directive == "merge":
             raise StrategicError("merging lists cannot yet be specified in the patch")
         else:
-            raise StrategicError(_unknown(item))
+            raise StrategicError(_unknown_directive(item))
     return (plain, []) if replace else (original, plain)
 
 
-def _merged(node: Node, original: list[Any], patch: list[Any], merge_key: str) -> list[Any]:
+def _merge_by_key(node: Node, original: list[Any], patch: list[Any], merge_key: str) -> list[Any]:
     made = list(original)
     for item in patch:
         if merge_key not in item:
-            raise StrategicError(_no_key(item, merge_key))
+            raise StrategicError(_missing_merge_key(item, merge_key))
         for index, one in enumerate(made):
             if merge_key in one and one[merge_key] == item[merge_key]:
                 made[index] = _map(node.items, one, item)
@@ -190,7 +190,7 @@ def _merged(node: Node, original: list[Any], patch: list[Any], merge_key: str) -
     return made
 
 
-def _interleaved(ours: list[Any], others: list[Any], order: list[Any], live: list[Any], merge_key: str) -> list[Any]:
+def _interleave(ours: list[Any], others: list[Any], order: list[Any], live: list[Any], merge_key: str) -> list[Any]:
     """The patch's items in its order, each other item before the first of them that it preceded in the live list."""
     wanted = [_identity(item, merge_key) for item in order]
     stood: dict[Any, int] = {}
@@ -223,8 +223,8 @@ def _strategies(node: Node) -> tuple[str, ...]:
     return found
 
 
-def _take(made: dict[str, Any], key: str, value: Any) -> None:
-    kept = _without_directives(value)
+def _set_value(made: dict[str, Any], key: str, value: Any) -> None:
+    kept = _drop_directives(value)
     if kept is _DROPPED:
         made.pop(key, None)
     else:
@@ -234,33 +234,33 @@ def _take(made: dict[str, Any], key: str, value: Any) -> None:
 _DROPPED: Any = object()
 
 
-def _without_directives(value: Any) -> Any:
+def _drop_directives(value: Any) -> Any:
     if type(value) is dict:
         if _PATCH in value:
             return _DROPPED
-        kept = {key: _without_directives(inner) for key, inner in value.items()}
+        kept = {key: _drop_directives(inner) for key, inner in value.items()}
         return {key: inner for key, inner in kept.items() if inner is not _DROPPED}
     if type(value) is list:
-        return [kept for kept in map(_without_directives, value) if kept is not _DROPPED]
+        return [kept for kept in map(_drop_directives, value) if kept is not _DROPPED]
     return value
 
 
-def _without_nulls(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     if type(value) is dict:
-        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+        return {key: _drop_nulls(inner) for key, inner in value.items() if inner is not None}
     if type(value) is list:
-        return [_without_nulls(item) for item in value]
+        return [_drop_nulls(item) for item in value]
     return value
 
 
-def _unknown(item: dict[str, Any]) -> str:
+def _unknown_directive(item: dict[str, Any]) -> str:
     directive = item[_PATCH]
     if type(directive) is not str:  # as Go prints what is no string as one
         directive = f"%!s({_go_kind(directive)}={format_go(directive)})" if directive is not None else "%!s(<nil>)"
     return f"unknown patch type: {directive} in map: {format_go(item)}"
 
 
-def _no_key(item: Any, merge_key: str) -> str:
+def _missing_merge_key(item: Any, merge_key: str) -> str:
     return f"map: {format_go(item)} does not contain declared merge key: {merge_key}"
 
 

@@ -265,7 +265,7 @@ def _bytes(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not str:
         raise _WrongType(value, "[]uint8", "slice")
     try:
-        return gobase64.canonical(value)
+        return gobase64.canonicalize(value)
     except ValueError as error:
         told = str(error)
         raise DecodeError(told, f"error decoding from json: {told}", passing=True) from None

@@ -385,7 +385,9 @@ def coerce_defaults(schema: Schema) -> Schema:
     if isinstance(value, dict | list) and _embeds(schema):
         with contextlib.suppress(codec.DecodeError):  # validation tells of it
             if (
-                made := pruning.coerce_embedded_metadata(structural.compile_fragment(schema), encoding.settled(value))
+                made := pruning.coerce_embedded_metadata(
+                    structural.compile_fragment(schema), encoding.normalize_numbers(value)
+                )
             ) != value:
                 changed["default"] = made
     properties = schema.get("properties") or {}

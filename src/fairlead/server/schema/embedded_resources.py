@@ -47,7 +47,7 @@ def _resource(value: dict[str, Any], path: str) -> list[FieldError]:
     metadata = value.get("metadata")
     if metadata is not None:  # neither a name nor a namespace need be there
         try:
-            codec.decode(builtin.schema_of_type("meta.v1.ObjectMeta"), encoding.settled(metadata))
+            codec.decode(builtin.schema_of_type("meta.v1.ObjectMeta"), encoding.normalize_numbers(metadata))
         except codec.DecodeError as error:  # of a default: what is sent is decoded before
             return [*found, field_errors.invalid(f"{path}.metadata", metadata, error.message)]
         named = {"name": "unnamed", **{key: one for key, one in metadata.items() if one != ""}}

@@ -249,12 +249,18 @@ def _fields(token: str) -> tuple[str, int, str]:
     except ValueError:
         raise _BadToken(f"illegal base64 data at input byte {len(token) // 4 * 4}") from None
     if not isinstance(value, dict | None):
-        raise _BadToken(f"json: cannot unmarshal {encoding.word(value)} into Go value of type storage.continueToken")
+        raise _BadToken(
+            f"json: cannot unmarshal {encoding.json_type_name(value)} into Go value of type storage.continueToken"
+        )
     given = {key: item for key, item in (value or {}).items() if key in _TYPES and item is not None}
     for key, item in given.items():
         kind, name = _TYPES[key]
         if type(item) is not kind:
-            shown = f"number {gojson.number(item)}" if isinstance(item, float) and kind is int else encoding.word(item)
+            shown = (
+                f"number {gojson.number(item)}"
+                if isinstance(item, float) and kind is int
+                else encoding.json_type_name(item)
+            )
             into = f"Go struct field continueToken.{key} of type {name}"
             raise _BadToken(f"json: cannot unmarshal {shown} into {into}")
     return given.get("v", ""), given.get("rv", 0), given.get("start", "")

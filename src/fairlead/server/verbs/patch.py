@@ -123,7 +123,7 @@ def configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
     if not isinstance(config, dict):
         raise bad_request(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
-            f"{encoding.word(config)} into Go value of type map[string]interface {{}}"
+            f"{encoding.json_type_name(config)} into Go value of type map[string]interface {{}}"
         )
     version, kind = (config[key] if isinstance(config.get(key), str) else "" for key in ("apiVersion", "kind"))
     if (version, kind) != (resource.api_version, resource.kind):
@@ -151,7 +151,7 @@ def _json_patch(write: pipeline.Write) -> Patch:
     body, problems = write.request.body, []
     if write.options.validation != "Ignore":
         try:
-            problems = json_patch.typed(body)
+            problems = json_patch.check_fields(body)
         except encoding.BadJSON as error:
             raise bad_request(f"error decoding patch: {error}") from None
     try:
@@ -167,7 +167,7 @@ def _json_patch(write: pipeline.Write) -> Patch:
             return json_patch.apply(live, operations)
         except json_patch.CannotApply:
             raise rejected_patch(write.resource, write.name) from None
-        except encoding.TooGreat as error:
+        except encoding.NumberTooLarge as error:
             told = str(error).replace("Go value", "Go struct field jsonPatchOp.value")
             raise bad_request(f"error decoding patch: {told}") from None
 
@@ -183,7 +183,7 @@ def _merge_patch(write: pipeline.Write) -> Patch:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(given, dict):
         into = "Go value of type map[string]interface {}"
-        raise bad_request(f"error decoding patch: json: cannot unmarshal {encoding.word(given)} into {into}")
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {encoding.json_type_name(given)} into {into}")
     problems = [f'duplicate field "{path}"' for path in duplicates]
     return Patch(lambda live: merge_patch.merge(live, given), problems, _document(write))
 
@@ -197,12 +197,12 @@ def _strategic(write: pipeline.Write) -> Patch:
         given = {}
     if not isinstance(given, dict):
         raise bad_request(
-            f"json: cannot unmarshal {encoding.word(given)} into Go value of type map[string]interface {{}}"
+            f"json: cannot unmarshal {encoding.json_type_name(given)} into Go value of type map[string]interface {{}}"
         )
 
     def evaluate(live: Object) -> Any:
         try:
-            return encoding.settled(strategic.apply(write.resource.schema, live, given))
+            return encoding.normalize_numbers(strategic.apply(write.resource.schema, live, given))
         except strategic.BadFormat as error:
             raise bad_request(str(error)) from None
         except strategic.StrategicError as error:
@@ -214,7 +214,7 @@ def _strategic(write: pipeline.Write) -> Patch:
 def _document(write: pipeline.Write) -> Callable[[Any], str]:
     """A patched document as text: what a patch opened is a map by name, the rest as it was encoded."""
     live = write.live
-    return lambda made: documents.text(write.resource, made, live.object if live else None)
+    return lambda made: documents.format_document(write.resource, made, live.object if live else None)
 
 
 EVALUATORS = {JSON_PATCH: _json_patch, MERGE_PATCH: _merge_patch, STRATEGIC: _strategic}

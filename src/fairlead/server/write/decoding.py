@@ -172,7 +172,7 @@ def _order_problems(request: Request, resource: Resource, unknown: list[str], du
         return [*duplicates, *_describe(unknown, [])]
     if resource.custom or not (unknown and duplicates):
         return _describe([], duplicates) + _describe(unknown, [])
-    positions = encoding.places(request.body)
+    positions = encoding.field_positions(request.body)
     return sorted(_describe(unknown, duplicates), key=lambda problem: positions.get(problem, len(positions)))
 
 

@@ -203,7 +203,7 @@ def _as_merged(write: Write, obj: Object) -> Object:
 
 
 def _with_numbers(write: Write, obj: Object) -> Object:
-    return encoding.settled(obj) if encoding.has_fractions(write.request.body) else obj
+    return encoding.normalize_numbers(obj) if encoding.has_fractions(write.request.body) else obj
 
 
 def update(
