@@ -1,1 +1,1 @@
-"""Patches: pure functions from a live object and a patch to the object wanted."""
+"""Patch formats: pure functions that apply a patch to a live object."""

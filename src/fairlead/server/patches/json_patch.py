@@ -1,5 +1,8 @@
-"""JSON patch as the real server's library applies it, with its liberties: replace adds, copy of nothing writes null,
-`test` of a missing key against null passes, "-1" is the last item, and values are compared by their encoded bytes."""
+"""JSON patch as the real server's library applies it.
+
+That library differs from RFC 6902: `replace` also adds, `copy` of a missing value writes null, `test` of a missing key
+against null passes, "-1" is the last item, and `test` compares the encoded bytes.
+"""
 
 import re
 from typing import Any
@@ -15,7 +18,7 @@ _maps = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _lists = msgspec.json.Decoder(list[msgspec.Raw])
 _NUMBER = re.compile(r"[+-]?[0-9]+\Z")
 _ABSENT: Any = object()
-MAX_COPIED = 3 * 1024 * 1024  # bytes that the copies of one patch may come to
+MAX_COPIED = 3 * 1024 * 1024  # The total size in bytes of all copies that one patch makes.
 
 
 class CannotApply(Exception):
@@ -23,19 +26,19 @@ class CannotApply(Exception):
 
 
 def apply(document: dict[str, Any], operations: list[Operation]) -> Any:
-    """The patched document; the given one is not changed."""
+    """Return the patched document. `document` is not changed."""
     root: list[Any] = [document]
-    ours: set[int] = set()  # ids of containers that are ours to change; they live as long as root
+    owned: set[int] = set()  # The ids of the containers that this call created and may change; root keeps them alive.
     copied = 0
     for operation in operations:
-        copied += _apply_operation(root, operation, ours)
+        copied += _apply_operation(root, operation, owned)
         if copied > MAX_COPIED:
             raise CannotApply(f"Unable to complete the copy, the accumulated size of copies is {copied}")
-    return _to_plain(root[0], ours)
+    return _to_plain(root[0], owned)
 
 
 class _RawScalar:
-    """A scalar that the patch brought, as the patch spells it: a later `test` compares with that."""
+    """A scalar of the patch with the bytes that the patch has for it. A later `test` compares those bytes."""
 
     __slots__ = ("raw",)
 
@@ -43,101 +46,104 @@ class _RawScalar:
         self.raw = raw
 
 
-_NULL = _RawScalar(
-    b"null"
-)  # that an operation gave: it equals a null only where it is tested by itself, and no copy does
+# A null that an operation set. It equals null only if `test` names it directly, and a copy of it is a plain null.
+_NULL = _RawScalar(b"null")
 
 
-def _decode_value(raw: bytes, ours: set[int]) -> Any:
-    """A value of the patch, its containers ours to change."""
-    made: Any
+def _decode_value(raw: bytes, owned: set[int]) -> Any:
+    """Decode a value of the patch. Its containers are owned."""
+    result: Any
     if raw[:1] == b"{":
-        made = {key: _decode_value(_text_of(item), ours) for key, item in _maps.decode(raw).items()}
+        result = {key: _decode_value(_text_of(item), owned) for key, item in _maps.decode(raw).items()}
     elif raw[:1] == b"[":
-        made = [_decode_value(_text_of(item), ours) for item in _lists.decode(raw)]
+        result = [_decode_value(_text_of(item), owned) for item in _lists.decode(raw)]
     else:
         return None if raw == b"null" else _RawScalar(raw)
-    ours.add(id(made))
-    return made
+    owned.add(id(result))
+    return result
 
 
 def _text_of(raw: msgspec.Raw) -> bytes:
     return bytes(raw).strip()
 
 
-def _to_plain(value: Any, ours: set[int]) -> Any:
-    """The value with what the patch spelled decoded. What is not ours holds nothing of it."""
+def _to_plain(value: Any, owned: set[int]) -> Any:
+    """Decode the raw scalars in a value. Only owned containers can hold raw scalars."""
     if type(value) is _RawScalar:
         return encoding.decode(value.raw)[0]
-    if id(value) in ours and isinstance(value, dict):
-        return {key: _to_plain(item, ours) for key, item in value.items()}
-    if id(value) in ours and isinstance(value, list):
-        return [_to_plain(item, ours) for item in value]
+    if id(value) in owned and isinstance(value, dict):
+        return {key: _to_plain(item, owned) for key, item in value.items()}
+    if id(value) in owned and isinstance(value, list):
+        return [_to_plain(item, owned) for item in value]
     return value
 
 
-def _copy(value: Any, ours: set[int]) -> Any:
-    """A copy of what is ours, which Go makes by encoding it."""
-    made: Any
+def _copy(value: Any, owned: set[int]) -> Any:
+    """Copy the owned parts of a value. Go copies by encoding, which escapes characters in raw scalars."""
+    result: Any
     if type(value) is _RawScalar:
         return _RawScalar(gojson.escaped(value.raw))
-    if id(value) not in ours:
+    if id(value) not in owned:
         return value
     if isinstance(value, dict):
-        made = {key: None if item is _NULL else _copy(item, ours) for key, item in value.items()}
+        result = {key: None if item is _NULL else _copy(item, owned) for key, item in value.items()}
     else:
-        made = [None if item is _NULL else _copy(item, ours) for item in value]
-    ours.add(id(made))
-    return made
+        result = [None if item is _NULL else _copy(item, owned) for item in value]
+    owned.add(id(result))
+    return result
 
 
 def decode(body: bytes) -> list[Operation]:
-    """A patch's operations with their values still encoded. Raises encoding.BadJSON for what is not such a list."""
+    """Return a patch's operations with their values still encoded.
+
+    Raise encoding.BadJSON if the body is not a list of operations.
+    """
     try:
-        return [each or {} for each in _decoder.decode(encoding.replace_invalid_characters(body)) or ()]
+        return [operation or {} for operation in _decoder.decode(encoding.replace_invalid_characters(body)) or ()]
     except msgspec.DecodeError:
         raise encoding.BadJSON(_type_error(body, "jsonpatch.Patch", "jsonpatch.Operation")) from None
 
 
 def check_fields(body: bytes) -> list[str]:
-    """What is odd about a patch that is a list of operations; raises encoding.BadJSON for one that is none.
+    """Return a message for each unknown or duplicate field of a patch's operations.
 
-    Beside what `decode` minds, the types of op, path and from, and numbers that no float holds.
+    Raise encoding.BadJSON if the body is not a list of operations, if op, path or from is not a string, or if a number
+    is too large for a float.
     """
     try:
         value, duplicates = encoding.decode(body)
     except encoding.NumberTooLarge as error:
         raise encoding.BadJSON(str(error).replace("Go value", "Go struct field jsonPatchOp.value")) from None
-    if wrong := _type_error(body, "[]handlers.jsonPatchOp", "handlers.jsonPatchOp"):
-        raise encoding.BadJSON(wrong)
-    given = [each for each in value or () if each]
-    for each in given:
-        for key, item in each.items():
-            if key in _TEXTS and item is not None and not isinstance(item, str):
+    if error_message := _type_error(body, "[]handlers.jsonPatchOp", "handlers.jsonPatchOp"):
+        raise encoding.BadJSON(error_message)
+    operations = [operation for operation in value or () if operation]
+    for operation in operations:
+        for key, item in operation.items():
+            if key in _STRING_FIELDS and item is not None and not isinstance(item, str):
                 into = f"Go struct field jsonPatchOp.{key} of type string"
                 raise encoding.BadJSON(f"json: cannot unmarshal {encoding.json_type_name(item)} into {into}")
-    if not duplicates and all(each.keys() <= _FIELDS for each in given):
+    if not duplicates and all(operation.keys() <= _FIELDS for operation in operations):
         return []
-    return [f"json patch {told}" for told in encoding.find_unexpected_fields(body, _FIELDS)]
+    return [f"json patch {message}" for message in encoding.find_unexpected_fields(body, _FIELDS)]
 
 
-_TEXTS = ("op", "path", "from")
-_FIELDS = frozenset((*_TEXTS, "value"))
+_STRING_FIELDS = ("op", "path", "from")
+_FIELDS = frozenset((*_STRING_FIELDS, "value"))
 
 
-def _type_error(body: bytes, whole: str, each: str) -> str:
-    """Why a JSON text is no list of maps, where nulls stand for either; empty where it is one."""
+def _type_error(body: bytes, list_type: str, item_type: str) -> str:
+    """Return Go's error if a JSON text is not a list of maps, else an empty string. Null is accepted for either."""
     value, _ = encoding.decode(body)
     if value is not None and not isinstance(value, list):
-        return f"json: cannot unmarshal {encoding.json_type_name(value)} into Go value of type {whole}"
+        return f"json: cannot unmarshal {encoding.json_type_name(value)} into Go value of type {list_type}"
     for item in value or ():
         if item is not None and not isinstance(item, dict):
-            return f"json: cannot unmarshal {encoding.json_type_name(item)} into Go value of type {each}"
+            return f"json: cannot unmarshal {encoding.json_type_name(item)} into Go value of type {item_type}"
     return ""
 
 
-def _apply_operation(root: list[Any], operation: Operation, ours: set[int]) -> int:
-    """Carry out an operation; how many bytes it copied."""
+def _apply_operation(root: list[Any], operation: Operation, owned: set[int]) -> int:
+    """Apply an operation. Return how many bytes it copied."""
     kind = _text(operation, "op") or "unknown"
     if kind not in ("add", "remove", "replace", "move", "copy", "test"):
         raise CannotApply(f"Unexpected kind: {kind}")
@@ -145,37 +151,37 @@ def _apply_operation(root: list[Any], operation: Operation, ours: set[int]) -> i
     if path is None:
         raise CannotApply(f"{kind} operation failed to decode path: missing value")
     if kind == "test":
-        _test(root, path, operation, ours)
+        _test(root, path, operation, owned)
     elif kind == "replace" and path == "":
-        root[0] = _value(operation, ours)
+        root[0] = _value(operation, owned)
     elif kind in ("add", "replace"):
-        parent, key = _parent(root, path, kind, ours)
-        (_add if kind == "add" else _replace)(parent, key, _value(operation, ours), path)
+        parent, key = _parent(root, path, kind, owned)
+        (_add if kind == "add" else _replace)(parent, key, _value(operation, owned), path)
     elif kind == "remove":
-        parent, key = _parent(root, path, kind, ours)
+        parent, key = _parent(root, path, kind, owned)
         _remove(parent, key, path)
     else:
-        return _move_or_copy(root, kind, path, operation, ours)
+        return _move_or_copy(root, kind, path, operation, owned)
     return 0
 
 
-def _move_or_copy(root: list[Any], kind: str, path: str, operation: Operation, ours: set[int]) -> int:
+def _move_or_copy(root: list[Any], kind: str, path: str, operation: Operation, owned: set[int]) -> int:
     source = _text(operation, "from")
     if source is None:
         raise CannotApply(f"{kind} operation failed to decode from: operation, missing from field: missing value")
-    parent, key = _parent(root, source, kind, ours, "from path")
+    parent, key = _parent(root, source, kind, owned, "from path")
     value = _get(parent, key, source)
     if kind == "move":
         _remove(parent, key, source)
     if value is _ABSENT:
         value = None
-    target, name = _parent(root, path, kind, ours, "destination path")
+    target, name = _parent(root, path, kind, owned, "destination path")
     if kind == "copy" and isinstance(value, dict | list):
-        value = _copy(_get(parent, key, source), ours)  # as it is now: the way to the destination may lead into it
+        value = _copy(_get(parent, key, source), owned)  # Copy it again: the destination may be inside it.
     elif kind == "copy":
-        value = _copy(value, ours)
+        value = _copy(value, owned)
     _add(target, name, value, path)
-    return len(gojson.dumps(_to_plain(value, ours))) if kind == "copy" and value is not None else 0
+    return len(gojson.dumps(_to_plain(value, owned))) if kind == "copy" and value is not None else 0
 
 
 def _text(operation: Operation, key: str) -> str | None:
@@ -188,36 +194,39 @@ def _text(operation: Operation, key: str) -> str | None:
         return "unknown" if key == "op" else None
 
 
-def _value(operation: Operation, ours: set[int]) -> Any:
+def _value(operation: Operation, owned: set[int]) -> Any:
     raw = operation.get("value")
     if raw is None:
         return None
-    made = _decode_value(_text_of(raw), ours)
-    return _NULL if made is None else made
+    value = _decode_value(_text_of(raw), owned)
+    return _NULL if value is None else value
 
 
-def _parent(root: list[Any], path: str, kind: str, ours: set[int], called: str = "path") -> tuple[Any, str]:
-    """The container that a path's last part is in, ours to change, and that part."""
+def _parent(root: list[Any], path: str, kind: str, owned: set[int], path_name: str = "path") -> tuple[Any, str]:
+    """Return the container of a path's last part, owned, and that last part."""
     parts = path.split("/")
     if len(parts) < 2:
-        raise CannotApply(f'{kind} operation does not apply: doc is missing {called}: "{path}": missing value')
-    holder: Any = root
+        raise CannotApply(f'{kind} operation does not apply: doc is missing {path_name}: "{path}": missing value')
+    container: Any = root
     at: Any = 0
     for part in ["", *parts[1:-1]][1:]:
-        current = _copy_before_write(holder, at, ours)
+        current = _copy_before_write(container, at, owned)
         following = _get(current, _unescape(part), path)
         if not isinstance(following, dict | list):
-            raise CannotApply(f'{kind} operation does not apply: doc is missing {called}: "{path}": missing value')
-        holder, at = current, (_index(current, _unescape(part), path) if isinstance(current, list) else _unescape(part))
-    return _copy_before_write(holder, at, ours), _unescape(parts[-1])
+            raise CannotApply(f'{kind} operation does not apply: doc is missing {path_name}: "{path}": missing value')
+        container, at = (
+            current,
+            (_index(current, _unescape(part), path) if isinstance(current, list) else _unescape(part)),
+        )
+    return _copy_before_write(container, at, owned), _unescape(parts[-1])
 
 
-def _copy_before_write(holder: Any, at: Any, ours: set[int]) -> Any:
-    current = holder[at]
-    if id(current) not in ours and isinstance(current, dict | list):
+def _copy_before_write(container: Any, at: Any, owned: set[int]) -> Any:
+    current = container[at]
+    if id(current) not in owned and isinstance(current, dict | list):
         current = current.copy()
-        ours.add(id(current))
-        holder[at] = current
+        owned.add(id(current))
+        container[at] = current
     return current
 
 
@@ -268,14 +277,14 @@ def _remove(container: Any, key: str, path: str) -> None:
         del container[_index(container, key, path)]
 
 
-def _test(root: list[Any], path: str, operation: Operation, ours: set[int]) -> None:
-    """Compare; on the way containers are opened as by a change, which is seen where a refusal shows the document."""
+def _test(root: list[Any], path: str, operation: Operation, owned: set[int]) -> None:
+    """Compare a value. Containers on the path become owned, which changes how an error shows the document."""
     failed = CannotApply(f"testing value {path} failed: test failed")
     if path == "":
         if not _equals_raw(root[0], operation.get("value", msgspec.Raw(b"null"))):
             raise failed
         return
-    parent, key = _parent(root, path, "test", ours)
+    parent, key = _parent(root, path, "test", owned)
     value = _get(parent, key, path)
     raw = operation.get("value")
     if value is None or value is _ABSENT:
@@ -289,13 +298,13 @@ def _test(root: list[Any], path: str, operation: Operation, ours: set[int]) -> N
 
 
 def _equals_raw(value: Any, raw: msgspec.Raw) -> bool:
-    """Whether a value, as Go encodes it, is what the patch spells; maps and lists are compared part by part."""
+    """Return whether a value, encoded as Go does it, has these bytes. Maps and lists are compared item by item."""
     text = _text_of(raw)
     if isinstance(value, dict):
         if text[:1] != b"{":
             return False
-        given = _maps.decode(text)
-        return given.keys() == value.keys() and all(_equals_raw(v, given[k]) for k, v in value.items())
+        members = _maps.decode(text)
+        return members.keys() == value.keys() and all(_equals_raw(v, members[k]) for k, v in value.items())
     if isinstance(value, list):
         if text[:1] != b"[":
             return False

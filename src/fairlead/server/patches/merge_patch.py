@@ -1,10 +1,10 @@
-"""JSON merge patch: maps merge, null removes, everything else replaces. Nulls inside a new map are dropped too."""
+"""JSON merge patch: maps merge, null removes a key, every other value replaces. Nulls inside a new map are dropped."""
 
 from typing import Any
 
 
 def merge(live: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """The patched object; `live` is not changed and what stayed is shared."""
+    """Return the patched object. `live` is not changed, and the result shares its unchanged parts."""
     result = dict(live)
     for key, value in patch.items():
         if value is None:
@@ -16,12 +16,12 @@ def merge(live: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
         elif isinstance(current, dict):
             result[key] = merge(current, value) if isinstance(value, dict) else value
         else:
-            result[key] = drop_nulls(value)  # not a map before: the patch's value stands as if it were new
+            result[key] = drop_nulls(value)  # The live value is not a map, so the patch's value is a new one.
     return result
 
 
 def drop_nulls(value: Any) -> Any:
-    """A value without the null entries of its maps; nulls in lists stay."""
+    """Return a value without the null entries of its maps. Nulls in lists stay."""
     if isinstance(value, dict):
         return {k: drop_nulls(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):

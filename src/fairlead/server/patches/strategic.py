@@ -1,4 +1,4 @@
-"""Strategic merge patches: a merge patch that knows from the Go tags which lists merge by a key.
+"""Strategic merge patch: a merge patch in which the Go tags of a type say which lists merge by a key.
 
 Directives: `$patch` (replace, delete), `$retainKeys`, `$setElementOrder/F` and `$deleteFromPrimitiveList/F`.
 """
@@ -19,15 +19,15 @@ _BAD_PRIMITIVES = "invalid patch format of primitive list"
 
 
 class StrategicError(Exception):
-    """The patch makes no sense; the real server answers the message with a bare 500."""
+    """The patch cannot be applied. A real server returns the message with status 500 and no reason."""
 
 
 class BadFormat(StrategicError):
-    """A directive is malformed; the real server answers the message with a 400."""
+    """A directive is malformed. A real server returns the message with status 400."""
 
 
 def apply(node: Node, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """The original with the patch merged in. Neither is changed. Raises StrategicError."""
+    """Return the original with the patch merged into it. Neither is changed. Raise StrategicError."""
     return _map(node, original, patch)
 
 
@@ -38,57 +38,57 @@ def _map(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> 
         if patch[_PATCH] == "delete":
             return {}
         raise StrategicError(_unknown_directive(patch))
-    made = dict(original)
+    result = dict(original)
     rest = dict(patch)
     if _RETAIN in rest:
-        _apply_retain_keys(made, rest)
+        _apply_retain_keys(result, rest)
     if _ORDER[:-1] in rest:
         raise BadFormat(_BAD_ORDER)
     if _DELETE[:-1] in rest:
         raise BadFormat(_BAD_PRIMITIVES)
     for key in [key for key in rest if key.startswith(_ORDER)]:
-        _merge_in_order(node, made, rest, key)
+        _merge_in_order(node, result, rest, key)
     for key, value in rest.items():
         deleting = key.startswith(_DELETE)
         if deleting:
             key = key.removeprefix(_DELETE)
         if value is None:
-            made.pop(key, None)
+            result.pop(key, None)
             continue
-        if key not in made or type(made[key]) is not type(value):
+        if key not in result or type(result[key]) is not type(value):
             if not deleting:
-                _set_value(made, key, _drop_nulls(value))
+                _set_value(result, key, _drop_nulls(value))
             continue
         child = _child(node, key)
         if type(value) is dict:
             replace = child is not None and "replace" in _strategies(child)
-            made[key] = value if replace else _map(child, made[key], value)
+            result[key] = value if replace else _map(child, result[key], value)
         elif type(value) is list:
-            made[key] = _list(child, made[key], value, deleting)
+            result[key] = _list(child, result[key], value, deleting)
         else:
-            _set_value(made, key, value)
-    return made
+            _set_value(result, key, value)
+    return result
 
 
-def _apply_retain_keys(made: dict[str, Any], rest: dict[str, Any]) -> None:
-    """Drop what the directive does not name; a patch may only set what it does name."""
+def _apply_retain_keys(result: dict[str, Any], rest: dict[str, Any]) -> None:
+    """Drop the keys that the directive does not name. The patch may set only keys that it names."""
     names = rest.pop(_RETAIN)
     if type(names) is not list:
         raise BadFormat(_BAD_RETAIN)
     for key, value in rest.items():
         if value is not None and not key.startswith((_DELETE, _ORDER)) and key not in names:
             raise BadFormat(_BAD_RETAIN)
-    for key in [key for key in made if key not in names]:
-        del made[key]
+    for key in [key for key in result if key not in names]:
+        del result[key]
 
 
-def _merge_in_order(node: Node | None, made: dict[str, Any], rest: dict[str, Any], key: str) -> None:
-    """Merge the list beside an order directive and put its items in that order."""
+def _merge_in_order(node: Node | None, result: dict[str, Any], rest: dict[str, Any], key: str) -> None:
+    """Merge the list that a $setElementOrder directive belongs to, and sort its items by the directive."""
     order = rest.pop(key) or []
     key = key.removeprefix(_ORDER)
     child = _child(node, key)
     merge_key = child.go.merge_key if child is not None else ""
-    before, patch = made.get(key), rest.get(key)
+    before, patch = result.get(key), rest.get(key)
     for value in (order, before, patch):
         if value is not None and type(value) is not list:
             raise StrategicError(f"expected a []interface {{}}, but received a {_go_kind(value)}")
@@ -103,10 +103,10 @@ def _merge_in_order(node: Node | None, made: dict[str, Any], rest: dict[str, Any
         merged = _drop_directives(patch)
     else:
         merged = _list(child, before, patch, False)
-    named = [_identity(item, merge_key) for item in order]
-    ours = [item for item in merged or () if _identity(item, merge_key) in named]
-    others = [item for item in merged or () if _identity(item, merge_key) not in named]
-    made[key] = _interleave(ours, others, order, before or [], merge_key)
+    listed = [_identity(item, merge_key) for item in order]
+    patched = [item for item in merged or () if _identity(item, merge_key) in listed]
+    unpatched = [item for item in merged or () if _identity(item, merge_key) not in listed]
+    result[key] = _interleave(patched, unpatched, order, before or [], merge_key)
     rest.pop(key, None)
 
 
@@ -119,15 +119,17 @@ def _expect_merge_keys(order: list[Any], merge_key: str) -> None:
 
 
 def _expect_same_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """The items of a patch must stand in its order directive, in that order."""
-    kept = [item for item in patch if not (type(item) is dict and item.get(_PATCH) == "delete")]
+    """Raise StrategicError unless the order directive lists all items of the patch, in the patch's order."""
+    remaining = [item for item in patch if not (type(item) is dict and item.get(_PATCH) == "delete")]
     at = 0
     for item in order:
-        if at < len(kept) and _identity(kept[at], merge_key) == _identity(item, merge_key):
+        if at < len(remaining) and _identity(remaining[at], merge_key) == _identity(item, merge_key):
             at += 1
-    if at < len(kept):
-        told = f"The order in patch list:\n{format_go(patch)}\n doesn't match {_ORDER[:-1]} list:\n{format_go(order)}\n"
-        raise StrategicError(told)
+    if at < len(remaining):
+        message = (
+            f"The order in patch list:\n{format_go(patch)}\n doesn't match {_ORDER[:-1]} list:\n{format_go(order)}\n"
+        )
+        raise StrategicError(message)
 
 
 def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bool) -> list[Any]:
@@ -139,10 +141,10 @@ def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bo
     if not any(type(item) is dict for item in [*original, *patch]):
         if deleting:
             return [item for item in original if item not in patch]
-        found: dict[Any, Any] = {}
+        unique: dict[Any, Any] = {}
         for item in [*original, *patch]:
-            found.setdefault(_identity(item, ""), item)
-        merged = list(found.values())
+            unique.setdefault(_identity(item, ""), item)
+        merged = list(unique.values())
     else:
         if not all(type(item) is dict for item in [*original, *patch]):
             raise StrategicError(f"list element types are not identical: {format_go([original, patch])}")
@@ -150,14 +152,14 @@ def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bo
             raise StrategicError(f"cannot merge lists without merge key for {node.go.type}")
         original, patch = _apply_item_directives(original, patch, merge_key)
         merged = _merge_by_key(node, original, patch, merge_key)
-    named = [_identity(item, merge_key) for item in patch]
-    ours = [item for item in merged if _identity(item, merge_key) in named]
-    others = [item for item in merged if _identity(item, merge_key) not in named]
-    return _interleave(ours, others, patch, original, merge_key)
+    listed = [_identity(item, merge_key) for item in patch]
+    patched = [item for item in merged if _identity(item, merge_key) in listed]
+    unpatched = [item for item in merged if _identity(item, merge_key) not in listed]
+    return _interleave(patched, unpatched, patch, original, merge_key)
 
 
 def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Act on the items that are directives themselves."""
+    """Apply the items with a $patch directive. Return the original list and the remaining patch."""
     plain, replace = [], False
     for item in patch:
         directive = item.get(_PATCH) if type(item) is dict else None
@@ -166,7 +168,7 @@ def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str
         elif directive == "delete":
             if merge_key not in item:
                 raise StrategicError(_missing_merge_key(item, merge_key))
-            original = [one for one in original if _identity(one, merge_key) != _identity(item, merge_key)]
+            original = [old for old in original if _identity(old, merge_key) != _identity(item, merge_key)]
         elif directive == "replace":
             replace = True
         elif directive == "merge":
@@ -177,40 +179,48 @@ def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str
 
 
 def _merge_by_key(node: Node, original: list[Any], patch: list[Any], merge_key: str) -> list[Any]:
-    made = list(original)
+    result = list(original)
     for item in patch:
         if merge_key not in item:
             raise StrategicError(_missing_merge_key(item, merge_key))
-        for index, one in enumerate(made):
-            if merge_key in one and one[merge_key] == item[merge_key]:
-                made[index] = _map(node.items, one, item)
+        for index, old in enumerate(result):
+            if merge_key in old and old[merge_key] == item[merge_key]:
+                result[index] = _map(node.items, old, item)
                 break
         else:
-            made.append(item)
-    return made
+            result.append(item)
+    return result
 
 
-def _interleave(ours: list[Any], others: list[Any], order: list[Any], live: list[Any], merge_key: str) -> list[Any]:
-    """The patch's items in its order, each other item before the first of them that it preceded in the live list."""
-    wanted = [_identity(item, merge_key) for item in order]
-    stood: dict[Any, int] = {}
+def _interleave(
+    patched: list[Any], unpatched: list[Any], order: list[Any], live: list[Any], merge_key: str
+) -> list[Any]:
+    """Return the patched items in the patch's order, with the unpatched items between them.
+
+    An unpatched item comes before the first patched item that it preceded in the live list.
+    """
+    listed = [_identity(item, merge_key) for item in order]
+    positions: dict[Any, int] = {}
     for index, item in enumerate(live):
-        stood.setdefault(_identity(item, merge_key), index)
-    ours = sorted(ours, key=lambda item: wanted.index(_identity(item, merge_key)))
-    others = sorted(others, key=lambda item: stood.get(_identity(item, merge_key), -1))
-    made: list[Any] = []
-    left = list(others)
-    for item in ours:
-        place = stood.get(_identity(item, merge_key))
-        while left and place is not None and stood.get(_identity(left[0], merge_key), place) < place:
-            made.append(left.pop(0))
-        made.append(item)
-    return made + left
+        positions.setdefault(_identity(item, merge_key), index)
+    patched = sorted(patched, key=lambda item: listed.index(_identity(item, merge_key)))
+    remaining = sorted(unpatched, key=lambda item: positions.get(_identity(item, merge_key), -1))
+    result: list[Any] = []
+    for item in patched:
+        position = positions.get(_identity(item, merge_key))
+        while (
+            remaining
+            and position is not None
+            and positions.get(_identity(remaining[0], merge_key), position) < position
+        ):
+            result.append(remaining.pop(0))
+        result.append(item)
+    return result + remaining
 
 
 def _identity(item: Any, merge_key: str) -> Any:
     value = item.get(merge_key) if type(item) is dict else item
-    return format_go(value) if type(value) in (dict, list) else value  # which no key should be
+    return format_go(value) if type(value) in (dict, list) else value  # A merge key should not be a map or a list.
 
 
 def _child(node: Node | None, key: str) -> Node | None:
@@ -219,16 +229,16 @@ def _child(node: Node | None, key: str) -> Node | None:
 
 
 def _strategies(node: Node) -> tuple[str, ...]:
-    found: tuple[str, ...] = node.go.strategy
-    return found
+    strategies: tuple[str, ...] = node.go.strategy
+    return strategies
 
 
-def _set_value(made: dict[str, Any], key: str, value: Any) -> None:
-    kept = _drop_directives(value)
-    if kept is _DROPPED:
-        made.pop(key, None)
+def _set_value(result: dict[str, Any], key: str, value: Any) -> None:
+    plain = _drop_directives(value)
+    if plain is _DROPPED:
+        result.pop(key, None)
     else:
-        made[key] = kept
+        result[key] = plain
 
 
 _DROPPED: Any = object()
@@ -238,10 +248,10 @@ def _drop_directives(value: Any) -> Any:
     if type(value) is dict:
         if _PATCH in value:
             return _DROPPED
-        kept = {key: _drop_directives(inner) for key, inner in value.items()}
-        return {key: inner for key, inner in kept.items() if inner is not _DROPPED}
+        members = {key: _drop_directives(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in members.items() if inner is not _DROPPED}
     if type(value) is list:
-        return [kept for kept in map(_drop_directives, value) if kept is not _DROPPED]
+        return [item for item in map(_drop_directives, value) if item is not _DROPPED]
     return value
 
 
@@ -255,7 +265,7 @@ def _drop_nulls(value: Any) -> Any:
 
 def _unknown_directive(item: dict[str, Any]) -> str:
     directive = item[_PATCH]
-    if type(directive) is not str:  # as Go prints what is no string as one
+    if type(directive) is not str:  # Go prints a value that is not a string this way.
         directive = f"%!s({_go_kind(directive)}={format_go(directive)})" if directive is not None else "%!s(<nil>)"
     return f"unknown patch type: {directive} in map: {format_go(item)}"
 

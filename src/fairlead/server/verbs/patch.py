@@ -20,7 +20,7 @@ from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
 from fairlead.server.ownership import same_but_times
-from fairlead.server.patches import documents, json_patch, merge_patch, strategic
+from fairlead.server.patches import document_text, json_patch, merge_patch, strategic
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.replace import expect_name
@@ -214,7 +214,7 @@ def _strategic(write: pipeline.Write) -> Patch:
 def _document(write: pipeline.Write) -> Callable[[Any], str]:
     """A patched document as text: what a patch opened is a map by name, the rest as it was encoded."""
     live = write.live
-    return lambda made: documents.format_document(write.resource, made, live.object if live else None)
+    return lambda made: document_text.format_document(write.resource, made, live.object if live else None)
 
 
 EVALUATORS = {JSON_PATCH: _json_patch, MERGE_PATCH: _merge_patch, STRATEGIC: _strategic}

@@ -1,4 +1,4 @@
-"""How a refused patch shows the document that it made."""
+"""The text of a patched document, as the error message of a rejected patch shows it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,20 +8,20 @@ from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema.nodes import Node
 
 
-def format_document(resource: Resource, made: Any, live: Object | None) -> str:
-    """The document as a real server's patch library leaves it.
+def format_document(resource: Resource, patched: Any, live: Object | None) -> str:
+    """Return the patched document as a real server's patch library writes it.
 
-    A built-in object is encoded field by field in the order of its Go type, and each part of it stays so wherever a
-    patch moves it; what a patch changed was taken apart and is put together by name. A custom object is by name
-    throughout.
+    The fields of a built-in object are in the order of its Go type. A container that the patch did not change keeps
+    that order, also where the patch moved it. A container that the patch changed is sorted by name. A custom object is
+    sorted by name everywhere.
     """
     if resource.custom:
-        return gojson.dumps(made).decode()
-    return _format_changed(made, dict(_containers(resource.schema, live)))
+        return gojson.dumps(patched).decode()
+    return _format_changed(patched, dict(_containers(resource.schema, live)))
 
 
 def _containers(node: Node | None, live: Any) -> Iterator[tuple[int, Node | None]]:
-    """Every map and list of an object by its identity, with its schema."""
+    """Yield the id and the schema of each map and list of the live object."""
     if isinstance(live, dict):
         yield id(live), node
         for key, inner in live.items():
@@ -32,14 +32,14 @@ def _containers(node: Node | None, live: Any) -> Iterator[tuple[int, Node | None
             yield from _containers(node.items if node is not None else None, item)
 
 
-def _format_changed(made: Any, parts: dict[int, Node | None]) -> str:
-    if id(made) in parts:
-        return _format_unchanged(parts[id(made)], made)
-    if isinstance(made, list):
-        return f"[{','.join(_format_changed(item, parts) for item in made)}]"
-    if not isinstance(made, dict):
-        return gojson.dumps(made).decode()
-    return _join_members([(key, _format_changed(made[key], parts)) for key in sorted(made)])
+def _format_changed(value: Any, containers: dict[int, Node | None]) -> str:
+    if id(value) in containers:
+        return _format_unchanged(containers[id(value)], value)
+    if isinstance(value, list):
+        return f"[{','.join(_format_changed(item, containers) for item in value)}]"
+    if not isinstance(value, dict):
+        return gojson.dumps(value).decode()
+    return _join_members([(key, _format_changed(value[key], containers)) for key in sorted(value)])
 
 
 def _format_unchanged(node: Node | None, value: Any) -> str:
@@ -54,7 +54,7 @@ def _format_unchanged(node: Node | None, value: Any) -> str:
 
 
 def _join_members(members: list[tuple[str, str]]) -> str:
-    return "{" + ",".join(f"{gojson.dumps(key).decode()}:{shown}" for key, shown in members) + "}"
+    return "{" + ",".join(f"{gojson.dumps(key).decode()}:{text}" for key, text in members) + "}"
 
 
 def _child(node: Node | None, key: str) -> Node | None:
