@@ -12,11 +12,11 @@ from fairlead.server.faults import Fault
 async def test_a_greeting_is_answered_and_follows_its_spec(cluster, operator):
     greeting = await cluster.create(Greeting("hello", spec={"who": "world"}))
     await operator(op)
-    await cluster.settle()
+    await cluster.wait_until_idle()
     assert (await cluster.get(fl.ConfigMap, "hello"))["data"] == {"text": "Hello, world"}
 
     await cluster.edit(greeting, spec={"who": "moon"})
-    await cluster.settle()
+    await cluster.wait_until_idle()
     assert (await cluster.get(fl.ConfigMap, "hello"))["data"] == {"text": "Hello, moon"}
     assert (await cluster.get(Greeting, "hello")).is_true("Ready")
 
@@ -24,11 +24,11 @@ async def test_a_greeting_is_answered_and_follows_its_spec(cluster, operator):
 async def test_at_rest_nothing_is_sent(cluster, operator):
     await cluster.create(Greeting("hello", spec={"who": "world"}))
     running = await operator(op)
-    await cluster.settle()
-    before = cluster.wires[0].counts.copy()
+    await cluster.wait_until_idle()
+    before = cluster.request_counts[0].copy()
     running.resync()
-    await cluster.settle()
-    assert cluster.wires[0].counts == before
+    await cluster.wait_until_idle()
+    assert cluster.request_counts[0] == before
 
 
 async def test_what_fails_for_a_while_is_put_right(cluster, operator):
@@ -40,10 +40,10 @@ async def test_what_fails_for_a_while_is_put_right(cluster, operator):
     )
     await operator(op)
     await cluster.create(Greeting("hello", spec={"who": "world"}))
-    await cluster.settle()
+    await cluster.wait_until_idle()
     assert (await cluster.get(fl.ConfigMap, "hello"))["data"] == {"text": "Hello, world"}
     assert faults.struck["503"] == 6
-    await cluster.consistent()
+    await cluster.check_caches()
 
 
 async def test_a_day_passes_at_once(cluster, operator):

@@ -1,7 +1,8 @@
-"""A cluster as a user's test sees it: what everybody else does to it, and operators that run on it."""
+"""A cluster for a test: do what users and other programs do, and run operators on it."""
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -23,15 +24,15 @@ from fairlead.testing.network import CountingTransport
 if TYPE_CHECKING:
     from fairlead.server.faults import Fault, Faults
 
-# Longer than the longest back-off twice, so what goes well in the end has gone well; in virtual time it costs nothing.
-PATIENCE = 90.0
+TIMEOUT = 90.0
+"""Seconds that a test waits: twice the longest back-off and more. In virtual time waiting costs nothing."""
 
 
 class Cluster:
     """One namespace of one API server, for one test.
 
-    `create`, `edit`, `delete` are what users and other programs do; each namespaced object
-    is meant in `namespace` unless it names another.
+    `create`, `edit` and `delete` act as a user or another program. A namespaced object without a namespace goes to
+    `namespace`.
     """
 
     def __init__(
@@ -48,105 +49,110 @@ class Cluster:
         self._deleted: list[Object] = []
         self._stack = contextlib.AsyncExitStack()
         self._opened_in: asyncio.AbstractEventLoop | None = None
-        self.wires: list[CountingTransport] = []
-        """The way of each operator to the server, which counts its requests; its watches are GETs too."""
+        self.request_counts: list[Counter[tuple[str, int]]] = []
+        """What each operator sent, in the order of `start`: (method, status) -> count. A watch counts as a GET."""
 
     async def open(self) -> None:
-        """Make the namespace, at the beginning of the test."""
+        """Create the namespace, at the beginning of the test."""
         self._opened_in = asyncio.get_running_loop()
         await self.client.create(Namespace(self.namespace))
 
-    # What others do
+    # Act as a user or another program.
 
     async def apply(self, *files: str | Path) -> None:
-        """Apply what is in YAML or JSON files, definitions first, as `kubectl apply --server-side -f` would."""
+        """Apply the objects of YAML or JSON files, CRDs first, like `kubectl apply --server-side -f`."""
         objects = [obj for file in files for obj in manifests.read(Path(file))]
         for obj in sorted(objects, key=manifests.comes_first, reverse=True):
-            await self._served(obj)
-            self._written.append(await self.client.apply(await self._placed(obj), field_manager="test"))
+            await self._wait_until_served(obj)
+            self._written.append(await self.client.apply(await self._with_namespace(obj), field_manager="test"))
 
     async def create(self, obj: Mapping[str, Any]) -> Object:
-        """Create it. A kind that nobody has defined is defined first, with a schema that allows everything."""
+        """Create an object. A kind without a CRD gets one first, whose schema allows every field."""
         obj = Object(obj)
         await install_missing(self.client, [kind(obj.api_version, obj.kind)])
-        self._written.append(await self.client.create(await self._placed(obj)))
+        self._written.append(await self.client.create(await self._with_namespace(obj)))
         return self._written[-1]
 
     async def edit(self, obj: Mapping[str, Any], *, subresource: str | None = None, **fields: Any) -> Object:
-        """Change fields (`spec={"size": 3}`), by merge patch; `subresource="status"` for the status."""
+        """Merge-patch fields (`spec={"size": 3}`); `subresource="status"` patches the status."""
         obj = Object(obj)
-        of = kind(obj.api_version, obj.kind)
         edited = await self.client.patch(
-            of, obj.name, obj.namespace, fields, type=PatchType.MERGE, subresource=subresource
+            kind(obj.api_version, obj.kind),
+            obj.name,
+            obj.namespace,
+            fields,
+            type=PatchType.MERGE,
+            subresource=subresource,
         )
         self._written.append(edited)
         return edited
 
     async def delete(self, obj: Mapping[str, Any]) -> None:
-        """Delete it. With a finalizer it stays until that is off."""
+        """Delete an object. One with finalizers stays until they are removed."""
         obj = Object(obj)
         await self.client.delete(kind(obj.api_version, obj.kind), obj.name, obj.namespace)
         self._deleted.append(obj)
 
-    async def get(self, kind: Kind, name: str) -> Object | None:
-        """The object as it is now, or None."""
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        """Read an object from the server. Return None if it does not exist."""
         try:
-            return await self.client.get(kind, name, await self._namespace(kind))
+            return await self.client.get(kind, name, await self._resolve_namespace(kind, namespace))
         except NotFound:
             return None
 
-    async def list(self, kind: Kind) -> "list[Object]":
-        """The objects as they are now."""
-        return (await self.client.list(kind, await self._namespace(kind))).items
+    async def list(self, kind: Kind, namespace: str | None = None) -> "list[Object]":
+        """List the objects of a kind from the server, in one namespace."""
+        return (await self.client.list(kind, await self._resolve_namespace(kind, namespace))).items
 
-    # Operators
+    # Run operators.
 
     async def start(self, operator: Operator, **options: Unpack[Options]) -> Running:
-        """Run the operator here until the test ends. Kinds that nobody has defined are defined, as by `create`."""
+        """Run an operator on this cluster until the test ends. Kinds without a CRD get one, as with `create`."""
         if not isinstance(operator, Operator):
-            raise TypeError(f"what runs here is a fairlead.Operator, not {type(operator).__name__}: await operator(op)")
-        self._must_be_open()
-        kinds = [source.kind for one in operator.controllers.values() for source in one.sources if not source.cluster]
+            raise TypeError(f"operator(…) takes a fairlead.Operator, not {type(operator).__name__}: await operator(op)")
+        self._check_loop()
+        controllers = operator.controllers.values()
+        kinds = [source.kind for controller in controllers for source in controller.sources if not source.cluster]
         await install_missing(self.client, [*kinds, *(indexed for indexed, _, _ in operator.indexes)])
-        wire = CountingTransport(self._transport())
-        self.wires.append(wire)
+        transport = CountingTransport(self._transport())
+        self.request_counts.append(transport.counts)
         options = {"namespaces": [self.namespace], **options}
-        running = await self._stack.enter_async_context(operator.running(wire, self.world, **options))
+        running = await self._stack.enter_async_context(operator.running(transport, self.world, **options))
         self._running.append(running)
         return running
 
-    async def settle(self, within: float = PATIENCE) -> None:
-        """Wait until each operator has seen what this test wrote, and has nothing left to do now.
+    async def wait_until_idle(self, within: float = TIMEOUT) -> None:
+        """Wait until each operator has seen this test's writes and has nothing left to do.
 
-        Looks asked for by `RequeueAfter`, `Wait` or a resync may still come: wait for those with `asyncio.sleep`, which
-        takes no time where time is virtual. Raises AssertionError, with what failed, after `within` seconds.
+        Does not wait for `RequeueAfter`, `Wait` or a resync: use `asyncio.sleep`, which costs nothing in virtual time.
+        Raises AssertionError after `within` seconds, naming the objects whose reconcile fails.
         """
         if not self._running:
-            raise AssertionError("no operator runs here that could settle: await operator(op) first")
+            raise AssertionError("no operator runs in this test: await operator(op) first")
         try:
             async with asyncio.timeout(within):
                 for running in self._running:
-                    await self._told(running)
+                    await self._wait_until_seen(running)
                     await running.quiet()
         except TimeoutError:
-            failures = [f"{key}: {error}" for one in self._running for key, error in one.failures.items()]
+            failures = [f"{key}: {error}" for running in self._running for key, error in running.failures.items()]
             raise AssertionError(
-                f"not settled after {within:g} s; failing: {'; '.join(failures) or 'nothing'}"
+                f"still busy after {within:g} s; failing: {'; '.join(failures) or 'no object'}"
             ) from None
         self._written.clear()
         self._deleted.clear()
 
-    async def consistent(self) -> None:
-        """Compare what each operator's cache was told with a list at the same version.
+    async def check_caches(self) -> None:
+        """Compare each operator's cache with a list from the server at the same resourceVersion.
 
-        Raises AssertionError with what differs. Right at any moment, settled or not, as long as the server answers.
+        Raises AssertionError with the differences. May be called at any time, also while operators are busy.
         """
-        found = [difference for running in self._running for difference in await running.differences()]
-        if found:
-            raise AssertionError("the cache is not what the server is: " + "; ".join(found))
+        differences = [difference for running in self._running for difference in await running.differences()]
+        if differences:
+            raise AssertionError("the cache differs from the server: " + "; ".join(differences))
 
-    async def until(self, condition: Callable[[], Awaitable[Any]], within: float = PATIENCE) -> Any:
-        """Ask again and again until the answer is true, and answer it. Raises AssertionError after `within` seconds."""
+    async def wait_for(self, condition: Callable[[], Awaitable[Any]], within: float = TIMEOUT) -> Any:
+        """Call `condition` until its result is true, and return the result. Raises AssertionError after `within` s."""
         try:
             async with asyncio.timeout(within):
                 while True:
@@ -154,50 +160,51 @@ class Cluster:
                         return answer
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise AssertionError(f"not so within {within:g} s") from None
+            raise AssertionError(f"the condition was still false after {within:g} s") from None
 
     def faults(self, *faults: "Fault", seed: int = 0) -> "Faults":
-        """From now on these befall requests to the server, this test's too unless a `user_agent` is named.
+        """Inject these faults into requests from now on, replacing earlier ones; none ends all faults.
 
-        With none, the trouble is over. Only the embedded server does this: on a real one the test is skipped.
+        They affect this test's own requests too, unless a fault names a `user_agent`. On a real server the test is
+        skipped: only the embedded server injects faults.
         """
         if self._inject is None:
             import pytest
 
-            pytest.skip("only the embedded server fails on purpose")
+            pytest.skip("only the embedded server injects faults")
         from fairlead.server.faults import Plan
 
-        answer: Faults = self._inject(Plan(faults, seed))
-        return answer
+        injected: Faults = self._inject(Plan(faults, seed))
+        return injected
 
     async def close(self) -> None:
-        """Stop the operators and hang up."""
+        """Stop the operators and close the connections."""
         await self._stack.aclose()
         for transport in self._opened:
             await transport.close()
         if self._inject is None:
-            await asyncio.sleep(0.02)  # a cancelled request says goodbye over TLS behind its back
+            await asyncio.sleep(0.02)  # A cancelled request closes its TLS connection in the background.
 
     def _transport(self) -> Transport:
         self._opened.append(self._open())
         return self._opened[-1]
 
-    async def _told(self, running: Running) -> None:
-        """Wait until its local view has what this test wrote."""
+    async def _wait_until_seen(self, running: Running) -> None:
+        """Wait until the operator's cache has this test's writes."""
         local = running.services.local
         for obj in self._written:
             if local.watches(kind(obj.api_version, obj.kind)):
                 await running.seen(obj)
         for obj in self._deleted:
             of = kind(obj.api_version, obj.kind)
-            while local.watches(of) and (found := local.get(of, obj.name, obj.namespace)) and found.uid == obj.uid:
-                if found.deleting:
-                    break  # it has been told, and something holds the object
+            while local.watches(of) and (cached := local.get(of, obj.name, obj.namespace)) and cached.uid == obj.uid:
+                if cached.deleting:
+                    break  # The deletion was seen; a finalizer keeps the object.
                 await asyncio.sleep(0.01)
 
-    async def _served(self, obj: Object) -> None:
-        """Wait until its kind is: a definition that came just before it takes a moment."""
-        async with asyncio.timeout(PATIENCE):
+    async def _wait_until_served(self, obj: Object) -> None:
+        """Wait until the object's kind is served: a new CRD takes a moment."""
+        async with asyncio.timeout(TIMEOUT):
             while True:
                 try:
                     await self.client.resolve(kind(obj.api_version, obj.kind))
@@ -205,19 +212,19 @@ class Cluster:
                 except NotServed:
                     await asyncio.sleep(0.05)
 
-    async def _namespace(self, of: Kind) -> str | None:
-        self._must_be_open()
-        return self.namespace if (await self.client.resolve(of)).namespaced else None
+    async def _resolve_namespace(self, of: Kind, namespace: str | None = None) -> str | None:
+        self._check_loop()
+        return (namespace or self.namespace) if (await self.client.resolve(of)).namespaced else None
 
-    def _must_be_open(self) -> None:
+    def _check_loop(self) -> None:
         if self._opened_in is not asyncio.get_running_loop():
             raise RuntimeError(
-                "a cluster works on the loop of the test itself: prepare it in an async function that the test calls, "
-                "not in an async fixture"
+                "a cluster works only on the event loop of its test: prepare it in an async function that the test "
+                "calls, not in an async fixture"
             )
 
-    async def _placed(self, obj: Object) -> Object:
-        within = await self._namespace(kind(obj.api_version, obj.kind))
+    async def _with_namespace(self, obj: Object) -> Object:
+        within = await self._resolve_namespace(kind(obj.api_version, obj.kind))
         if obj.namespace or not within:
             return obj
         return Object(obj | {"metadata": {**obj.metadata, "namespace": within}})

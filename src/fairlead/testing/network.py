@@ -1,4 +1,4 @@
-"""A network between a client and a server: requests take time, watch events come late, and all are counted."""
+"""A simulated network between a client and a server: request latency, watch delay, request counts."""
 
 import asyncio
 from collections import Counter
@@ -9,15 +9,16 @@ from fairlead.api.world import World
 from fairlead.client.transport import Response, Stream, Transport
 
 Lags = Mapping[str, tuple[float, float]]
-"""Seconds that a watch lags, at least and at most, by resource."""
+"""The delay of a watch by resource, in seconds: (least, most)."""
 
 
 class SlowTransport:
-    """A Transport with latency, drawn anew for each request and each chunk of a watch between the bounds given.
+    """A Transport with random latency, within the given bounds, for each request and each chunk of a watch.
 
-    Watches of the resources in `late` have bounds of their own. Guarantees: a watch keeps its order, and its lag
-    delays what is seen without limiting how much is. Nothing is lost, nothing fails. In virtual time this costs
-    nothing.
+    Watches of the resources in `late` have bounds of their own.
+
+    Guarantees: a watch stays in order; the delay does not limit its throughput; no request is lost or fails. In virtual
+    time the latency costs nothing.
     """
 
     def __init__(
@@ -36,22 +37,22 @@ class SlowTransport:
         self._late = late or {}
 
     async def request(self, request: HttpRequest) -> Response:
-        there = self._world.random.uniform(*self._request) / 2
-        await asyncio.sleep(there)
-        answer = await self._inner.request(request)
-        await asyncio.sleep(there)
-        return answer
+        one_way = self._world.random.uniform(*self._request) / 2
+        await asyncio.sleep(one_way)
+        response = await self._inner.request(request)
+        await asyncio.sleep(one_way)
+        return response
 
     async def stream(self, request: HttpRequest) -> Stream:
         await asyncio.sleep(self._world.random.uniform(*self._request))
         inner = await self._inner.stream(request)
-        return _LateStream(inner, self._world, self._late.get(request.path.rpartition("/")[2], self._watch))
+        return _DelayedStream(inner, self._world, self._late.get(request.path.rpartition("/")[2], self._watch))
 
     async def close(self) -> None:
         await self._inner.close()
 
 
-class _LateStream:
+class _DelayedStream:
     def __init__(self, inner: Stream, world: World, lag: tuple[float, float]) -> None:
         self._inner = inner
         self._world = world
@@ -91,21 +92,21 @@ class _LateStream:
 
 
 class CountingTransport:
-    """A Transport that counts answers by method and status; a watch is a GET. Lost ones are not counted."""
+    """A Transport that counts responses by method and status. A watch counts as a GET; lost responses do not count."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self.counts: Counter[tuple[str, int]] = Counter()
 
     async def request(self, request: HttpRequest) -> Response:
-        answer = await self._inner.request(request)
-        self.counts[request.method, answer.status] += 1
-        return answer
+        response = await self._inner.request(request)
+        self.counts[request.method, response.status] += 1
+        return response
 
     async def stream(self, request: HttpRequest) -> Stream:
-        answer = await self._inner.stream(request)
-        self.counts["GET", answer.status] += 1
-        return answer
+        stream = await self._inner.stream(request)
+        self.counts["GET", stream.status] += 1
+        return stream
 
     async def close(self) -> None:
         await self._inner.close()

@@ -2,8 +2,8 @@
 
 See docs/how-to/test-an-operator.md.
 
-An `async def` test that takes one of the fixtures runs on virtual time, so that a minute of back-off takes none; with
-`--api-server=real` it runs in real time on a real kube-apiserver. No other plugin is needed for that, nor in the way.
+An `async def` test that takes one of the fixtures runs in virtual time: a minute of back-off takes no time. With
+`--api-server=real` it runs in real time on a real kube-apiserver. No other asyncio plugin is needed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairlead.testing.real import RealServer
     from fairlead.testing.virtual import VirtualLoop
 
-_OURS = ("api_server", "cluster", "operator")
+_FIXTURES = ("api_server", "cluster", "operator")
 _SERVERS = ("embedded", "real")
 _numbers = itertools.count(1)
 _LOOP: "pytest.StashKey[VirtualLoop]" = pytest.StashKey()
@@ -35,15 +35,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--api-server",
         choices=_SERVERS,
         default=os.environ.get("FAIRLEAD_API_SERVER") or "embedded",
-        help="Where tests with the fixtures api_server, cluster and operator run: in this process on virtual time, or "
-        "on a real kube-apiserver ($KUBEBUILDER_ASSETS, as envtest has it). Also $FAIRLEAD_API_SERVER.",
+        help="The server for tests with the fixtures api_server, cluster and operator: embedded, in virtual time, or a "
+        "real kube-apiserver (found by $KUBEBUILDER_ASSETS, as in envtest). Also $FAIRLEAD_API_SERVER.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "real_time: time passes as it does, also on the embedded server (fairlead)")
-    if (named := config.getoption("--api-server")) not in _SERVERS:  # argparse checks what is said, not the default
-        raise pytest.UsageError(f"$FAIRLEAD_API_SERVER is {named!r}: say {' or '.join(_SERVERS)}")
+    config.addinivalue_line("markers", "real_time: run in real time, also on the embedded server (fairlead)")
+    if (named := config.getoption("--api-server")) not in _SERVERS:  # argparse does not check the default.
+        raise pytest.UsageError(f"$FAIRLEAD_API_SERVER is {named!r}: set it to {' or '.join(_SERVERS)}")
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +69,7 @@ def _api_world(request: pytest.FixtureRequest) -> "Iterator[World]":
 
 @pytest.fixture
 def api_server(request: pytest.FixtureRequest, _api_world: "World") -> "Server | RealServer":
-    """The server alone: a fresh embedded one, or with --api-server=real one that the whole run shares."""
+    """Return the API server: a new embedded one for each test, or the shared one of --api-server=real."""
     if request.config.getoption("--api-server") == "real":
         real: RealServer = request.getfixturevalue("_real_api_server")
         return real
@@ -80,9 +80,9 @@ def api_server(request: pytest.FixtureRequest, _api_world: "World") -> "Server |
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, api_server: "Server | RealServer", _api_world: "World") -> "Cluster":
-    """A namespace of its own on that server, and what everybody else does in it: see `fairlead.testing.cluster`."""
-    if not _is_ours(request.node):
-        pytest.fail(f"{request.node.name} takes `cluster` or `operator`, which are awaited: make it `async def`", False)
+    """Return a cluster with a new namespace for this test: see `fairlead.testing.Cluster`."""
+    if not _uses_our_fixtures(request.node):
+        pytest.fail(f"{request.node.name} uses the fixture `cluster` or `operator`, so it must be `async def`", False)
     from fairlead.testing.cluster import Cluster
     from fairlead.testing.real import RealServer
 
@@ -99,24 +99,24 @@ def cluster(request: pytest.FixtureRequest, api_server: "Server | RealServer", _
 
 @pytest.fixture
 def operator(cluster: "Cluster") -> "Callable[..., Coroutine[Any, Any, Running]]":
-    """`running = await operator(op)`: the operator at work on the cluster, until the test ends."""
+    """Return a function that runs an operator until the test ends: `running = await operator(op)`."""
     return cluster.start
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an async test that takes one of our fixtures; another plugin may have wrapped it for its own loop."""
+    """Run an async test that uses one of our fixtures. Unwrap it first: another plugin may have wrapped it."""
     from fairlead.testing.cluster import Cluster
 
     test = inspect.unwrap(pyfuncitem.obj)
-    given = pyfuncitem.funcargs
-    if not _is_ours(pyfuncitem):
+    values = pyfuncitem.funcargs
+    if not _uses_our_fixtures(pyfuncitem):
         return None
-    arguments = {name: given[name] for name in inspect.signature(test).parameters if name in given}
-    found = next((value for value in given.values() if isinstance(value, Cluster)), None)
+    arguments = {name: values[name] for name in inspect.signature(test).parameters if name in values}
+    cluster = next((value for value in values.values() if isinstance(value, Cluster)), None)
 
     async def main() -> None:
-        async with _namespace(found):
+        async with _open(cluster):
             await test(**arguments)
 
     if _is_virtual(pyfuncitem):
@@ -129,7 +129,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @asynccontextmanager
-async def _namespace(cluster: "Cluster | None") -> AsyncIterator[None]:
+async def _open(cluster: "Cluster | None") -> AsyncIterator[None]:
     if cluster is None:
         yield
         return
@@ -140,14 +140,14 @@ async def _namespace(cluster: "Cluster | None") -> AsyncIterator[None]:
         await cluster.close()
 
 
-def _is_ours(item: Any) -> bool:
-    """An async test that takes one of our fixtures, not somebody else's of that name."""
+def _uses_our_fixtures(item: Any) -> bool:
+    """Whether this is an async test that uses one of this module's fixtures, not others of the same name."""
     if not inspect.iscoroutinefunction(inspect.unwrap(item.obj)):
         return False
-    found = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 - pytest has no other way to ask whose a fixture is
-    return any(name in found and found[name][-1].func.__module__ == __name__ for name in _OURS)
+    fixtures = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 - pytest has no public way to find a fixture's module
+    return any(name in fixtures and fixtures[name][-1].func.__module__ == __name__ for name in _FIXTURES)
 
 
 def _is_virtual(item: Any) -> bool:
     embedded = item.config.getoption("--api-server") == "embedded"
-    return embedded and _is_ours(item) and item.get_closest_marker("real_time") is None
+    return embedded and _uses_our_fixtures(item) and item.get_closest_marker("real_time") is None
