@@ -21,7 +21,7 @@ from fairlead.client.credentials import Static
 from fairlead.client.http import Cluster, HttpTransport
 from fairlead.server.app import Server
 from fairlead.testing.real import RealServer, missing
-from fairlead.writes import Report, Writer, decide, status
+from fairlead.writes import StatusReport, Writer, decide, status
 
 COUNTER = kind("bench.fairlead.test/v1", "Counter")
 WRITERS, WRITES = (2, 8, 32), 48  # of ours together
@@ -168,9 +168,9 @@ async def add_by_report(client, world, names, obj):
     """A status report: the types that are there are tested, not what is said in them."""
     writer = Writer(client, world, "ours")
     for name in names:
-        said = Report(obj.generation)
+        said = StatusReport(obj.generation)
         said.condition(name, True, "Because")
-        obj = await status.flush(writer, COUNTER, obj, said)
+        obj = await status.write_status(writer, COUNTER, obj, said)
 
 
 async def add_by_put(client, world, names, obj):
@@ -217,7 +217,10 @@ async def add_conditions(open_transport, world, others):
             await asyncio.gather(*loops, return_exceptions=True)
             types = {each["type"] for each in (await others.get(COUNTER, "c", "default")).status["conditions"]}
             landed, requests = len(types) - len(theirs), wire.requests - before
-            print(f"{len(theirs):>7}  {said:26}{landed:>4} of {WRITES}{requests / max(landed, 1):>16.2f}", flush=True)
+            print(
+                f"{len(theirs):>7}  {said:26}{landed:>4} of {WRITES}{requests / max(landed, 1):>16.2f}",
+                flush=True,
+            )
             found[f"{len(theirs)} {said}"] = {"landed": landed, "requests": requests}
             await others.delete(COUNTER, "c", "default")
             await wire.transport.close()
@@ -228,9 +231,9 @@ async def label_between(open_transport, world, others):
     """Someone labels each object between our look and our report of its status."""
 
     async def tell(client, seen):
-        said = Report(seen.generation)
+        said = StatusReport(seen.generation)
         said.condition("Ready", True, "Because")
-        await status.flush(Writer(client, world, "ours"), COUNTER, seen, said)
+        await status.write_status(Writer(client, world, "ours"), COUNTER, seen, said)
 
     async def put(client, seen):
         seen["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}

@@ -46,11 +46,12 @@ TESTS = {
 }  # fmt: skip
 # The tests that speak of a module go first, so that what they catch is caught soon.
 FIRST = {
-    "apply": "test_apply.py", "payload": "test_apply.py", "elision": "test_elision.py", "decide": "test_decide.py",
-    "guards": "test_decide.py", "purity": "test_decide.py", "jsonpatch": "test_decide.py", "view": "test_view.py",
+    "apply": "test_apply.py", "payload": "test_apply.py", "no_op": "test_no_op.py", "decide": "test_decide.py",
+    "guarded_patch": "test_decide.py", "purity": "test_decide.py", "json_patch": "test_decide.py",
+    "tracked": "test_tracked.py", "access_log": "test_tracked.py", "draft": "test_tracked.py",
     "finalizers": "test_finalizers.py", "status": "test_status.py", "migrate": "test_migrate.py",
-    "delete": "test_small.py", "prune": "test_small.py", "shared": "test_small.py", "defaults": "test_small.py",
-    "draft": "test_view.py", "writer": "test_odd.py",
+    "delete": "test_small.py", "prune": "test_small.py", "create": "test_small.py", "defaults": "test_small.py",
+    "writer": "test_odd.py",
 }  # fmt: skip
 PATIENCE = 5  # times as long as they take without a mutant, tests may take with one
 LEAST = 60.0  # seconds that they may take at least

@@ -8,7 +8,7 @@ from fairlead.api.builtin import ConfigMap
 from fairlead.api.objects import Object, is_removed
 from fairlead.cache.informer import Informer
 from fairlead.cache.scope import Scope
-from fairlead.writes.writer import Memo, Writer
+from fairlead.writes.writer import LastWrite, Writer
 
 
 def obj(name="a", version=1, uid="u1", *, labels=None, data=None, **metadata):
@@ -353,9 +353,9 @@ async def test_cache_and_writer_agree_whether_a_write_removed_the_object(
     view.wrote(answer)
     assert (view.version() is None) == removed
     writer = Writer(None, None, "ours")
-    writer.remembered(ConfigMap, "a", "n")["ours", ""] = Memo("u1")
+    writer.last_writes_of(ConfigMap, "a", "n")["ours", ""] = LastWrite("u1")
     assert writer.forget_removed(ConfigMap, answer) is answer
-    assert (not writer.memos) == removed
+    assert (not writer.last_writes) == removed
 
     other = View()
     await other.listed(10, obj(version=5))

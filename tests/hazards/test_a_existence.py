@@ -145,7 +145,7 @@ async def test_h12_a_write_in_a_terminating_namespace_is_forbidden_with_a_cause(
 async def test_h04_create_or_refuse_lets_one_of_many_win(bench):
     owners = [await bench.widget(f"o{n}") for n in range(8)]
     results = await asyncio.gather(
-        *(apply(bench.writer.named(f"m{n}"), cm(bench), owner=owner) for n, owner in enumerate(owners)),
+        *(apply(bench.writer.with_manager(f"m{n}"), cm(bench), owner=owner) for n, owner in enumerate(owners)),
         return_exceptions=True,
     )
     assert sum(isinstance(result, Object) for result in results) == 1

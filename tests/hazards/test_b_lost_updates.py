@@ -7,7 +7,7 @@ from fairlead.api.builtin import ConfigMap
 from fairlead.api.errors import ApiError, Conflict, Invalid, NotFound, RequestEntityTooLarge, UnsupportedMediaType
 from fairlead.api.objects import Object
 from fairlead.client.client import PatchType
-from fairlead.writes import ObjectReplaced, Report, apply, decide, delete, finalizers, status
+from fairlead.writes import ObjectReplaced, StatusReport, apply, decide, delete, finalizers, status
 
 OURS, THEIRS = "a.b/ours", "a.b/theirs"
 
@@ -90,9 +90,9 @@ async def test_h17_a_merge_patch_of_conditions_drops_others_types(bench):
     naive = await bench.merge(widget, {"status": {"conditions": [{"type": "Ours", "status": "True"}]}}, "status")
     assert not naive.is_true("Theirs")
     widget = await bench.merge(widget, {"status": {"conditions": [{"type": "Theirs", "status": "True"}]}}, "status")
-    report = Report(1)
+    report = StatusReport(1)
     report.condition("Ours", True, "Because")
-    after = await status.flush(bench.writer, WIDGET, widget, report)
+    after = await status.write_status(bench.writer, WIDGET, widget, report)
     assert after.is_true("Theirs")
     assert after.is_true("Ours")
 

@@ -195,7 +195,7 @@ async def test_h46_a_view_without_managed_fields_cannot_tell_so_ours_asks_the_se
     made = await apply(bench.writer, widget(bench, size=1, note="n"))
     metadata = {key: value for key, value in made.metadata.items() if key != "managedFields"}
     bench.view.put(WIDGET, Object({**made, "metadata": metadata}))
-    restarted = dataclasses.replace(bench.cached, memos={})
+    restarted = dataclasses.replace(bench.cached, last_writes={})
     bench.wire.forget()
     # what it lacks is what tells that the note was ours and is to go
     after = await apply(restarted, widget(bench, size=1), adopt=True)
@@ -221,7 +221,7 @@ async def test_h29_carrying_a_read_value_forward_reverts_the_newer_one(bench):
 async def test_h43_the_name_kubectl_is_special_and_refused_by_ours(bench):
     """A server may let it override what last-applied lists, and rewrites that annotation."""
     with pytest.raises(ValueError, match="kubectl"):
-        bench.writer.named("kubectl")
+        bench.writer.with_manager("kubectl")
 
 
 async def test_h33_an_unforced_invalid_value_is_not_a_conflict(bench):

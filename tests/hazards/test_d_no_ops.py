@@ -64,7 +64,7 @@ async def test_h50_a_quantity_comes_back_spelled_otherwise_and_ours_sends_it_onc
     made = await apply(bench.cached, deployment(bench))
     [container] = made.spec["template"]["spec"]["containers"]
     assert container["resources"]["requests"]["cpu"] == "1", "a comparison with what was sent never agrees"
-    restarted = dataclasses.replace(bench.cached, memos={})
+    restarted = dataclasses.replace(bench.cached, last_writes={})
     bench.wire.forget()
     for _ in range(3):
         await apply(restarted, deployment(bench))
@@ -75,7 +75,7 @@ async def test_h51_server_defaults_do_not_make_ours_loop(bench):
     made = await apply(bench.cached, deployment(bench, cpu="1"))
     assert made.spec["replicas"] == 1, "a default that the payload does not have"
     bench.wire.forget()
-    await apply(dataclasses.replace(bench.cached, memos={}), deployment(bench, cpu="1"))
+    await apply(dataclasses.replace(bench.cached, last_writes={}), deployment(bench, cpu="1"))
     assert bench.wire.sent == []
 
 

@@ -106,7 +106,7 @@ async def test_a_child_that_is_made_two_things_in_one_pass_is_refused(api, clien
         await running.quiet()
         ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
         assert (ready["status"], ready["reason"]) == ("False", "DuplicatePayload")
-        assert "one payload a child" in ready["message"]
+        assert "one payload" in ready["message"]
         assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
 
 

@@ -43,7 +43,7 @@ async def test_a_first_apply_is_one_request_and_names_its_owner(bench, owner):
 async def test_a_stranger_of_that_name_is_not_touched(bench, owner):
     """Guard: create-or-refuse. A forced apply without it adopts silently."""
     theirs = await bench.config_map("child", data={"text": "theirs"})
-    with pytest.raises(ForeignObject, match=r"has no controller: delete that.*or choose another name") as told:
+    with pytest.raises(ForeignObject, match=r"has no controller: delete it.*or choose another name") as told:
         await apply(bench.writer, cm(), owner=owner)
     assert "adopt=True" in told.value.hint
     assert await bench.live(theirs) == theirs
@@ -201,13 +201,13 @@ async def test_a_cluster_scoped_owner_controls_namespaced_children(bench):
 
 
 FRAMES = {
-    "a payload is a map with apiVersion, kind and metadata": [None, "x", [1]],
+    "a payload must be a map with apiVersion, kind and metadata": [None, "x", [1]],
     "needs an apiVersion and a kind": [{}, {"kind": "ConfigMap", "metadata": {"name": "c"}}, {"apiVersion": "v1"}],
-    "metadata of a ConfigMap is no map": [{**cm(), "metadata": "c"}, {**cm(), "metadata": ["c"]}],
-    r"metadata\.name of a ConfigMap is no text": [ConfigMap(5), ConfigMap({"a": 1})],
-    r"metadata\.namespace of a ConfigMap is no text": [ConfigMap("c", 5)],
-    r"stringData is no map": [Secret("c", stringData="x"), Secret("c", stringData=["x"])],
-    r": data is no map": [Secret("c", data="x", stringData={"a": "b"})],
+    "metadata of a ConfigMap must be a map": [{**cm(), "metadata": "c"}, {**cm(), "metadata": ["c"]}],
+    r"metadata\.name of a ConfigMap must be text": [ConfigMap(5), ConfigMap({"a": 1})],
+    r"metadata\.namespace of a ConfigMap must be text": [ConfigMap("c", 5)],
+    r"stringData must be a map": [Secret("c", stringData="x"), Secret("c", stringData=["x"])],
+    r": data must be a map": [Secret("c", data="x", stringData={"a": "b"})],
 }
 
 
@@ -224,7 +224,7 @@ async def test_what_cannot_be_a_payload_says_what_to_do(bench, owner):
     generated = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}
     with pytest.raises(ValueError, match="a ConfigMap needs a name"):
         await apply(bench.writer, generated, owner=owner)
-    with pytest.raises(ValueError, match=r"stringData\.port is no text.*: put it in quotes"):
+    with pytest.raises(ValueError, match=r"stringData\.port must be text.*: quote it"):
         await apply(bench.writer, Secret("s", stringData={"port": 80}), owner=owner)
     with pytest.raises(ValueError, match="stringData") as told:
         await apply(bench.writer, Secret("s", stringData={"password": 12345}), owner=owner)
@@ -296,7 +296,7 @@ def binding(role):
 
 async def test_an_immutable_field_is_an_error_that_names_the_remedy(bench, owner):
     await apply(bench.writer, binding("view"), owner=owner)
-    with pytest.raises(ImmutableField, match=r"roleRef.*delete it, to have it made anew"):
+    with pytest.raises(ImmutableField, match=r"roleRef.*delete the object so that it is created again"):
         await apply(bench.writer, binding("edit"), owner=owner)
 
 
@@ -449,7 +449,7 @@ async def test_a_repeated_apply_sends_nothing_also_after_foreign_writes(bench, o
 async def test_after_a_restart_a_repeated_apply_costs_one_request_at_most(bench, owner, payload):
     await apply(bench.cached, payload, owner=owner)
     bench.wire.forget()
-    restarted = dataclasses.replace(bench.cached, memos={})
+    restarted = dataclasses.replace(bench.cached, last_writes={})
     for _ in range(3):
         await apply(restarted, payload, owner=owner)
     normalised = {"a deployment with quantities, defaulted keys and empty maps"}
@@ -502,7 +502,7 @@ CHANGES = {
 async def test_a_changed_payload_is_sent_and_takes_effect(bench, owner, before, after, restart):
     child = await apply(bench.cached, before, owner=owner)
     bench.wire.forget()
-    writer = dataclasses.replace(bench.cached, memos={}) if restart else bench.cached
+    writer = dataclasses.replace(bench.cached, last_writes={}) if restart else bench.cached
     changed = await apply(writer, after, owner=owner)
     assert bench.wire.writes == ["PATCH"]
     assert changed.resource_version != child.resource_version
@@ -536,10 +536,10 @@ async def test_a_steady_state_of_twenty_children_sends_nothing_and_one_change_se
 
 async def test_a_name_that_was_forgotten_costs_what_a_restart_does(bench, owner, monkeypatch):
     """More names than are remembered: nothing more is sent, or one request where the server normalises."""
-    monkeypatch.setattr("fairlead.writes.writer.KEPT", 2)
+    monkeypatch.setattr("fairlead.writes.writer.MAX_REMEMBERED", 2)
     for child in (cm(name="a"), deployment(), cm(name="c")):
         await apply(bench.cached, child, owner=owner)
-    assert len(bench.cached.memos) == 2
+    assert len(bench.cached.last_writes) == 2
     bench.wire.forget()
     await apply(bench.cached, cm(name="a"), owner=owner)
     assert bench.wire.sent == []
@@ -549,7 +549,7 @@ async def test_a_name_that_was_forgotten_costs_what_a_restart_does(bench, owner,
 
 
 async def test_a_name_that_was_forgotten_is_found_again_without_a_view(bench, owner, monkeypatch):
-    monkeypatch.setattr("fairlead.writes.writer.KEPT", 1)
+    monkeypatch.setattr("fairlead.writes.writer.MAX_REMEMBERED", 1)
     child = await apply(bench.writer, cm("a"), owner=owner)
     await apply(bench.writer, cm(name="other"), owner=owner)
     bench.wire.forget()
@@ -558,7 +558,7 @@ async def test_a_name_that_was_forgotten_is_found_again_without_a_view(bench, ow
 
 
 async def test_a_name_that_is_remembered_makes_no_other_forgotten(bench, owner, monkeypatch):
-    monkeypatch.setattr("fairlead.writes.writer.KEPT", 2)
+    monkeypatch.setattr("fairlead.writes.writer.MAX_REMEMBERED", 2)
     for _ in range(2):
         for child in (cm(name="a"), cm(name="b")):
             await apply(bench.writer, child, owner=owner)

@@ -8,7 +8,7 @@ from workbench import WIDGET, Wire
 
 from fairlead.api.errors import Conflict
 from fairlead.client.client import Client
-from fairlead.writes import Report, Writer, decide, status
+from fairlead.writes import StatusReport, Writer, decide, status
 
 
 async def put_loop(bench, name, subresource, landed):
@@ -72,9 +72,9 @@ async def test_conditions_are_added_at_one_request_each_though_others_write_that
 
     bench.wire.first = [interfere]
     for n in range(20):
-        report = Report(1)
+        report = StatusReport(1)
         report.condition(f"O{n}", True, "Because")
-        widget = await status.flush(bench.writer, WIDGET, widget, report)
+        widget = await status.write_status(bench.writer, WIDGET, widget, report)
     assert len(bench.wire.sent) == len(said) == 20
     conditions = (await bench.live(widget)).status["conditions"]
     assert [each["type"] for each in conditions] == [f"F{n}" for n in range(4)] + [f"O{n}" for n in range(20)]
@@ -86,8 +86,8 @@ async def test_a_foreign_label_never_refuses_a_status_report(bench):
     for n in range(200):
         widget = await bench.widget(f"w{n}")
         await bench.merge(widget, {"metadata": {"labels": {"theirs": "x"}}})
-        report = Report(1)
+        report = StatusReport(1)
         report.condition("Ready", True, "Because")
-        await status.flush(bench.writer, WIDGET, widget, report)
+        await status.write_status(bench.writer, WIDGET, widget, report)
         assert bench.wire.writes == ["PATCH"]
         assert bench.wire.reads == []

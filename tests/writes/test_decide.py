@@ -161,7 +161,7 @@ async def test_an_object_made_anew_is_another_one(bench):
     """Guard: uid. The new object has what the decision read, and still must not get it."""
     widget = await bench.widget(spec={"size": 1})
     await bench.make_anew(widget)
-    with pytest.raises(ObjectReplaced, match="look again"):
+    with pytest.raises(ObjectReplaced, match="read it again"):
         await decide(bench.writer, WIDGET, widget, plan)
     assert "status" not in await bench.live(widget)
 

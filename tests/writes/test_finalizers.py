@@ -5,7 +5,7 @@ from workbench import MANAGER, WIDGET
 
 from fairlead.api.errors import Forbidden
 from fairlead.writes import ObjectDeleting, ObjectReplaced, WriteError, finalizers
-from fairlead.writes.writer import Memo
+from fairlead.writes.writer import LastWrite
 
 OURS, THEIRS = "fairlead.test/ours", "fairlead.test/theirs"
 
@@ -41,11 +41,11 @@ async def test_a_removal_from_a_stale_copy_keeps_a_foreign_entry(bench):
 async def test_removing_the_last_lets_a_deleting_object_go_and_tells_the_view(bench):
     widget = bench.view.put(WIDGET, await held(bench, OURS))
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
-    bench.cached.remembered(WIDGET, widget.name, widget.namespace)[MANAGER, ""] = Memo(widget.uid)
+    bench.cached.last_writes_of(WIDGET, widget.name, widget.namespace)[MANAGER, ""] = LastWrite(widget.uid)
     await finalizers.remove(bench.cached, WIDGET, widget, OURS)
     assert not await bench.exists(widget)
     assert bench.view.objects == {}
-    assert bench.cached.memos == {}
+    assert bench.cached.last_writes == {}
 
 
 async def test_a_deleting_object_gets_no_finalizer(bench):
@@ -107,7 +107,9 @@ async def test_an_uninstall_tries_every_object_and_says_which_was_refused(bench,
         return await patch(kind, name, *args, **options)
 
     monkeypatch.setattr(bench.client, "patch", refuse_one)
-    with pytest.raises(WriteError, match=f"^2 released, 1 not: Widget {bench.namespace}/w0: not that one$"):
+    with pytest.raises(
+        WriteError, match=f"removed from 2 objects, but not from 1: Widget {bench.namespace}/w0: not that one$"
+    ):
         await finalizers.release_all(bench.writer, WIDGET, OURS, bench.namespace)
     left = [obj.name for obj in (await bench.other.list(WIDGET, bench.namespace)).items if obj.finalizers]
     assert left == ["w0"]

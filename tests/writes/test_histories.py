@@ -27,7 +27,7 @@ from fairlead.writes import (
     ObjectDeleted,
     ObjectDeleting,
     ObjectReplaced,
-    Report,
+    StatusReport,
     StatusSuperseded,
     WriteError,
     apply,
@@ -40,7 +40,7 @@ from fairlead.writes import (
     prune,
     status,
 )
-from fairlead.writes.seen import Nothing
+from fairlead.writes.local_cache import NoCache
 
 OURS = "o.x/fin"
 CHILDREN = ("c0", "c1")
@@ -201,7 +201,7 @@ class History:
 
     async def sync(self, n=0):
         """The watch catches up."""
-        self.writer = dataclasses.replace(self.writer, seen=self.bench.view)
+        self.writer = dataclasses.replace(self.writer, cache=self.bench.view)
         view = self.bench.view
         self.widget = view.put(WIDGET, await self.look("w"))
         self.strangers.pop("w", None)
@@ -211,19 +211,19 @@ class History:
                 view.put(kind, live)
 
     async def restart(self, n):
-        self.writer = dataclasses.replace(self.writer, memos={})
+        self.writer = dataclasses.replace(self.writer, last_writes={})
         self.made.clear()
 
     async def unwatch(self, n):
         """From here to the next time that the watch catches up, nothing is known but what this process remembers."""
-        self.writer = dataclasses.replace(self.writer, seen=Nothing())
+        self.writer = dataclasses.replace(self.writer, cache=NoCache())
 
     def payload(self, name):
         spec = {"size": self.desired, "listeners": [{"name": each} for each in LISTENERS[self.desired % 3]]}
         return WIDGET(name, spec=spec)
 
     async def apply(self, n):
-        name, watched = CHILDREN[n], self.writer.seen is self.bench.view
+        name, watched = CHILDREN[n], self.writer.cache is self.bench.view
         known = self.bench.view.peek(WIDGET, name, self.bench.namespace)
         ours = known is not None and controller_of(known) == self.widget.uid
         seen = (known.uid if ours else None) if watched else self.made.get(name)
@@ -286,10 +286,10 @@ class History:
         assert after.status["counts"]["conditions"] == len(after.status.get("conditions", ())), "counted something old"
 
     async def report(self, n):
-        report = Report(self.widget.generation)
+        report = StatusReport(self.widget.generation)
         report.condition("Ready", bool(n), "Because")
         report.set(phase="ours")
-        after = await status.flush(self.writer, WIDGET, self.widget, report)
+        after = await status.write_status(self.writer, WIDGET, self.widget, report)
         if not self.at_once:
             said = [(each["status"], each["reason"]) for each in after.status["conditions"] if each["type"] == "Ready"]
             assert (said, after.status["phase"]) == ([(str(bool(n)), "Because")], "ours"), "half a report stands"

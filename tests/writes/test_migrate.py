@@ -98,7 +98,7 @@ BOTH = [{"name": "a", "port": 1, "hostname": "h.a"}, {"name": "b", "port": 2, "h
 async def test_two_controllers_that_wrote_under_one_name_each_take_their_own_fields_of_the_items(bench, proxy_first):
     """One made the listeners, the other filled in their hostnames, and one Update entry has it all."""
     old = await once_written(bench, spec={"listeners": BOTH})
-    proxy, gateway = bench.writer.named("proxy"), bench.writer.named("gateway")
+    proxy, gateway = bench.writer.with_manager("proxy"), bench.writer.with_manager("gateway")
     moves = [(proxy, PROXY), (gateway, ["spec.listeners[*].hostname"])]
     for writer, fields in moves if proxy_first else reversed(moves):
         moved = await migrate(writer, WIDGET, old, fields=fields, managers=[OLD])

@@ -15,7 +15,18 @@ from fairlead.api.world import World
 from fairlead.client.client import PatchType
 from fairlead.runtime.operator import Operator
 from fairlead.server.app import Server
-from fairlead.writes import Report, WriteError, Writer, apply, decide, defaults, delete, finalizers, migrate, status
+from fairlead.writes import (
+    StatusReport,
+    WriteError,
+    Writer,
+    apply,
+    decide,
+    defaults,
+    delete,
+    finalizers,
+    migrate,
+    status,
+)
 
 KEYS = ["~", "/", "", "a~1b", "~0", "ü/~\u2028", "0", "-", "\U0001f600", "a b", '"q\\', "\u0001", "%2F", "a.b/c", "<&>"]
 
@@ -134,15 +145,15 @@ async def test_one_text_is_not_taken_for_a_list_of_names(bench, option):
 
 
 def test_nor_is_the_name_of_a_former_field_manager():
-    for make in (lambda: Operator("o", formerly="old"), lambda: Writer(None, World(), "o", formerly="old")):
-        with pytest.raises(ValueError, match=r"formerly='old' is one text"):
+    for make in (lambda: Operator("o", formerly="old"), lambda: Writer(None, World(), "o", former_managers="old")):
+        with pytest.raises(ValueError, match=r"former\w+='old' is one text"):
             make()
 
 
 BY_HAND = {
     "delete": lambda bench, obj: delete(bench.writer, WIDGET, obj),
     "decide": lambda bench, obj: decide(bench.writer, WIDGET, obj, lambda draft: draft.status.update(phase="x")),
-    "report": lambda bench, obj: status.flush(bench.writer, WIDGET, obj, Report(1)),
+    "report": lambda bench, obj: status.write_status(bench.writer, WIDGET, obj, StatusReport(1)),
     "finalizer": lambda bench, obj: finalizers.add(bench.writer, WIDGET, obj, "a.b/c"),
     "migrate": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields=["spec"], managers=["maker"]),
     "own": lambda bench, obj: apply(bench.writer, ConfigMap("c", bench.namespace), owner=obj),
@@ -152,7 +163,7 @@ BY_HAND = {
 @pytest.mark.parametrize("name", [name for name in BY_HAND if name != "own"])
 async def test_an_object_of_another_kind_is_not_taken_for_one_of_its_name_that_is_gone(bench, name):
     other = await bench.config_map("w")
-    with pytest.raises(ValueError, match=f"Widget {bench.namespace}/w is meant, but a ConfigMap is given"):
+    with pytest.raises(ValueError, match=f"Widget {bench.namespace}/w was expected, but the object is a ConfigMap"):
         await BY_HAND[name](bench, other)
     assert bench.wire.sent == []
 
@@ -160,7 +171,7 @@ async def test_an_object_of_another_kind_is_not_taken_for_one_of_its_name_that_i
 async def test_an_owner_of_which_only_metadata_was_read_is_not_named_by_a_kind_that_nobody_serves(bench):
     await bench.widget("owner")
     [owner] = (await bench.other.list(WIDGET, bench.namespace, metadata_only=True)).items
-    with pytest.raises(ValueError, match="the owner owner was read without its kind: read it whole"):
+    with pytest.raises(ValueError, match="only the metadata of the owner owner was read: read the whole object"):
         await BY_HAND["own"](bench, owner)
     assert bench.wire.sent == []
 
@@ -168,7 +179,7 @@ async def test_an_owner_of_which_only_metadata_was_read_is_not_named_by_a_kind_t
 @pytest.mark.parametrize("write", BY_HAND.values(), ids=BY_HAND.keys())
 async def test_an_object_built_by_hand_is_not_taken_for_the_one_of_its_name(bench, write):
     widget = await bench.widget(spec={"size": 1})
-    with pytest.raises(ValueError, match="has no uid: give the object as a server answered it"):
+    with pytest.raises(ValueError, match="has no uid: pass the object as the server returned it"):
         await write(bench, Object(WIDGET("w", bench.namespace, spec={"size": 1})))
     assert bench.wire.sent == []
     assert await bench.live(widget) == widget
@@ -191,7 +202,7 @@ SERVERS = {
 async def test_what_is_the_servers_is_left_alone(bench, path, change):
     """Emptied managedFields would take everyone's ownership away; another version could never land."""
     widget = await bench.widget(spec={"size": 1})
-    with pytest.raises(WriteError, match=f"changes {path}, which is the server's"):
+    with pytest.raises(WriteError, match=f"changes {path}, which the server manages"):
         await decide(bench.writer, WIDGET, widget, change)
     assert bench.wire.sent == []
 
@@ -200,7 +211,7 @@ async def test_string_data_is_not_written_over_what_others_put_into_data(bench):
     """It is not there to be tested, and a server merges it into data unseen."""
     secret = await bench.other.create(Secret("s", bench.namespace, data={"a": "b2xk"}))
     theirs = await bench.merge(secret, {"data": {"a": "dGhlaXJz"}})
-    with pytest.raises(WriteError, match=r"changes stringData.*: change data, encoded by base64"):
+    with pytest.raises(WriteError, match=r"changes stringData.*: change data instead, encoded in base64"):
         await decide(bench.writer, Secret, secret, lambda draft: draft.update(stringData={"a": "ours"}))
     assert await bench.live(secret) == theirs
 
@@ -208,16 +219,16 @@ async def test_string_data_is_not_written_over_what_others_put_into_data(bench):
 HOLDS_ITSELF = {}
 HOLDS_ITSELF["again"] = [HOLDS_ITSELF]
 UNSAYABLE = [
-    ({80: "x"}, "the key 80 of .* is no text.*: put it in quotes"),
-    ({"a": {None: 1}}, "the key None of .* is no text"),
-    ({"a": "\ud800"}, "half a character.*: decode it with"),
-    ({"\udfff": 1}, "the key .* has half a character"),
-    (HOLDS_ITSELF, "has itself in it, or no end: put a copy there"),
-    (float("nan"), "not a number that JSON can hold"),
-    (float("inf"), "not a number that JSON can hold"),
-    ([float("-inf")], "not a number that JSON can hold"),
-    (object(), "of type object, which JSON cannot say"),
-    ({"a": [{1, "x"}]}, "of type set, which JSON cannot say"),
+    ({80: "x"}, "the key 80 of .* must be text.*: quote it"),
+    ({"a": {None: 1}}, "the key None of .* must be text"),
+    ({"a": "\ud800"}, "contains a lone surrogate.*: decode it with"),
+    ({"\udfff": 1}, "the key .* contains a lone surrogate"),
+    (HOLDS_ITSELF, "contains itself, or is nested without end: use a copy"),
+    (float("nan"), "which JSON cannot represent: use a finite number"),
+    (float("inf"), "which JSON cannot represent: use a finite number"),
+    ([float("-inf")], "which JSON cannot represent: use a finite number"),
+    (object(), "of type object, which JSON cannot represent"),
+    ({"a": [{1, "x"}]}, "of type set, which JSON cannot represent"),
 ]
 
 
@@ -232,14 +243,14 @@ async def test_what_json_cannot_say_is_said_before_anything_is_sent(bench, value
         await apply(bench.writer, WIDGET("c", bench.namespace, spec={"free": {"n": value}}))
     assert "spec.free.n" in str(told.value) or value is HOLDS_ITSELF
     with pytest.raises(ValueError, match=said) as told:
-        Report(1).set(phase=value)
+        StatusReport(1).set(phase=value)
     assert "status.phase" in str(told.value)
     assert bench.wire.sent == []
 
 
 async def test_a_part_of_the_object_is_not_put_into_itself(bench):
     widget = await bench.widget(status={"phase": "Old"})
-    with pytest.raises(ValueError, match=r"what the decision changes has itself in it.*: put a copy there"):
+    with pytest.raises(ValueError, match=r"the result of the decision contains itself.*: use a copy"):
         await decide(bench.writer, WIDGET, widget, lambda draft: draft.status.update(plan=draft.status))
     kept = {"phase": "Old", "plan": {"id": "Old"}}
     copied = await decide(bench.writer, WIDGET, widget, lambda d: d.status.update(plan={"id": d.status["phase"]}))
@@ -248,8 +259,8 @@ async def test_a_part_of_the_object_is_not_put_into_itself(bench):
 
 @pytest.mark.parametrize("said", [("A", True, None), (None, True, "R"), ("A", True, "R", ValueError("x"))], ids=str)
 def test_what_is_no_text_in_a_condition_is_said_where_it_is_reported(said):
-    with pytest.raises(ValueError, match=r"of condition .* is no text.*: put it in quotes, or str\(\) around it"):
-        Report(1).condition(*said)
+    with pytest.raises(ValueError, match=r"of condition .* must be text.*: quote it, or use str\(\)"):
+        StatusReport(1).condition(*said)
 
 
 async def test_times_bytes_and_tuples_are_written_as_json_has_them(bench):
@@ -313,10 +324,10 @@ async def report_on(content):
     bench = Bench(SimpleNamespace(namespace="default"), Server(World(), tokens=["t"]).transport())
     await install(bench.other)
     obj = await loose(bench, content)
-    report = Report(1)
+    report = StatusReport(1)
     report.condition("Ready", True, "Because")
-    after = await status.flush(bench.writer, LOOSE, obj, report)
-    again = await status.flush(Writer(bench.client, bench.world, "ours"), LOOSE, after, report)
+    after = await status.write_status(bench.writer, LOOSE, obj, report)
+    again = await status.write_status(Writer(bench.client, bench.world, "ours"), LOOSE, after, report)
     assert again.resource_version == after.resource_version
     return after.status
 
@@ -335,5 +346,5 @@ def test_a_report_stands_beside_what_is_no_condition(content):
 
 @pytest.mark.parametrize("content", NO_SHAPES, ids=map(str, NO_SHAPES))
 def test_a_report_that_cannot_stand_says_why(content):
-    with pytest.raises(WriteError, match=r"is no (list|map)"):
+    with pytest.raises(WriteError, match=r"is not a (list|map)"):
         asyncio.run(report_on(content))

@@ -4,7 +4,7 @@ import pytest
 from workbench import WIDGET
 
 from fairlead.api.world import World
-from fairlead.writes import Report, StatusSuperseded, Writer, status
+from fairlead.writes import StatusReport, StatusSuperseded, Writer, status
 
 
 class Clock:
@@ -25,7 +25,7 @@ def writer(bench):
 
 
 def ready(generation=1, value=True, message="fine", **fields):
-    report = Report(generation)
+    report = StatusReport(generation)
     report.condition("Ready", value, "Because", message)
     report.set(**fields)
     return report
@@ -33,7 +33,7 @@ def ready(generation=1, value=True, message="fine", **fields):
 
 async def test_a_first_report_is_one_request(bench, writer):
     widget = await bench.widget()
-    after = await status.flush(writer, WIDGET, widget, ready(addresses=["a"]))
+    after = await status.write_status(writer, WIDGET, widget, ready(addresses=["a"]))
     assert after.status["addresses"] == ["a"]
     assert after.status["observedGeneration"] == 1
     assert after.is_true("Ready")
@@ -41,37 +41,37 @@ async def test_a_first_report_is_one_request(bench, writer):
 
 
 async def test_the_same_report_sends_nothing(bench, writer):
-    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(phase="P"))
+    widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(phase="P"))
     bench.wire.forget()
-    again = await status.flush(writer, WIDGET, widget, ready(phase="P"))
+    again = await status.write_status(writer, WIDGET, widget, ready(phase="P"))
     assert again.resource_version == widget.resource_version
     assert bench.wire.sent == []
 
 
 async def test_a_report_that_says_what_is_there_sends_nothing_after_a_restart(bench, writer):
-    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(phase="P"))
+    widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(phase="P"))
     bench.wire.forget()
-    await status.flush(Writer(bench.client, World(Clock()), "ours"), WIDGET, widget, ready(phase="P"))
+    await status.write_status(Writer(bench.client, World(Clock()), "ours"), WIDGET, widget, ready(phase="P"))
     assert bench.wire.sent == []
 
 
 async def test_a_transition_moves_the_time_and_nothing_else_does(bench, writer):
-    widget = await status.flush(writer, WIDGET, await bench.widget(), ready())
+    widget = await status.write_status(writer, WIDGET, await bench.widget(), ready())
     first = widget.condition("Ready")["lastTransitionTime"]
-    widget = await status.flush(writer, WIDGET, widget, ready(message="still fine"))
+    widget = await status.write_status(writer, WIDGET, widget, ready(message="still fine"))
     assert widget.condition("Ready")["lastTransitionTime"] == first
-    widget = await status.flush(writer, WIDGET, widget, ready(value=False))
+    widget = await status.write_status(writer, WIDGET, widget, ready(value=False))
     assert widget.condition("Ready")["lastTransitionTime"] > first
 
 
 async def test_others_conditions_and_fields_stay_and_do_not_disturb(bench, writer):
-    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(phase="P"))
+    widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(phase="P"))
     foreign = [*widget.status["conditions"], {"type": "Theirs", "status": "True"}]
     bench.wire.forget()
     bench.wire.first = [
         lambda: bench.merge(widget, {"status": {"conditions": foreign, "counts": {"x": 1}}}, subresource="status")
     ]
-    after = await status.flush(writer, WIDGET, widget, ready(value=False, phase="Q"))
+    after = await status.write_status(writer, WIDGET, widget, ready(value=False, phase="Q"))
     assert bench.wire.writes == ["PATCH"]
     assert after.is_true("Theirs")
     assert not after.is_true("Ready")
@@ -83,7 +83,7 @@ async def test_an_added_condition_keeps_one_that_came_meanwhile(bench, writer):
     widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}]})
     both = [{"type": "B", "status": "True"}, {"type": "A", "status": "True"}]
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": both}}, subresource="status")]
-    after = await status.flush(writer, WIDGET, widget, ready())
+    after = await status.write_status(writer, WIDGET, widget, ready())
     assert {condition["type"] for condition in after.status["conditions"]} == {"A", "B", "Ready"}
 
 
@@ -93,7 +93,7 @@ async def test_a_condition_that_someone_adds_first_is_not_added_twice(bench, wri
     widget = await bench.widget(status={"conditions": [first]})
     both = [first, {"type": "Ready", "status": "False"}]
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": both}}, subresource="status")]
-    after = await status.flush(writer, WIDGET, widget, ready())
+    after = await status.write_status(writer, WIDGET, widget, ready())
     assert [(c["type"], c["status"]) for c in after.status["conditions"]] == [("A", "True"), ("Ready", "True")]
 
 
@@ -101,7 +101,7 @@ async def test_an_added_condition_is_not_disturbed_by_what_others_say_in_theirs(
     widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}]})
     other = [{"type": "A", "status": "False", "message": "no"}]
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": other}}, subresource="status")]
-    after = await status.flush(writer, WIDGET, widget, ready())
+    after = await status.write_status(writer, WIDGET, widget, ready())
     assert after.status["conditions"][0] == other[0]
     assert after.is_true("Ready")
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
@@ -112,26 +112,26 @@ async def test_a_condition_without_a_generation_is_not_disturbed_by_what_others_
     widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}, mine]})
     other = [{"type": "A", "status": "False"}, mine]
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": other}}, subresource="status")]
-    after = await status.flush(writer, WIDGET, widget, ready())
+    after = await status.write_status(writer, WIDGET, widget, ready())
     assert after.condition("Ready")["observedGeneration"] == 1
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
 
 
 async def test_what_a_report_says_stands_though_it_stood_there_before(bench, writer):
     """Guard: a value that is what it is to be. Someone changes it just before the rest of the report arrives."""
-    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(phase="P"))
+    widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(phase="P"))
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"phase": "Theirs"}}, subresource="status")]
-    after = await status.flush(writer, WIDGET, widget, ready(value=False, phase="P"))
+    after = await status.write_status(writer, WIDGET, widget, ready(value=False, phase="P"))
     assert (after.is_true("Ready"), after.status["phase"]) == (False, "P")
 
 
 async def test_a_condition_is_found_again_where_another_moved_it(bench, writer):
     """Guard: the test of the type at the place that is written."""
-    widget = await status.flush(writer, WIDGET, await bench.widget(), ready())
+    widget = await status.write_status(writer, WIDGET, await bench.widget(), ready())
     ours = widget.status["conditions"][0]
     moved = [{"type": "B", "status": "True"}, ours]
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": moved}}, subresource="status")]
-    after = await status.flush(writer, WIDGET, widget, ready(value=False))
+    after = await status.write_status(writer, WIDGET, widget, ready(value=False))
     assert [(c["type"], c["status"]) for c in after.status["conditions"]] == [("B", "True"), ("Ready", "False")]
 
 
@@ -139,7 +139,7 @@ async def test_a_replaced_value_is_looked_at_again(bench, writer):
     """Guard: the test of each value that is replaced."""
     widget = await bench.widget(status={"phase": "Old"})
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"phase": "Theirs"}}, subresource="status")]
-    await status.flush(writer, WIDGET, widget, ready(phase="Ours"))
+    await status.write_status(writer, WIDGET, widget, ready(phase="Ours"))
     assert bench.wire.writes == ["PATCH", "PATCH"]
 
 
@@ -149,48 +149,48 @@ async def test_a_newer_generation_is_never_reported_over(bench, writer):
     newer = {"status": {"observedGeneration": 2, "phase": "Newer"}}
     bench.wire.first = [lambda: bench.merge(widget, newer, subresource="status")]
     with pytest.raises(StatusSuperseded, match="generation 2"):
-        await status.flush(writer, WIDGET, widget, ready(1, phase="Older"))
+        await status.write_status(writer, WIDGET, widget, ready(1, phase="Older"))
     assert (await bench.live(widget)).status == newer["status"]
 
 
 async def test_a_field_is_taken_away(bench, writer):
     widget = await bench.widget(status={"phase": "Old", "addresses": ["a"]})
-    report = Report(1)
+    report = StatusReport(1)
     report.set(addresses=None)
-    after = await status.flush(writer, WIDGET, widget, report)
+    after = await status.write_status(writer, WIDGET, widget, report)
     assert after.status == {"phase": "Old", "observedGeneration": 1}
 
 
 async def test_a_field_that_the_schema_drops_is_not_sent_again_and_again(bench, writer):
-    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(unknown="x"))
+    widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(unknown="x"))
     assert "unknown" not in widget.status
     bench.wire.forget()
-    await status.flush(writer, WIDGET, widget, ready(unknown="x"))
+    await status.write_status(writer, WIDGET, widget, ready(unknown="x"))
     assert bench.wire.sent == []
 
 
 @pytest.mark.parametrize("fields", [{"unknown": "x"}, {"ends": [{"name": "x"}]}], ids=["dropped", "defaulted"])
 async def test_what_a_server_makes_of_a_report_is_not_sent_again_after_foreign_writes(bench, writer, fields):
-    widget = await status.flush(writer, WIDGET, await bench.widget(), ready(**fields))
+    widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(**fields))
     bench.wire.forget()
     for n in range(5):
         bench.view.put(WIDGET, await bench.merge(widget, {"metadata": {"labels": {"n": str(n)}}}))
-        await status.flush(writer, WIDGET, widget, ready(**fields))
+        await status.write_status(writer, WIDGET, widget, ready(**fields))
     assert bench.wire.sent == []
     for theirs in ({"ends": [{"name": "y"}]}, {"conditions": []}, {"unknown": None, "observedGeneration": None}):
         bench.view.put(WIDGET, await bench.merge(widget, {"status": theirs}, subresource="status"))
-        after = await status.flush(writer, WIDGET, widget, ready(**fields))
+        after = await status.write_status(writer, WIDGET, widget, ready(**fields))
         assert (after.is_true("Ready"), after.status["observedGeneration"]) == (True, 1)
     assert after.status["ends"] == [{"name": "x" if "ends" in fields else "y", "mode": "plain"}]
 
 
 async def test_two_new_conditions_and_a_changed_one_are_one_request(bench, writer):
-    widget = await status.flush(writer, WIDGET, await bench.widget(), ready())
+    widget = await status.write_status(writer, WIDGET, await bench.widget(), ready())
     bench.wire.forget()
     report = ready(value=False)
     report.condition("B", None, "R")
     report.condition("A", True, "R")
-    after = await status.flush(writer, WIDGET, widget, report)
+    after = await status.write_status(writer, WIDGET, widget, report)
     assert [(c["type"], c["status"]) for c in after.status["conditions"]] == [
         ("Ready", "False"),
         ("B", "Unknown"),
@@ -201,7 +201,7 @@ async def test_two_new_conditions_and_a_changed_one_are_one_request(bench, write
 
 @pytest.mark.parametrize("field", ["conditions", "observedGeneration"])
 def test_what_has_a_guard_of_its_own_is_not_set_as_a_field(field):
-    report = Report(10)
+    report = StatusReport(10)
     with pytest.raises(ValueError, match=field):
         report.set(**{field: []})
     assert report.fields == {}
@@ -210,8 +210,8 @@ def test_what_has_a_guard_of_its_own_is_not_set_as_a_field(field):
 async def test_a_condition_never_goes_back_though_nothing_is_said_of_the_object(bench, writer):
     newer = {"type": "Ready", "status": "True", "reason": "New", "observedGeneration": 5}
     widget = await bench.widget(status={"conditions": [newer]})
-    report = Report(4, observed=False)
+    report = StatusReport(4, observed=False)
     report.condition("Ready", False, "Old")
     with pytest.raises(StatusSuperseded, match="condition Ready"):
-        await status.flush(writer, WIDGET, widget, report)
+        await status.write_status(writer, WIDGET, widget, report)
     assert (await bench.live(widget)).status["conditions"] == [newer]

@@ -6,7 +6,18 @@ import pytest
 from workbench import MANAGER, WIDGET
 
 from fairlead.api.builtin import ConfigMap
-from fairlead.writes import Report, apply, create_only, decide, defaults, delete, finalizers, migrate, prune, status
+from fairlead.writes import (
+    StatusReport,
+    apply,
+    create_only,
+    decide,
+    defaults,
+    delete,
+    finalizers,
+    migrate,
+    prune,
+    status,
+)
 
 OURS = "a.b/ours"
 
@@ -42,9 +53,9 @@ async def do_decide(bench, owner):
 
 
 async def do_report(bench, owner):
-    report = Report(owner.generation)
+    report = StatusReport(owner.generation)
     report.condition("Ready", True, "Because")
-    await status.flush(bench.writer, WIDGET, owner, report)
+    await status.write_status(bench.writer, WIDGET, owner, report)
     assert [c["type"] for c in (await bench.live(owner)).status["conditions"]] == ["Ready"]
 
 
@@ -110,4 +121,4 @@ async def test_a_write_that_was_cancelled_holds_nobody_up_and_can_be_made_again(
     bench.wire.cancelled = 1
     with pytest.raises(asyncio.CancelledError):
         await go(bench, owner)
-    assert not bench.writer.turns._locks
+    assert not bench.writer.locks._locks

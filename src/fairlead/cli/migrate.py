@@ -15,8 +15,8 @@ from fairlead.api.objects import Object
 from fairlead.api.text import printable
 from fairlead.cli.cluster import Connection, connect, connection_options, find_kind
 from fairlead.writes import ObjectDeleted, WriteError, Writer
-from fairlead.writes.migrate import migrate, movable
-from fairlead.writes.writer import refuse_special, told
+from fairlead.writes.migrate import can_migrate, migrate
+from fairlead.writes.writer import describe_object, validate_field_manager
 
 PAGE_SIZE = 500  # Objects per list request, as in kubectl.
 CONCURRENT_WRITES = 8  # Few enough that the operators working on the same objects do not notice.
@@ -66,7 +66,7 @@ def command(
     if manager is None and len(managers) > 1:
         raise click.UsageError("--to is required with more than one --from-manager")
     try:
-        refuse_special(manager or managers[0])
+        validate_field_manager(manager or managers[0])
     except ValueError as error:
         raise click.UsageError(f"--to: {error}") from None
     for text in fields:
@@ -106,7 +106,7 @@ async def _migrate(
         writer = Writer(connection.client, connection.world, manager)
 
         async def migrate_object(kind: Kind, obj: Object) -> None:
-            what = told(kind, obj.name, obj.namespace)
+            what = describe_object(kind, obj.name, obj.namespace)
             async with concurrency:
                 try:
                     done = await migrate(writer, kind, obj, fields=fields, managers=managers, dry_run=dry_run)
@@ -123,7 +123,7 @@ async def _migrate(
                 try:
                     async for obj in _list_all(connection, kind, namespace if kind.namespaced else None):
                         report.update_managers.update(_update_managers(obj))
-                        if movable(writer, obj, fields=fields, managers=managers):
+                        if can_migrate(writer, obj, fields=fields, managers=managers):
                             group.create_task(migrate_object(kind, obj))
                         else:
                             report.unchanged += 1

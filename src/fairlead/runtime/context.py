@@ -14,10 +14,10 @@ from fairlead.api.objects import Object
 from fairlead.api.world import World
 from fairlead.client.client import Client, Propagation
 from fairlead.runtime.services import Services
-from fairlead.writes import Draft, DuplicatePayload, Report, Writer, defaults
-from fairlead.writes.apply import Child, refuse_twins, side_by_side
-from fairlead.writes.payload import kind_in
-from fairlead.writes.writer import Key, Memo, key_of
+from fairlead.writes import Draft, DuplicatePayload, StatusReport, Writer, defaults
+from fairlead.writes.apply import ChildApply, reject_duplicate_payloads, run_concurrently
+from fairlead.writes.payload import kind_of_payload
+from fairlead.writes.writer import Key, LastWrite, object_key
 
 T = TypeVar("T")
 
@@ -126,15 +126,15 @@ class WriteContext(ReadContext):
         await writes.delete(self._writer, _kind_of(obj), obj, unchanged=unchanged, propagation=propagation)
 
     async def _apply(self, kind: Kind, payload: Object, owner: Object | None, *, adopt: bool, recreate: bool) -> Object:
-        key = key_of(kind, payload.name, payload.namespace)
-        before = self._writer.seen.version(kind, payload.name, payload.namespace)
+        key = object_key(kind, payload.name, payload.namespace)
+        before = self._writer.cache.version(kind, payload.name, payload.namespace)
         known = self.applied.setdefault(key, b"")  # first of all: a child whose apply failed is still wanted
-        child = Child(self._writer, kind, payload, owner, adopt)
+        child = ChildApply(self._writer, kind, payload, owner, adopt)
         if known not in (b"", child.digest):
             raise DuplicatePayload(child.what)
         self.applied[key] = child.digest
         try:
-            live = await child.make(recreate=recreate)
+            live = await child.run(recreate=recreate)
         except BaseException:
             self.applied[key] = known  # what was refused may be said otherwise
             raise
@@ -147,7 +147,7 @@ class WriteContext(ReadContext):
     async def _placed(self, obj: Any) -> tuple[Kind, Object]:
         """The payload in the primary's namespace, unless it names another or its kind has none."""
         plain = _plain(obj)
-        kind, payload = await self._services.client.resolve(kind_in(plain)), Object(plain)
+        kind, payload = await self._services.client.resolve(kind_of_payload(plain)), Object(plain)
         if kind.namespaced and not payload.namespace and self._namespace:
             payload = Object(payload | {"metadata": {**payload.metadata, "namespace": self._namespace}})
         return kind, payload
@@ -180,7 +180,7 @@ class Context(WriteContext):
         super().__init__(services, writer, obj.namespace, controller)
         self._kind = kind
         self._obj = obj
-        self.report = Report(obj.generation)
+        self.report = StatusReport(obj.generation)
         self._elsewhere: dict[str, ClusterContext] = {}
 
     async def apply(self, obj: Any, *, owned: bool = True, adopt: bool = False, recreate: bool = False) -> Object:
@@ -202,15 +202,15 @@ class Context(WriteContext):
         Two payloads of one object are refused before anything is sent.
         """
         placed = [await self._placed(obj) for obj in objs]
-        refuse_twins((payload for _, payload in placed), self._namespace)
+        reject_duplicate_payloads((payload for _, payload in placed), self._namespace)
         owner = self._obj if owned else None
-        return await side_by_side([self._apply(*each, owner, adopt=adopt, recreate=recreate) for each in placed])
+        return await run_concurrently([self._apply(*each, owner, adopt=adopt, recreate=recreate) for each in placed])
 
     def cluster(self, name: str) -> ClusterContext:
         """Another cluster that the operator was given (`clusters=` of a run, `--cluster` of `fairlead run`)."""
         if name not in self._elsewhere:
             services = _named(self._services, name)
-            writer = services.writer.named(self._writer.manager)
+            writer = services.writer.with_manager(self._writer.manager)
             self._elsewhere[name] = ClusterContext(services, writer, self._namespace, self._controller)
         return self._elsewhere[name]
 
@@ -241,10 +241,10 @@ class Context(WriteContext):
         object and process.
         """
         kind, done = _kind_of(obj), (self._writer.manager, f"migrated {fields} of {managers}")
-        memo = self._writer.remembered(kind, obj.name, obj.namespace).get(done)
+        memo = self._writer.last_writes_of(kind, obj.name, obj.namespace).get(done)
         if memo is None or memo.uid != obj.uid:
             await writes.migrate(self._writer, kind, obj, fields=fields, managers=managers)
-            self._writer.remembered(kind, obj.name, obj.namespace)[done] = Memo(obj.uid)
+            self._writer.last_writes_of(kind, obj.name, obj.namespace)[done] = LastWrite(obj.uid)
 
     def status(self, **fields: Any) -> None:
         """Fields of the primary's status, each replaced whole, None to take it away. Written once, after the pass."""

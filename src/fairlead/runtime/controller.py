@@ -20,7 +20,7 @@ from fairlead.runtime.pass_results import NOTHING_TO_REPORT, PassResult, QueueAc
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME
 from fairlead.runtime.transports import NotLeading
-from fairlead.writes import Report, Writer, finalizers, status
+from fairlead.writes import StatusReport, Writer, finalizers, status
 from fairlead.writes.errors import ObjectDeleting, WriteError
 
 # A function that raised may do so on every change: each look at everything waits longer than the one before.
@@ -250,7 +250,7 @@ class Reconciler:
             for child in await writes.prune(self._writer, obj, kind, children, keep):
                 ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
 
-    async def _report(self, obj: Object, report: Report, result: PassResult, key: Key) -> None:
+    async def _report(self, obj: Object, report: StatusReport, result: PassResult, key: Key) -> None:
         """Write the status, once, if the kind has one and there is something to say."""
         ready = self.declared.ready
         if result.next is QueueAction.CONFLICT:
@@ -265,7 +265,7 @@ class Reconciler:
         report.observed = self._holds_observed and result.ready is not None
         if not (report.fields or report.conditions or report.observed):
             return
-        after = await status.flush(self._writer, self.declared.kind, obj, report)
+        after = await status.write_status(self._writer, self.declared.kind, obj, report)
         # A schema without them drops them: then the next report leaves them out, so that it can be found unchanged.
         if report.observed and "observedGeneration" not in after.status:
             self._holds_observed = False

@@ -21,7 +21,7 @@ from fairlead.api.errors import (
 )
 from fairlead.runtime.handlers import HandlerTimeout
 from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
-from fairlead.writes.decide import failed_test
+from fairlead.writes.decide import is_failed_test
 from fairlead.writes.errors import ImmutableField, WriteError
 
 # Gone by the next try as a rule, and no reason to call an object broken: reported only when it happens again.
@@ -116,7 +116,7 @@ def from_error(error: Exception) -> PassResult:
         case Terminal():
             reason, message = _words(error.reason, str(error), "Failed")
             return PassResult("error", QueueAction.DONE, False, reason, message, error=error)
-        case WriteError(again=True) | Conflict() | AlreadyExists():
+        case WriteError(retryable=True) | Conflict() | AlreadyExists():
             return PassResult("requeue", QueueAction.CONFLICT, error=error)
         case ImmutableField() | ApiError() if _for_its_content(error):
             reason = error.reason
@@ -135,7 +135,7 @@ def from_error(error: Exception) -> PassResult:
 def _for_its_content(error: Exception) -> bool:
     """Whether the server refused what it was sent, not the moment. A guard that failed is about the moment."""
     if isinstance(error, Invalid):
-        return not failed_test(error)
+        return not is_failed_test(error)
     return isinstance(error, (BadRequest, ImmutableField, RequestEntityTooLarge))
 
 

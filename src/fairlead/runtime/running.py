@@ -107,7 +107,7 @@ class Running:
                 writing = RecordingClient(
                     transport, world, user_agent=operator.name, observe=observe, cache=local.cache
                 )
-            return writing, local, Writer(writing, world, operator.name, seen=local, formerly=operator.formerly)
+            return writing, local, Writer(writing, world, operator.name, cache=local, former_managers=operator.formerly)
 
         self.client, self._local, writer = place(transport)
         self._recorder = Recorder(self.client if dry_run else plain, world, operator.name, identity)
@@ -132,7 +132,9 @@ class Running:
         self._reconcilers: dict[str, Reconciler] = {}
         for one in declared:
             cleanup = operator.cleanups.get(one.kind.key)
-            self._reconcilers[one.name] = Reconciler(one, cleanup, writer.named(managers[one.name]), self.services)
+            self._reconcilers[one.name] = Reconciler(
+                one, cleanup, writer.with_manager(managers[one.name]), self.services
+            )
             queue.limit(one.concurrency, one.name)
             metrics.max_workers.labels(one.name).set(one.concurrency)
         self._lag = LoopMonitor(world, seen=self._lagged) if isinstance(world.clock, SystemClock) else None

@@ -1,10 +1,25 @@
-"""The write disciplines: each thing a controller writes has one safe way.
+"""Safe writes: one function for each thing that a controller writes.
 
-Usable alone: make a `Writer` from a client, a world and a field manager name, and pass it to the functions here.
+- `apply`, `apply_all`: create and update children by server-side apply.
+- `prune`: delete children that are no longer needed.
+- `create_only`: create an object once, and leave it to others afterwards.
+- `decide`: change fields of an object depending on what it says.
+- `defaults.fill`: set fields that a user omitted.
+- `status.write_status`: write status fields and conditions.
+- `finalizers.add`, `finalizers.remove`: add and remove our own finalizer.
+- `delete`: delete exactly the object that was read.
+- `migrate`: move fields from Update to Apply ownership.
+
+All of them take a `Writer`. The package can be used without the rest of fairlead's runtime.
+
+Example:
+    writer = Writer(client, World(), "my-operator")
+    obj = await apply(writer, payload, owner=parent)
 """
 
 from fairlead.writes.apply import apply, apply_all
-from fairlead.writes.decide import Decided, decide
+from fairlead.writes.create import create_only
+from fairlead.writes.decide import Decision, decide
 from fairlead.writes.delete import delete
 from fairlead.writes.draft import Draft
 from fairlead.writes.errors import (
@@ -23,30 +38,29 @@ from fairlead.writes.errors import (
     UndeclaredField,
     WriteError,
 )
-from fairlead.writes.migrate import Migrated, migrate
+from fairlead.writes.local_cache import LocalCache
+from fairlead.writes.migrate import MigrationResult, migrate
 from fairlead.writes.prune import prune
-from fairlead.writes.seen import Seen
-from fairlead.writes.shared import create_only
-from fairlead.writes.status import Report
+from fairlead.writes.status import StatusReport
 from fairlead.writes.writer import Writer
 
 __all__ = [
-    "Decided",
+    "Decision",
     "DecisionContention",
     "Draft",
     "DuplicatePayload",
     "ForeignObject",
     "ImmutableField",
     "ImpureDecision",
-    "Migrated",
+    "LocalCache",
+    "MigrationResult",
     "ObjectChanged",
     "ObjectDeleted",
     "ObjectDeleting",
     "ObjectReplaced",
     "PatchTestMismatch",
     "ReadValueInPayload",
-    "Report",
-    "Seen",
+    "StatusReport",
     "StatusSuperseded",
     "UndeclaredField",
     "WriteError",

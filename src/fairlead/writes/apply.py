@@ -1,6 +1,6 @@
-"""Children: forced server-side apply that can neither take over a stranger's object nor revive a deleted one.
+"""Apply children by forced server-side apply, without taking over foreign objects or recreating deleted ones.
 
-docs/explanation/apply.md has the reasons.
+docs/explanation/apply.md explains why it works this way.
 """
 
 import asyncio
@@ -11,8 +11,7 @@ from typing import Any
 from fairlead.api.errors import Conflict, Invalid, NotFound, UnknownOutcome
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
-from fairlead.writes.delete import delete_in_turn
-from fairlead.writes.elision import digest, owned, unchanged
+from fairlead.writes.delete import delete_locked
 from fairlead.writes.errors import (
     DecisionContention,
     DuplicatePayload,
@@ -21,24 +20,27 @@ from fairlead.writes.errors import (
     ObjectDeleted,
     WriteError,
 )
-from fairlead.writes.jsonpatch import Path, at, named
-from fairlead.writes.migrate import former, inherit
-from fairlead.writes.payload import can_own, kind_in, scratch
-from fairlead.writes.writer import Memo, Writer, told
+from fairlead.writes.json_patch import Path, parse_field, value_at
+from fairlead.writes.migrate import has_former_entries, take_over_former_entries
+from fairlead.writes.no_op import digest, extract_owned_fields, is_no_op
+from fairlead.writes.payload import build_payload, can_own, kind_of_payload
+from fairlead.writes.writer import LastWrite, Writer, describe_object
 
-# Create and look take turns only while others delete and make the name anew in between.
-LOOKS = 8
-# A finalizer may hold a child that is to be made anew; a reconcile must not wait for ever.
-GONE_WITHIN = 30.0
-# So many children of one object are written at a time: enough to hide the round trips, not to flood a server.
-SIDE_BY_SIDE = 16
+# A create is repeated only if others delete and recreate the object in between.
+MAX_CREATE_ATTEMPTS = 8
+# Finalizers can delay the deletion of a child that must be recreated. A reconcile must not wait without end.
+DELETION_TIMEOUT = 30.0
+# The number of children of one object that are written concurrently: enough to hide the round trips without flooding
+# the server.
+MAX_CONCURRENT_APPLIES = 16
 
-# How servers word that a field cannot change. There is no reason of its own for it in a Status.
+# How servers word that a field cannot change. A Status has no reason for it.
 _IMMUTABLE = re.compile(r"(?i)immutable|cannot change|may not (be )?(change|update)|updates to .* are forbidden")
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # the value that is refused, which may say anything
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # The rejected value, which may contain any text.
 
-# Old enough to be no object's version: ignored when the apply creates, refused when anything is there.
-_NEVER = "1"
+# No object has this resourceVersion. The server ignores it if the apply creates, and rejects the apply if an object
+# exists.
+_CREATE_ONLY_VERSION = "1"
 
 
 async def apply(
@@ -67,9 +69,18 @@ async def apply(
         ImmutableField: the server rejects a change of an immutable field. With `recreate=True`, the child is deleted
             instead, and created again once it is gone. With `adopt=True` too, that includes one that nobody controls.
         ObjectDeleted, ObjectReplaced: the object was deleted, or deleted and recreated, since it was last seen.
+        ReadValueInPayload: the payload contains a value that was read from the server.
+        UnknownOutcome: the answer of the server was lost, so the write may have happened.
+
+    Example:
+        await apply(
+            writer,
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"mode": "fast"}},
+            owner=website,
+        )
     """
-    kind = await writer.client.resolve(kind_in(payload))
-    return await Child(writer, kind, payload, owner, adopt).make(recreate=recreate)
+    kind = await writer.client.resolve(kind_of_payload(payload))
+    return await ChildApply(writer, kind, payload, owner, adopt).run(recreate=recreate)
 
 
 async def apply_all(
@@ -80,126 +91,146 @@ async def apply_all(
     adopt: bool = False,
     recreate: bool = False,
 ) -> list[Object]:
-    """`apply` for each, side by side; the answers in order. All are tried; then the first failure is raised.
+    """Apply several payloads concurrently, and return the objects in the order of the payloads.
 
-    Two payloads of one object are refused before anything is sent (`DuplicatePayload`).
+    Guarantees:
+        Every payload is tried, even if another one fails.
+        Otherwise the same as `apply` for each payload.
+
+    Raises:
+        DuplicatePayload: two payloads describe the same object. Nothing is sent.
+        The first error of `apply`, after all payloads were tried. Its notes contain the other errors.
     """
     payloads = list(payloads)
-    refuse_twins(payloads, None if owner is None else owner.namespace)
-    return await side_by_side([apply(writer, each, owner=owner, adopt=adopt, recreate=recreate) for each in payloads])
+    reject_duplicate_payloads(payloads, None if owner is None else owner.namespace)
+    return await run_concurrently(
+        [apply(writer, payload, owner=owner, adopt=adopt, recreate=recreate) for payload in payloads]
+    )
 
 
-def refuse_twins(payloads: Iterable[Mapping[str, Any]], namespace: str | None) -> None:
-    """Raise where two payloads are of one object; one that names no namespace is in that one."""
-    known: set[tuple[str, ...]] = set()
+def reject_duplicate_payloads(payloads: Iterable[Mapping[str, Any]], default_namespace: str | None) -> None:
+    """Raise DuplicatePayload if two payloads describe the same object."""
+    keys: set[tuple[str, ...]] = set()
     for payload in payloads:
-        kind, metadata = kind_in(payload), payload.get("metadata") or {}
-        place, name = metadata.get("namespace") or namespace, metadata.get("name")
-        key = (kind.group, kind.kind, str(place), str(name))
-        if key in known:
+        kind, metadata = kind_of_payload(payload), payload.get("metadata") or {}
+        namespace, name = metadata.get("namespace") or default_namespace, metadata.get("name")
+        key = (kind.group, kind.kind, str(namespace), str(name))
+        if key in keys:
             raise DuplicatePayload(f"{kind.kind} {name}")
-        known.add(key)
+        keys.add(key)
 
 
-async def side_by_side(applies: Iterable[Awaitable[Object]]) -> list[Object]:
-    """What each gives, in order. All are tried, then the first failure is raised, with what the others said."""
-    room = asyncio.Semaphore(SIDE_BY_SIDE)
+async def run_concurrently(applies: Iterable[Awaitable[Object]]) -> list[Object]:
+    """Return the results in order. Run all of them, then raise the first error with notes on the others."""
+    semaphore = asyncio.Semaphore(MAX_CONCURRENT_APPLIES)
 
-    async def one(each: Awaitable[Object]) -> Object:
-        async with room:
-            return await each
+    async def run_limited(apply: Awaitable[Object]) -> Object:
+        async with semaphore:
+            return await apply
 
-    results = await asyncio.gather(*map(one, applies), return_exceptions=True)
-    failures = [result for result in results if isinstance(result, BaseException)]
-    if failures:
-        for other in failures[1:]:
-            failures[0].add_note(f"also: {other}")
-        raise failures[0]
+    results = await asyncio.gather(*map(run_limited, applies), return_exceptions=True)
+    errors = [result for result in results if isinstance(result, BaseException)]
+    if errors:
+        for other in errors[1:]:
+            errors[0].add_note(f"also: {other}")
+        raise errors[0]
     return [result for result in results if isinstance(result, Object)]
 
 
-class Child:
-    """One apply: what is to be sent and, while it holds the object's turn, the way to that."""
+class ChildApply:
+    """One apply of one child: its payload, and the steps while it holds the object's lock."""
 
     def __init__(
         self, writer: Writer, kind: Kind, payload: Mapping[str, Any], owner: Object | None, adopt: bool
     ) -> None:
         self.writer, self.kind, self.owner, self.adopt = writer, kind, owner, adopt
-        self.payload = scratch(kind, payload, owner)
+        self.payload = build_payload(kind, payload, owner)
         self.name: str = self.payload["metadata"]["name"]
         self.namespace: str | None = self.payload["metadata"].get("namespace")
-        self.what = told(kind, self.name, self.namespace)
+        self.what = describe_object(kind, self.name, self.namespace)
         self.digest = digest(self.payload)
         self.owner_controls = owner is not None and can_own(owner, self.namespace if kind.namespaced else None)
 
-    async def make(self, *, recreate: bool) -> Object:
-        async with self.writer.turn(self.kind, self.name, self.namespace):
+    async def run(self, *, recreate: bool) -> Object:
+        async with self.writer.lock(self.kind, self.name, self.namespace):
             try:
                 return await self.apply()
             except ImmutableField:
                 if not recreate:
                     raise
-                await self.remove()
+                await self.delete_and_wait()
                 return await self.apply()
 
     async def apply(self) -> Object:
-        version = self.writer.seen.version(self.kind, self.name, self.namespace)
-        memo, cached = self.memo(), None
+        cache = self.writer.cache
+        version = cache.version(self.kind, self.name, self.namespace)
+        last, cached = self.last_write(), None
         if version is not None:
-            cached = self.writer.seen.peek(self.kind, self.name, self.namespace)
-            same_again = memo is not None and (memo.uid, memo.resource_version, memo.payload) == (*version, self.digest)
-            if cached is not None and (same_again or self.ours(cached)):
-                return cached if same_again else await self.settle(cached)
-        elif memo is not None and not self.writer.seen.covers(self.kind, self.namespace):
-            return await self.onto(memo.uid)
+            cached = cache.peek(self.kind, self.name, self.namespace)
+            is_repeat = last is not None and (last.uid, last.resource_version, last.payload) == (*version, self.digest)
+            if cached is not None and (is_repeat or self.is_ours(cached)):
+                return cached if is_repeat else await self.update(cached)
+        elif last is not None and not cache.covers(self.kind, self.namespace):
+            return await self.apply_to_uid(last.uid)
         return await self.create(cached)
 
-    async def settle(self, obj: Object) -> Object:
-        """Make an object that is ours what the payload says."""
-        if former(self.writer, obj):
-            obj = (await inherit(self.writer, self.kind, obj)).object
-        return obj if self.settled(obj) else await self.onto(obj.uid)
+    async def update(self, obj: Object) -> Object:
+        """Apply the payload to an object that is ours, if it would change anything."""
+        if has_former_entries(self.writer, obj):
+            obj = (await take_over_former_entries(self.writer, self.kind, obj)).object
+        return obj if self.is_up_to_date(obj) else await self.apply_to_uid(obj.uid)
 
-    def settled(self, obj: Object) -> bool:
-        """Nothing would change: our fields are what this very payload became before, or what it says."""
-        mine = owned(obj, self.writer.manager, self.payload["apiVersion"])
-        if not mine:
+    def is_up_to_date(self, obj: Object) -> bool:
+        """Return whether the payload would change nothing.
+
+        That is so if our fields are what the server made of this payload before, or if they equal the payload.
+        """
+        owned = extract_owned_fields(obj, self.writer.manager, self.payload["apiVersion"])
+        if not owned:
             return False
-        memo = self.memo()
-        became = memo is not None and (memo.uid, memo.payload, memo.outcome) == (obj.uid, self.digest, digest(mine))
-        if not became and not unchanged(self.payload, obj, self.writer.manager):
+        last = self.last_write()
+        is_known_outcome = last is not None and (last.uid, last.payload, last.outcome) == (
+            obj.uid,
+            self.digest,
+            digest(owned),
+        )
+        if not is_known_outcome and not is_no_op(self.payload, obj, self.writer.manager):
             return False
         self.remember(obj)
         return True
 
-    async def create(self, seen: Object | None) -> Object:
-        """Create, or be refused by what is there, unless that is to be adopted and is as it was seen; then look."""
+    async def create(self, cached: Object | None) -> Object:
+        """Create the object, or adopt exactly the cached one.
+
+        If another object exists, the server rejects the request. Then read the object and update it if it is ours.
+        """
         if not (self.owner_controls or self.adopt or self.has_fields()):
             raise ValueError(
-                f"{self.what} has no field and no owner in its place, so nothing would show after a restart that it is "
+                f"{self.what} has no fields and no owner reference, so nothing would show after a restart that it is "
                 "ours: give it a label"
             )
-        version = seen.resource_version if seen is not None and self.may_have(seen) else _NEVER
-        lost = False
-        for _ in range(LOOKS):
+        version = cached.resource_version if cached is not None and self.may_write(cached) else _CREATE_ONLY_VERSION
+        answer_was_lost = False
+        for _ in range(MAX_CREATE_ATTEMPTS):
             try:
                 return await self.send(resourceVersion=version)
             except (Conflict, UnknownOutcome) as error:
-                version = _NEVER
+                version = _CREATE_ONLY_VERSION
                 try:
                     live = await self.writer.client.get(self.kind, self.name, self.namespace)
                 except NotFound:
-                    if lost and isinstance(error, UnknownOutcome):  # the connection is at fault
+                    # Two lost answers in a row point to the connection, not to another writer.
+                    if answer_was_lost and isinstance(error, UnknownOutcome):
                         raise error from None
-                    lost = isinstance(error, UnknownOutcome)
+                    answer_was_lost = isinstance(error, UnknownOutcome)
                     continue
-            if not self.may_have(live):
-                raise ForeignObject(self.what, holder_of(live))
-            return await self.settle(live)
-        raise DecisionContention(self.what, LOOKS)
+            if not self.may_write(live):
+                raise ForeignObject(self.what, describe_controller(live))
+            return await self.update(live)
+        raise DecisionContention(self.what, MAX_CREATE_ATTEMPTS)
 
-    async def onto(self, uid: str) -> Object:
-        """Apply to the object of that uid and to no other."""
+    async def apply_to_uid(self, uid: str) -> Object:
+        """Apply to the object with that uid and to no other."""
         for attempt in (1, 2):
             try:
                 return await self.send(uid=uid)
@@ -212,110 +243,115 @@ class Child:
                 if not any(cause.get("field") == "metadata.uid" for cause in error.causes):
                     raise
             stub = Object({"metadata": {"name": self.name, "namespace": self.namespace, "uid": uid}})
-            live = await self.writer.live(self.kind, stub)  # raises Gone or Replaced
-            if self.settled(live):
+            live = await self.writer.read_live(self.kind, stub)  # Raises ObjectDeleted or ObjectReplaced.
+            if self.is_up_to_date(live):
                 return live
         raise DecisionContention(self.what, 2)
 
-    async def send(self, **guard: str) -> Object:
+    async def send(self, **precondition: str) -> Object:
         try:
-            answer = await self.request(self.payload, guard)
+            answer = await self.request(self.payload, precondition)
         except Invalid as error:
-            emptied = [path for cause in error.causes if (path := _emptied(self.payload, cause))]
+            emptied = [path for cause in error.causes if (path := _path_of_emptied_map(self.payload, cause))]
             if not emptied:
                 raise
-            answer = await self.request(_without(self.payload, emptied), guard)
+            answer = await self.request(_remove_paths(self.payload, emptied), precondition)
         self.remember(answer)
         return self.writer.forget_removed(self.kind, answer)
 
-    async def request(self, payload: dict[str, Any], guard: dict[str, str]) -> Object:
-        body = {**payload, "metadata": {**payload["metadata"], **guard}}
+    async def request(self, payload: dict[str, Any], precondition: dict[str, str]) -> Object:
+        body = {**payload, "metadata": {**payload["metadata"], **precondition}}
         try:
             return await self.writer.client.apply(body, field_manager=self.writer.manager, force=True)
         except Invalid as error:
-            # with more than that in the way, one made anew would be refused too, and the old one be gone
-            if error.causes and all(map(_immutable, error.causes)):
+            # With any other cause, the server would reject a recreated object too, and the old one would be lost.
+            if error.causes and all(map(_is_immutable, error.causes)):
                 raise ImmutableField(self.what, error.causes) from error
             raise
 
-    async def remove(self) -> None:
-        """Delete the child that is there and wait until it is gone."""
+    async def delete_and_wait(self) -> None:
+        """Delete the child and wait until it no longer exists."""
         try:
             live = await self.writer.client.get(self.kind, self.name, self.namespace)
-        except NotFound:  # someone was quicker, and may not want it back
+        except NotFound:  # Someone else deleted it, and may not want it back.
             raise ObjectDeleted(self.what) from None
-        if not self.may_have(live):
-            raise ForeignObject(self.what, holder_of(live))
-        await delete_in_turn(self.writer, self.kind, live, propagation="Background")
+        if not self.may_write(live):
+            raise ForeignObject(self.what, describe_controller(live))
+        await delete_locked(self.writer, self.kind, live, propagation="Background")
         delay, waited = 0.02, 0.0
-        while waited < GONE_WITHIN:
+        while waited < DELETION_TIMEOUT:
             try:
-                await self.writer.live(self.kind, live)
+                await self.writer.read_live(self.kind, live)
             except ObjectDeleted:
                 return
             await asyncio.sleep(delay)
             waited, delay = waited + delay, min(delay * 2, 1.0)
         raise WriteError(
-            f"{self.what} is to be made anew and is still there after {GONE_WITHIN:.0f} s: "
-            f"see who holds its finalizers {live.finalizers}"
+            f"{self.what} must be recreated, but still exists {DELETION_TIMEOUT:.0f} s after its deletion: find out "
+            f"which controller has to remove its finalizers {live.finalizers}"
         )
 
-    def may_have(self, obj: Object) -> bool:
-        """It is ours, or nobody's and to be adopted."""
-        return self.ours(obj) or (self.adopt and controller_of(obj) is None)
+    def may_write(self, obj: Object) -> bool:
+        """Return whether the object is ours, or has no controller and may be adopted."""
+        return self.is_ours(obj) or (self.adopt and controller_of(obj) is None)
 
-    def ours(self, obj: Object) -> bool:
+    def is_ours(self, obj: Object) -> bool:
         if self.owner is not None and self.owner_controls:
             return controller_of(obj) == self.owner.uid
-        # an entry goes with the last field that others took from us, so what this process applied counts too
-        memo = self.memo()
-        return (memo is not None and memo.uid == obj.uid) or self.writer.applied(obj)
+        # Our entry disappears when others take over its last field. Therefore our last write counts too.
+        last = self.last_write()
+        return (last is not None and last.uid == obj.uid) or self.writer.has_applied(obj)
 
     def has_fields(self) -> bool:
-        """Whether the payload has a field that an Apply entry can name."""
+        """Return whether the payload has a field that an Apply entry can contain."""
         return bool(self.payload.keys() - {"apiVersion", "kind", "metadata"}) or bool(
             self.payload["metadata"].keys() - {"name", "namespace"}
         )
 
-    def memo(self) -> Memo | None:
-        return self.writer.remembered(self.kind, self.name, self.namespace).get((self.writer.manager, ""))
+    def last_write(self) -> LastWrite | None:
+        return self.writer.last_writes_of(self.kind, self.name, self.namespace).get((self.writer.manager, ""))
 
     def remember(self, obj: Object) -> None:
-        mine = owned(obj, self.writer.manager, self.payload["apiVersion"])
-        outcome = digest(mine) if mine else b""
-        memos = self.writer.remembered(self.kind, self.name, self.namespace)
-        memos[self.writer.manager, ""] = Memo(obj.uid, obj.resource_version, self.digest, outcome)
+        owned = extract_owned_fields(obj, self.writer.manager, self.payload["apiVersion"])
+        outcome = digest(owned) if owned else b""
+        last_writes = self.writer.last_writes_of(self.kind, self.name, self.namespace)
+        last_writes[self.writer.manager, ""] = LastWrite(obj.uid, obj.resource_version, self.digest, outcome)
 
 
-def _immutable(cause: dict[str, Any]) -> bool:
-    """Whether a field stands in the way that cannot change; the uid only says that another object was meant."""
-    words = _QUOTED.sub("", str(cause.get("message")))
-    return cause.get("field") != "metadata.uid" and bool(_IMMUTABLE.search(words))
+def _is_immutable(cause: dict[str, Any]) -> bool:
+    """Return whether the cause is an immutable field. The uid does not count: it means that the object was replaced."""
+    message = _QUOTED.sub("", str(cause.get("message")))
+    return cause.get("field") != "metadata.uid" and bool(_IMMUTABLE.search(message))
 
 
-def _emptied(payload: dict[str, Any], cause: dict[str, Any]) -> Path | None:
-    """The map that the payload now has empty and a server made null of: it does so when the last key is given up."""
-    path = named(str(cause.get("field") or ""))
-    return path if '"null"' in str(cause.get("message")) and at(payload, path) == {} else None
+def _path_of_emptied_map(payload: dict[str, Any], cause: dict[str, Any]) -> Path | None:
+    """Return the path of a map that is now empty in the payload and that the server turned into null.
+
+    Servers do that when an apply gives up the last key of a map.
+    """
+    path = parse_field(str(cause.get("field") or ""))
+    return path if '"null"' in str(cause.get("message")) and value_at(payload, path) == {} else None
 
 
-def _without(payload: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
-    """The payload without what is at the paths; left out, an emptied map is given up as it was meant to be."""
-    left = {key: value for key, value in payload.items() if (key,) not in paths}
+def _remove_paths(payload: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
+    """Return the payload without the given paths. Omitting an emptied map gives it up, as intended."""
+    remaining = {key: value for key, value in payload.items() if (key,) not in paths}
     for key in {path[0] for path in paths if len(path) > 1}:
-        left[str(key)] = _without(left[str(key)], [path[1:] for path in paths if path[0] == key and len(path) > 1])
-    return left
+        below = [path[1:] for path in paths if path[0] == key and len(path) > 1]
+        remaining[str(key)] = _remove_paths(remaining[str(key)], below)
+    return remaining
 
 
 def controller_of(obj: Object) -> str | None:
-    """The uid of the owner that controls the object."""
+    """Return the uid of the owner that controls the object, or None."""
     for ref in obj.metadata.get("ownerReferences") or ():
         if ref.get("controller"):
             return str(ref.get("uid"))
     return None
 
 
-def holder_of(obj: Object) -> str:
+def describe_controller(obj: Object) -> str:
+    """Return a phrase about the object's controller for a message."""
     for ref in obj.metadata.get("ownerReferences") or ():
         if ref.get("controller"):
             return f"is controlled by {ref.get('kind')} {ref.get('name')}"

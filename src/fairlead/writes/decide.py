@@ -1,10 +1,10 @@
-"""A decision: optimistic concurrency at the grain of what was read.
+"""Decisions: optimistic concurrency on exactly the fields that were read.
 
-docs/explanation/decide.md has the guarantee, what it does not guard, and the comparison with resourceVersion.
+docs/explanation/decide.md explains the guarantee, what it does not cover, and how it compares with resourceVersion.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -16,26 +16,26 @@ from fairlead.client.client import PatchType
 from fairlead.writes import purity
 from fairlead.writes.draft import Draft
 from fairlead.writes.errors import DecisionContention, PatchTestMismatch, UndeclaredField, WriteError
-from fairlead.writes.jsonpatch import Op, Path, named, parse, pointer, tests_hold
-from fairlead.writes.payload import SERVERS
-from fairlead.writes.view import Ledger
-from fairlead.writes.writer import Writer, identified, told
+from fairlead.writes.json_patch import Op, Path, parse_field, parse_pointer, passes_all_tests, to_pointer
+from fairlead.writes.payload import SERVER_FIELDS
+from fairlead.writes.writer import Writer, describe_object, require_uid
 
 T = TypeVar("T")
 
-# Each run that loses means that another's write won, so sixteen is a crowd on the very fields that are read.
-RUNS = 16
-LOST = 2  # an answer that is lost twice is a connection to complain about
-SHORTEST, LONGEST = 0.002, 0.2  # seconds that a run which lost twice waits at most, doubled with each
+# Each lost run means that someone else's write won, so sixteen of them mean many writers on the fields that are read.
+MAX_RUNS = 16
+MAX_LOST_ANSWERS = 2  # After two lost answers in one decision the connection is at fault.
+MIN_DELAY, MAX_DELAY = 0.002, 0.2  # Bounds of the random delay before a further run, in seconds; it doubles each time.
 
-# What says which object it is, and what a server keeps in it: a change is refused, dropped, or undoes who owns what.
+# The fields that identify the object, and those that the server manages: it rejects a change of them, drops it, or
+# loses track of who owns which field.
 _IDENTITY: frozenset[Path] = frozenset({(), ("apiVersion",), ("kind",), ("metadata",)})
-_SERVERS: frozenset[Path] = frozenset(("metadata", key) for key in ("name", "namespace", *SERVERS))
+_SERVER_MANAGED: frozenset[Path] = frozenset(("metadata", key) for key in ("name", "namespace", *SERVER_FIELDS))
 
 
 @dataclass(frozen=True, slots=True)
-class Decided(Generic[T]):
-    """What the function returned in the run that counted, the object after it, and whether a write was sent."""
+class Decision(Generic[T]):
+    """The function's result in the run that counted, the object after it, and whether a write was sent."""
 
     result: T
     object: Object
@@ -49,33 +49,55 @@ async def decide(
     function: Callable[[Draft], T],
     *,
     only: Sequence[str] | None = None,
-) -> Decided[T]:
-    """Let a pure function decide on changes to `obj`, and make them if what it read still holds.
+) -> Decision[T]:
+    """Let a pure function change a draft of `obj`, and write the changes if everything it read is still true.
 
-    Guaranteed: the changes land only on the object of that uid, and only while every field, absence and list that the
-    function read, every value that it sets and every absence that it fills are as it saw them. Otherwise it runs
-    again on a live read; unrelated writers never make it. Not guaranteed: anything it did not read, and a decision to
-    change nothing (that one is not sent, so it is as old as the copy it was made on).
+    Guarantees:
+        The changes reach only the object with that uid. They are written only while every field, absence and list that
+        the function read, every value it replaces and every gap it fills are as it saw them. Otherwise the function
+        runs again on a live read. Writers of other fields do not cause another run.
 
-    `only` names the fields that may change (`spec.replicas`, or a pointer where a key has dots). Raises Gone, Replaced,
-    Undecided, Impure, and what the function raises.
+    Does not guarantee:
+        Fields that the function did not read may have changed. A decision to change nothing sends nothing, so it is
+        as old as the copy it was made on.
+
+    `only` lists the fields that may change: `spec.replicas`, or a JSON pointer if a key contains dots.
+
+    Raises:
+        ObjectDeleted, ObjectReplaced: the object no longer exists.
+        DecisionContention: others changed what the function reads before each of its writes.
+        ImpureDecision: the function depends on something other than the object.
+        UndeclaredField: the function changed a field that is not in `only`.
+        UnknownOutcome: the answer of the server was lost twice, so the write may have happened.
+        Any exception that the function raises.
+
+    Example:
+        def claim(draft: Draft) -> bool:
+            if draft.spec.get("claimedBy"):
+                return False
+            draft.spec["claimedBy"] = "me"
+            return True
+
+        claimed = (await decide(writer, kind, obj, claim)).result
     """
-    identified(kind, obj)
-    what = told(kind, obj.name, obj.namespace)
+    require_uid(kind, obj)
+    what = describe_object(kind, obj.name, obj.namespace)
     refuse_text("only", only or ())
-    allowed = None if only is None else [named(field) for field in only]
-    async with writer.turn(kind, obj.name, obj.namespace):
-        base, live, lost = writer.newest(kind, obj), False, 0
-        for run in range(RUNS):
-            if run > 1:  # the second goes at once; then someone is as quick as we are, and waits of chance part us
-                await asyncio.sleep(writer.world.random.uniform(0, min(LONGEST, SHORTEST * 2**run)))
-                base = await writer.live(kind, obj)
-            result, ledger, patch = purity.run(function, base)
+    allowed = None if only is None else [parse_field(field) for field in only]
+    async with writer.lock(kind, obj.name, obj.namespace):
+        base, base_is_live, lost_answers = writer.newest(kind, obj), False, 0
+        for run in range(MAX_RUNS):
+            if run > 1:
+                # The second run starts immediately. After that another writer is as fast as we are, and a random
+                # delay separates the two.
+                await asyncio.sleep(writer.world.random.uniform(0, min(MAX_DELAY, MIN_DELAY * 2**run)))
+                base = await writer.read_live(kind, obj)
+            result, edits, patch = purity.run(function, base)
             if not patch.changes:
-                return Decided(result, base, changed=False)
-            _check(what, ledger, allowed)
-            _leave_alone(what, kind, patch.changes)
-            subresource = await _endpoint(writer, kind, what, patch.changes)
+                return Decision(result, base, changed=False)
+            _check_declared(what, edits, allowed)
+            _check_writable(what, kind, patch.changes)
+            subresource = await _choose_subresource(writer, kind, what, patch.changes)
             try:
                 answer = await writer.client.patch(
                     kind,
@@ -87,66 +109,73 @@ async def decide(
                     field_manager=writer.manager,
                 )
             except Invalid as error:
-                if not failed_test(error):
+                if not is_failed_test(error):
                     raise
-                found = await writer.live(kind, obj)
-                if tests_hold(found, patch.ops):
-                    if says_why(error):
+                live = await writer.read_live(kind, obj)
+                if passes_all_tests(live, patch.ops):
+                    if is_webhook_rejection(error):
                         raise
-                    if live and found.resource_version == base.resource_version:
+                    if base_is_live and live.resource_version == base.resource_version:
                         raise PatchTestMismatch(what, patch.ops) from error
             except NotFound:
-                await writer.live(kind, obj)  # raises Gone; where the object is there, its endpoint is not
+                await writer.read_live(kind, obj)  # Raises ObjectDeleted. If it does not, the endpoint is missing.
                 raise
             except Conflict:
-                found = await writer.live(kind, obj)
+                live = await writer.read_live(kind, obj)
             except UnknownOutcome:
-                lost += 1
-                if lost == LOST:
+                lost_answers += 1
+                if lost_answers == MAX_LOST_ANSWERS:
                     raise
-                found = await writer.live(kind, obj)
+                live = await writer.read_live(kind, obj)
             else:
-                return Decided(result, writer.forget_removed(kind, answer), changed=True)
-            base, live = found, True
-    raise DecisionContention(what, RUNS)
+                return Decision(result, writer.forget_removed(kind, answer), changed=True)
+            base, base_is_live = live, True
+    raise DecisionContention(what, MAX_RUNS)
 
 
-def failed_test(error: Invalid) -> bool:
-    """A JSON patch whose test failed is a 422 with nothing in its details; all others have causes, but a webhook's."""
+def is_failed_test(error: Invalid) -> bool:
+    """Return whether a 422 reports a failed JSON patch test.
+
+    Its details are empty. Every other 422 has causes, except the one of an admission webhook.
+    """
     return not error.causes
 
 
-def says_why(error: Invalid) -> bool:
-    """Whether it is in other words than those for a failed test, which say nothing: then a webhook refused."""
+def is_webhook_rejection(error: Invalid) -> bool:
+    """Return whether a 422 without causes comes from an admission webhook: its message is not the generic one."""
     return not error.message.startswith("the server rejected our request")
 
 
-def _check(what: str, ledger: Ledger, allowed: list[Path] | None) -> None:
+def _check_declared(what: str, edits: Iterable[Path], allowed: list[Path] | None) -> None:
     if allowed is None:
         return
-    for path in ledger.edits:
+    for path in edits:
         parts = tuple(map(str, path))
-        if not any(parts[: len(name)] == name for name in allowed):
-            raise UndeclaredField(what, pointer(path), [pointer(name) for name in allowed])
+        if not any(parts[: len(field)] == field for field in allowed):
+            raise UndeclaredField(what, to_pointer(path), [to_pointer(field) for field in allowed])
 
 
-def _leave_alone(what: str, kind: Kind, changes: list[Op]) -> None:
+def _check_writable(what: str, kind: Kind, changes: list[Op]) -> None:
     for op in changes:
-        path = parse(op["path"])
+        path = parse_pointer(op["path"])
         if kind.key == ("v1", "Secret") and path[0] == "stringData":
-            said = "which a server writes over data whatever is there: change data, encoded by base64"
-            raise WriteError(f"{what}: the decision changes stringData, {said}")
-        if path in _IDENTITY or path[:2] in _SERVERS:
-            raise WriteError(f"{what}: the decision changes {op['path']}, which is the server's: leave it as it is")
+            raise WriteError(
+                f"{what}: the decision changes stringData, which the server writes over data without any test: change "
+                "data instead, encoded in base64"
+            )
+        if path in _IDENTITY or path[:2] in _SERVER_MANAGED:
+            raise WriteError(f"{what}: the decision changes {op['path']}, which the server manages: do not change it")
 
 
-async def _endpoint(writer: Writer, kind: Kind, what: str, changes: list[Op]) -> str | None:
-    """Status is written at its own endpoint where the kind has one; each endpoint ignores the other's fields."""
-    tops = {parse(op["path"])[0] == "status" for op in changes}
-    if True not in tops:
+async def _choose_subresource(writer: Writer, kind: Kind, what: str, changes: list[Op]) -> str | None:
+    """Return "status" if the changes belong to the status endpoint: each endpoint ignores the fields of the other."""
+    is_status = {parse_pointer(op["path"])[0] == "status" for op in changes}
+    if True not in is_status:
         return None
     if "status" not in (await writer.client.served(kind)).subresources:
         return None
-    if False in tops:
-        raise WriteError(f"{what}: one decision changes status and more, which no request can do: make two decisions")
+    if False in is_status:
+        raise WriteError(
+            f"{what}: one decision changes status and other fields, which needs two requests: make two decisions"
+        )
     return "status"

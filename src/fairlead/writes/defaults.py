@@ -1,4 +1,4 @@
-"""Fill in what a user left out, and only that."""
+"""Fill in fields that a user omitted, and nothing else."""
 
 from typing import Any
 
@@ -6,27 +6,33 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.decide import decide
 from fairlead.writes.draft import Draft
-from fairlead.writes.view import MapView
+from fairlead.writes.tracked import TrackedMap
 from fairlead.writes.writer import Writer
 
 
 async def fill(writer: Writer, kind: Kind, obj: Object, defaults: dict[str, Any]) -> Object:
-    """The object with each field of `defaults` that it lacked. Maps are filled key by key; lists and scalars whole.
+    """Set each field of `defaults` that the object lacks, and return the object.
 
-    Guard: each absence that is filled. A value that someone sets first, even to something falsy or to null, stays.
+    Maps are filled key by key. Lists and scalars are set as a whole.
+
+    Guarantees:
+        A value that someone sets first stays, even if it is false, empty or null: the write tests each absence.
+
+    Raises:
+        The same errors as `decide`.
     """
 
-    def fill_in(draft: Draft) -> None:
+    def fill_draft(draft: Draft) -> None:
         _fill(draft, defaults)
 
-    return (await decide(writer, kind, obj, fill_in)).object
+    return (await decide(writer, kind, obj, fill_draft)).object
 
 
-def _fill(view: MapView, defaults: dict[str, Any]) -> None:
+def _fill(target: TrackedMap, defaults: dict[str, Any]) -> None:
     for key, value in defaults.items():
         if isinstance(value, dict) and value:
-            below = view.below(key)
-            if below is not None and not view.null(key):
-                _fill(below, value)
+            child = target.get_map(key)
+            if child is not None and not target.is_null(key):
+                _fill(child, value)
         else:
-            view.fill(key, value)
+            target.set_if_missing(key, value)

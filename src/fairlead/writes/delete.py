@@ -1,36 +1,43 @@
-"""Delete exactly the object that was looked at."""
+"""Delete exactly the object that was read."""
 
 from fairlead.api.errors import Conflict, NotFound, UnknownOutcome
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object, is_removed
 from fairlead.client.client import Propagation
 from fairlead.writes.errors import ObjectChanged, ObjectDeleted
-from fairlead.writes.writer import Writer, identified, told
+from fairlead.writes.writer import Writer, describe_object, require_uid
 
-# An answer that is lost twice is a connection to complain about.
-ATTEMPTS = 2
+MAX_ATTEMPTS = 2  # After two lost answers the connection is at fault.
 
 
 async def delete(
     writer: Writer, kind: Kind, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None
 ) -> None:
-    """Ask for the deletion of `obj`; finalizers may hold it for a while. Already gone is fine.
+    """Request the deletion of `obj`. Return without error if it no longer exists.
 
-    Guard: uid, so that an object made anew under the name is left alone. `unchanged` adds the resourceVersion, for
-    when what the object says was the reason to delete it: raises Changed if it says something else by now.
+    Guarantees:
+        The uid is a precondition, so an object that was recreated under the name is not deleted.
+        With `unchanged=True` the resourceVersion is one too. Use that if the object's contents were the reason to
+        delete it.
+
+    Does not guarantee:
+        The object may still exist afterwards, because finalizers can delay its removal.
+
+    Raises:
+        ObjectChanged: `unchanged` is true and the object changed since it was read.
     """
-    async with writer.turn(kind, obj.name, obj.namespace):
-        await delete_in_turn(writer, kind, obj, unchanged=unchanged, propagation=propagation)
+    async with writer.lock(kind, obj.name, obj.namespace):
+        await delete_locked(writer, kind, obj, unchanged=unchanged, propagation=propagation)
 
 
-async def delete_in_turn(
+async def delete_locked(
     writer: Writer, kind: Kind, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None
 ) -> None:
-    """`delete` for who holds the object's turn already."""
-    identified(kind, obj)
-    for attempt in range(1, ATTEMPTS + 1):
+    """Delete like `delete`. The caller holds the lock of the object."""
+    require_uid(kind, obj)
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            left = await writer.client.delete(
+            remaining = await writer.client.delete(
                 kind,
                 obj.name,
                 obj.namespace,
@@ -43,16 +50,16 @@ async def delete_in_turn(
             return
         except (Conflict, UnknownOutcome) as error:
             try:
-                live = await writer.live(kind, obj)
+                live = await writer.read_live(kind, obj)
             except ObjectDeleted:
                 return
             if unchanged and live.resource_version != obj.resource_version and not live.deleting:
-                raise ObjectChanged(told(kind, obj.name, obj.namespace)) from error
+                raise ObjectChanged(describe_object(kind, obj.name, obj.namespace)) from error
             if live.deleting:
                 return
-            if attempt == ATTEMPTS:
+            if attempt == MAX_ATTEMPTS:
                 raise
         else:
-            if left is None or is_removed(left, by_delete=True):
+            if remaining is None or is_removed(remaining, by_delete=True):
                 writer.forget(kind, obj)
             return

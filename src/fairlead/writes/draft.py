@@ -1,34 +1,37 @@
-"""The draft that a deciding function is handed: the object, with the properties that an Object has."""
+"""The draft of an object that a decision function receives. It has the properties of an Object."""
 
 from collections.abc import MutableMapping
 from typing import Any
 
+from fairlead.writes.access_log import AccessLog
 from fairlead.writes.errors import WriteError
-from fairlead.writes.view import Ledger, MapView
+from fairlead.writes.tracked import TrackedMap
 
 
-class Draft(MapView):
-    """The whole object.
+class Draft(TrackedMap):
+    """An object to read and change inside a decision function.
 
-    A property of a part that is missing is an empty map that can be written to; `draft.get("status")` is None then.
+    Use it like a dict, or through the properties. A property of a missing part is an empty map that can be filled:
+    `draft.status["phase"] = "Ready"` works on an object without status. `draft.get("status")` is None in that case.
     """
 
     __slots__ = ()
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger, (), ledger.base)
-        ledger.root = self
+    def __init__(self, log: AccessLog) -> None:
+        super().__init__(log, (), log.base)
 
     def _part(self, *keys: str) -> MutableMapping[str, Any]:
         part: Any = self
         for key in keys:
-            if isinstance(part, MapView):
-                own = part._own.get(key)  # noqa: SLF001 - a map like itself
-                part = own if isinstance(own, dict) else part.below(key)
+            if isinstance(part, TrackedMap):
+                assigned = part.assigned_map(key)
+                part = part.get_map(key) if assigned is None else assigned
             else:
-                part = part.setdefault(key, {})  # in a map of the function's own
+                part = part.setdefault(key, {})  # A plain map that the function itself assigned.
             if part is None:
-                raise WriteError(f"{self.name}: {'.'.join(keys)} is no map here: read it as an item of the draft")
+                raise WriteError(
+                    f"{self.name}: {'.'.join(keys)} is not a map in this object: read it as draft[{keys[0]!r}] instead"
+                )
         result: MutableMapping[str, Any] = part
         return result
 
@@ -73,15 +76,23 @@ class Draft(MapView):
         return bool(self.metadata.get("deletionTimestamp"))
 
     def condition(self, type: str) -> Any:  # noqa: A002 - the API's own word
-        """The condition of that type, or None. Notes the types up to it; all types and how many when there is none."""
+        """Return the condition of that type, or None.
+
+        The read covers the types before it in the list. If there is no such condition, it covers all types and the
+        length of the list.
+        """
         conditions = self.status.get("conditions")
         if conditions is not None and not isinstance(conditions, list):
-            raise WriteError(f"{self.name}: status.conditions is no list, so nothing can be reported in it: remove it")
+            raise WriteError(
+                f"{self.name}: status.conditions is not a list, so no condition can be written: remove the field with "
+                "kubectl edit --subresource=status"
+            )
         for condition in conditions or ():
             if isinstance(condition, dict) and condition.get("type") == type:
                 return condition
         return None
 
     def is_true(self, type: str) -> bool:  # noqa: A002 - the API's own word
+        """Return whether the condition of that type exists and is True."""
         condition = self.condition(type)
         return condition is not None and condition.get("status") == "True"

@@ -1,74 +1,81 @@
-"""What can stop a write, each with its remedy. A reconcile may catch them; the runtime makes conditions of the rest."""
+"""The errors of the write functions. Each message names the object, what is wrong, and the fix.
+
+A reconcile function may catch them. The runtime turns the others into a condition with the class name as its reason.
+"""
 
 from typing import Any
 
 
 class WriteError(Exception):
-    """A write that a discipline did not make, or that a server will never take as it is.
+    """A write that was not sent because it would be unsafe, or that the server will never accept as it is."""
 
-    `reason` is the word for a condition; `again` says whether a fresh look may do better without anyone's help.
-    """
+    reason = "WriteError"
+    """The reason of the condition."""
 
-    reason = "WriteRefused"
-    again = False
+    retryable = False
+    """Whether a retry on a fresh read may succeed without anyone's help."""
+
     hint = ""
-    """What the operator's code could do about it: for the log. `str()` is for conditions, so for who has kubectl."""
+    """What the operator's code can do about it. It goes to the log; `str()` is for people who only have kubectl."""
 
 
 class ForeignObject(WriteError):
-    """Something of that name is there and is not ours. Nothing was written."""
+    """An object of that name exists and is not ours. Nothing was written."""
 
     reason = "ForeignObject"
-    hint = "adopt=True takes over what nobody controls"
+    hint = "adopt=True takes over an object that has no controller"
 
     def __init__(self, what: str, holder: str) -> None:
-        super().__init__(f"{what} is there and {holder}: delete that, if it is not needed, or choose another name")
+        super().__init__(
+            f"{what} already exists and {holder}: delete it if it is not needed, or choose another name for the new one"
+        )
 
 
 class ImmutableField(WriteError):
-    """The server refuses to change these fields on an object that exists."""
+    """The server rejects changes of these fields on an existing object."""
 
     reason = "ImmutableField"
-    hint = "recreate=True deletes it and makes it anew"
+    hint = "recreate=True deletes the object and creates it again"
 
     def __init__(self, what: str, causes: list[dict[str, Any]]) -> None:
         fields = ", ".join(sorted({str(cause.get("field") or "?") for cause in causes}))
-        said = "; ".join(dict.fromkeys(str(cause.get("message") or "") for cause in causes))
+        messages = "; ".join(dict.fromkeys(str(cause.get("message") or "") for cause in causes))
         super().__init__(
-            f"{what} cannot change {fields} ({said}): change that back, or delete it, to have it made anew"
+            f"{what} cannot change {fields} ({messages}): revert the change, or delete the object so that it is "
+            "created again"
         )
         self.causes = causes
 
 
 class DuplicatePayload(WriteError):
-    """One child is to be two things at once."""
+    """Two payloads describe the same child."""
 
     reason = "DuplicatePayload"
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what} is in two payloads, and each would take away what only the other says: make one of them, so that "
-            "a pass has one payload a child"
+            f"{what} is in two payloads, and each apply would remove the fields that only the other one sets: "
+            "merge them into one payload"
         )
 
 
 class ObjectDeleted(WriteError):
-    """The object that was meant is not there any more. Nothing was written, nothing revived."""
+    """The target object no longer exists. Nothing was written, and nothing was recreated."""
 
     reason = "ObjectDeleted"
-    again = True
+    retryable = True
 
-    def __init__(self, what: str, said: str = "was deleted") -> None:
-        super().__init__(f"{what} {said}: look again")
+    def __init__(self, what: str, event: str = "was deleted") -> None:
+        super().__init__(f"{what} {event}: read it again")
 
 
 class ObjectReplaced(ObjectDeleted):
-    """The name now belongs to another object (its uid differs)."""
+    """The name now belongs to another object: its uid differs."""
 
     reason = "ObjectReplaced"
 
     def __init__(self, what: str) -> None:
-        super().__init__(what, "was deleted and made anew by someone")
+        super().__init__(what, "was deleted and recreated by someone else")
 
 
 class ObjectDeleting(ObjectDeleted):
@@ -81,75 +88,89 @@ class ObjectDeleting(ObjectDeleted):
 
 
 class ObjectChanged(WriteError):
-    """The object changed after it was looked at, and the write depended on its content."""
+    """The object changed after it was read, and the write depended on its content."""
 
     reason = "ObjectChanged"
-    again = True
+    retryable = True
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} changed since it was read: decide again on what it is now")
+        super().__init__(f"{what} changed since it was read: read it again, then decide again")
 
 
 class StatusSuperseded(WriteError):
-    """A newer generation has been reported on already; this report is dropped."""
+    """The status already reports on a newer generation, so this report is dropped."""
 
     reason = "StatusSuperseded"
-    again = True
+    retryable = True
 
     def __init__(self, what: str, ours: int, theirs: int) -> None:
-        super().__init__(f"{what}: generation {theirs} is reported, this report is about {ours}: look again")
+        super().__init__(
+            f"{what}: the status already reports on generation {theirs}, and this report is about generation {ours}: "
+            "read the object again"
+        )
 
 
 class DecisionContention(WriteError):
-    """What the decision reads changed before each of its writes."""
+    """Others changed what the decision reads before each of its writes."""
 
     reason = "DecisionContention"
-    again = True
+    retryable = True
 
-    def __init__(self, what: str, runs: int) -> None:
+    def __init__(self, what: str, attempts: int) -> None:
         super().__init__(
-            f"{what}: what the decision reads changed {runs} times in a row: read less, or look again later"
+            f"{what}: others changed the fields that this write depends on {attempts} times in a row: find out who "
+            "writes them (kubectl get --show-managed-fields), or read fewer fields"
         )
 
 
 class PatchTestMismatch(WriteError):
-    """The server says that a guard failed, yet every guard holds on its own live copy: never a conflict.
+    """The server reports a failed JSON patch test, but every test passes on its own live object. Not a conflict.
 
-    Either a value is encoded in another way than the server does, or the patch does not fit the object.
+    Either a value is encoded differently than the server encodes it, or the patch does not fit the object.
     """
 
     reason = "PatchTestMismatch"
 
     def __init__(self, what: str, patch: list[dict[str, Any]]) -> None:
         paths = ", ".join(op["path"] for op in patch)
-        super().__init__(f"{what}: the server refuses a patch whose tests all hold ({paths}): please report this")
+        super().__init__(
+            f"{what}: the server rejects a JSON patch whose tests all pass on the live object ({paths}): please report "
+            "this as a bug of fairlead"
+        )
         self.patch = patch
 
 
 class ImpureDecision(WriteError):
-    """A function that decides must depend on the object alone: it may be run again."""
+    """A decision function depends on something other than the object. It may run more than once, so it must not."""
 
     reason = "ImpureDecision"
 
     def __init__(
-        self, name: str, seen: str, remedy: str = "make times, ids and counters before it and let it capture them"
+        self,
+        name: str,
+        problem: str,
+        remedy: str = "compute times, ids and counters before the decision and let the function capture them",
     ) -> None:
-        super().__init__(f"{name} is not pure: {seen}; {remedy}")
+        super().__init__(f"{name} is not pure: {problem}; {remedy}")
 
 
 class UndeclaredField(WriteError):
-    """A decision changed a field that it was not allowed to."""
+    """A decision changed a field that is not listed in `only`."""
 
     reason = "UndeclaredField"
 
     def __init__(self, what: str, path: str, only: list[str]) -> None:
-        super().__init__(f"{what}: the decision changes {path}, but only {', '.join(only)} may change: name it too")
+        super().__init__(
+            f"{what}: the decision changes {path}, but only= allows {', '.join(only)}: add the field to only="
+        )
 
 
 class ReadValueInPayload(WriteError):
-    """A payload carries something that was read from a server. Applying it would take it over, or revert it."""
+    """A payload contains a value that was read from the server. Applying it would own it, or revert it."""
 
     reason = "ReadValueInPayload"
 
     def __init__(self, what: str, path: str) -> None:
-        super().__init__(f"{what}: {path} was read from a server: build the payload from scratch, with what you own")
+        super().__init__(
+            f"{what}: {path} was read from the server: build the payload from scratch, with only the fields you own"
+        )

@@ -1,4 +1,4 @@
-"""From Update to Apply: take over the ownership of fields that this controller once wrote in the old way."""
+"""Move the ownership of fields into our Apply entry: from Update entries, or from former field managers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,19 +12,21 @@ from fairlead.api.objects import Object
 from fairlead.api.text import refuse_text
 from fairlead.api.times import rfc3339
 from fairlead.client.client import PatchType
-from fairlead.writes.decide import failed_test
-from fairlead.writes.elision import our_entry
+from fairlead.writes.decide import is_failed_test
 from fairlead.writes.errors import DecisionContention
-from fairlead.writes.jsonpatch import MISSING
-from fairlead.writes.writer import Writer, identified, told
+from fairlead.writes.json_patch import MISSING
+from fairlead.writes.no_op import find_apply_entry
+from fairlead.writes.writer import Writer, describe_object, require_uid
 
-# Each look that loses means that another's write won; ownership is moved once, so patience costs nothing.
-LOOKS = 16
+# Each lost attempt means that someone else's write won. Ownership moves only once, so patience is cheap.
+MAX_ATTEMPTS = 16
+
+ManagedFields = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
-    """What was moved, as readable paths, and the object after it. Nothing moved means nothing was sent."""
+class MigrationResult:
+    """The moved fields as readable paths, and the object afterwards. If nothing was moved, nothing was sent."""
 
     moved: tuple[str, ...]
     object: Object
@@ -32,56 +34,70 @@ class Migrated:
 
 async def migrate(
     writer: Writer, kind: Kind, obj: Object, *, fields: Sequence[str], managers: Sequence[str], dry_run: bool = False
-) -> Migrated:
-    """Move the named fields, and what is below them, from the Update entries of `managers` into our Apply entry.
+) -> MigrationResult:
+    """Move the listed fields, and the fields below them, from the Update entries of `managers` into our Apply entry.
 
-    Without this, a field that was written by Update stays for ever: leaving it out of an apply does not remove it. Only
-    declared fields move: two controllers of one process share one User-Agent, so an entry may be another's too, and the
-    next apply would delete what it does not name. Where two wrote into one keyed list, each names its own items
-    (`spec.listeners[name=http]`) or its own fields of all (`spec.listeners[*].hostname`). Values do not change. Guard:
-    uid and resourceVersion; whoever wrote meanwhile makes it look again. Entries of subresources are left alone.
+    Without this, a field that was once written by Update stays: an apply that omits it does not remove it.
+
+    Only listed fields move. Two controllers of one process share a User-Agent, so an Update entry may contain another
+    controller's fields, and the next apply would delete them. If both wrote into one keyed list, list the items of this
+    controller (`spec.listeners[name=http]`) or its fields of all items (`spec.listeners[*].hostname`).
+
+    Guarantees:
+        No value changes.
+        The write tests the uid and the resourceVersion. After a write of someone else it starts again on a live read.
+
+    Does not guarantee:
+        Entries of subresources do not move.
+
+    Raises:
+        ObjectDeleted, ObjectReplaced: the object no longer exists.
+        DecisionContention: others changed the object before each attempt.
+        UnknownOutcome: the answer was lost twice.
     """
-    identified(kind, obj)
+    require_uid(kind, obj)
     refuse_text("fields", fields)
     refuse_text("managers", managers)
-    patterns = [parse(name) for name in fields]
-    async with writer.turn(kind, obj.name, obj.namespace):
-        return await _move(writer, kind, obj, lambda live: _moved(live, writer, patterns, managers), dry_run=dry_run)
+    patterns = [parse(field) for field in fields]
+    async with writer.lock(kind, obj.name, obj.namespace):
+        return await _move(
+            writer, kind, obj, lambda live: _plan_migration(live, writer, patterns, managers), dry_run=dry_run
+        )
 
 
-def former(writer: Writer, obj: Object) -> bool:
-    """Whether there is something to `inherit`, by the copy at hand."""
-    return any(our_entry(obj, manager) is not None for manager in writer.formerly)
+def has_former_entries(writer: Writer, obj: Object) -> bool:
+    """Return whether the object has an Apply entry of a former field manager of ours."""
+    return any(find_apply_entry(obj, manager) is not None for manager in writer.former_managers)
 
 
-async def inherit(writer: Writer, kind: Kind, obj: Object) -> Migrated:
-    """Move what our former field managers applied into our Apply entry, whole; for the holder of the object's turn.
+async def take_over_former_entries(writer: Writer, kind: Kind, obj: Object) -> MigrationResult:
+    """Move all fields that our former field managers applied into our Apply entry. The caller holds the object's lock.
 
-    Without this, what was applied under another name stays for ever: leaving it out of an apply does not remove it. A
-    whole entry may move, as `formerly` says that all of it was this controller's. Values do not change. Guard: uid and
-    resourceVersion.
+    Without this, fields that were applied under a former name stay: an apply that omits them does not remove them.
+    Whole entries may move, because `former_managers` lists only managers of this controller. No value changes. The
+    write tests the uid and the resourceVersion.
     """
-    return await _move(writer, kind, obj, lambda live: _inherited(live, writer), dry_run=False)
+    return await _move(writer, kind, obj, lambda live: _plan_takeover(live, writer), dry_run=False)
 
 
 async def _move(
     writer: Writer,
     kind: Kind,
     obj: Object,
-    plan: Callable[[Object], tuple[list[dict[str, Any]], FieldSet]],
+    plan: Callable[[Object], tuple[ManagedFields, FieldSet]],
     *,
     dry_run: bool,
-) -> Migrated:
-    lost: tuple[str, ...] = ()  # sent, and never answered
-    refused: tuple[str, Invalid] | None = None
-    for _ in range(LOOKS):
-        live = await writer.live(kind, obj)
-        if refused is not None and refused[0] == live.resource_version:
-            raise refused[1]
+) -> MigrationResult:
+    unanswered: tuple[str, ...] = ()  # Sent, but the answer was lost.
+    rejected: tuple[str, Invalid] | None = None
+    for _ in range(MAX_ATTEMPTS):
+        live = await writer.read_live(kind, obj)
+        if rejected is not None and rejected[0] == live.resource_version:
+            raise rejected[1]
         entries, moved = plan(live)
-        said = tuple(human(path) for path in moved.leaves())
+        paths = tuple(human(path) for path in moved.leaves())
         if not moved or dry_run:
-            return Migrated(said or lost, live)
+            return MigrationResult(paths or unanswered, live)
         patch = [
             {"op": "test", "path": "/metadata/uid", "value": live.uid},
             {"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},
@@ -92,70 +108,70 @@ async def _move(
                 kind, obj.name, obj.namespace, patch, type=PatchType.JSON, field_manager=writer.manager
             )
         except Invalid as error:
-            if not failed_test(error):
+            if not is_failed_test(error):
                 raise
-            refused = live.resource_version, error
+            rejected = live.resource_version, error
         except UnknownOutcome:
-            if lost:
+            if unanswered:
                 raise
-            lost = said
+            unanswered = paths
         except (Conflict, NotFound):
             pass
         else:
-            return Migrated(said, writer.forget_removed(kind, answer))
-    raise DecisionContention(told(kind, obj.name, obj.namespace), LOOKS)
+            return MigrationResult(paths, writer.forget_removed(kind, answer))
+    raise DecisionContention(describe_object(kind, obj.name, obj.namespace), MAX_ATTEMPTS)
 
 
-def movable(writer: Writer, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> bool:
-    """Whether `migrate` would move anything, by the copy at hand; metadata is enough."""
-    return bool(_moved(obj, writer, [parse(name) for name in fields], managers)[1])
+def can_migrate(writer: Writer, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> bool:
+    """Return whether `migrate` would move anything on this copy of the object. Its metadata is enough."""
+    return bool(_plan_migration(obj, writer, [parse(field) for field in fields], managers)[1])
 
 
-def _moved(
+def _plan_migration(
     obj: Object, writer: Writer, patterns: Sequence[Path], managers: Sequence[str]
-) -> tuple[list[dict[str, Any]], FieldSet]:
-    """managedFields with the named fields moved, and what was moved."""
-    entries: list[dict[str, Any]] = []
-    taken: dict[str, FieldSet] = {}  # by apiVersion: a path means something only in its version
+) -> tuple[ManagedFields, FieldSet]:
+    """Return the new managedFields, and the fields that move from Update entries."""
+    entries: ManagedFields = []
+    moved: dict[str, FieldSet] = {}  # By apiVersion, because a path is valid only in its version.
     for entry in obj.metadata.get("managedFields") or ():
-        old = entry.get("operation") == "Update" and entry.get("manager") in managers
-        if not old or entry.get("subresource"):
+        is_source = entry.get("operation") == "Update" and entry.get("manager") in managers
+        if not is_source or entry.get("subresource"):
             entries.append(entry)
             continue
         owned = FieldSet.decode(entry.get("fieldsV1"))
-        wanted = union(selected(owned, pattern) for pattern in patterns)
+        selection = union(selected(owned, pattern) for pattern in patterns)
         version = str(entry.get("apiVersion"))
-        taken[version] = taken.get(version, FieldSet()) | wanted
-        if owned - wanted:
-            entries.append({**entry, "fieldsV1": (owned - wanted).encode()} if wanted else entry)
-    for version, wanted in taken.items():
-        if wanted:
-            _give(entries, writer, version, wanted)
-    return entries, union(taken.values())
+        moved[version] = moved.get(version, FieldSet()) | selection
+        if owned - selection:
+            entries.append({**entry, "fieldsV1": (owned - selection).encode()} if selection else entry)
+    for version, selection in moved.items():
+        if selection:
+            _add_to_our_entry(entries, writer, version, selection)
+    return entries, union(moved.values())
 
 
-def _inherited(obj: Object, writer: Writer) -> tuple[list[dict[str, Any]], FieldSet]:
-    """managedFields with our former managers' Apply entries made ours, and what was moved."""
-    entries: list[dict[str, Any]] = []
-    taken: dict[str, FieldSet] = {}
+def _plan_takeover(obj: Object, writer: Writer) -> tuple[ManagedFields, FieldSet]:
+    """Return the new managedFields, and the fields that move from Apply entries of former managers."""
+    entries: ManagedFields = []
+    moved: dict[str, FieldSet] = {}
     for entry in obj.metadata.get("managedFields") or ():
-        applied = entry.get("operation") == "Apply" and not entry.get("subresource")
-        if applied and entry.get("manager") in writer.formerly:
+        is_apply = entry.get("operation") == "Apply" and not entry.get("subresource")
+        if is_apply and entry.get("manager") in writer.former_managers:
             version = str(entry.get("apiVersion"))
-            taken[version] = taken.get(version, FieldSet()) | FieldSet.decode(entry.get("fieldsV1"))
+            moved[version] = moved.get(version, FieldSet()) | FieldSet.decode(entry.get("fieldsV1"))
         else:
             entries.append(entry)
-    for version, wanted in taken.items():
-        _give(entries, writer, version, wanted)
-    return entries, union(taken.values())
+    for version, fields in moved.items():
+        _add_to_our_entry(entries, writer, version, fields)
+    return entries, union(moved.values())
 
 
-def _give(entries: list[dict[str, Any]], writer: Writer, version: str, wanted: FieldSet) -> None:
+def _add_to_our_entry(entries: ManagedFields, writer: Writer, version: str, fields: FieldSet) -> None:
     ours = {"manager": writer.manager, "operation": "Apply", "apiVersion": version}
-    for place, entry in enumerate(entries):
+    for position, entry in enumerate(entries):
         if not entry.get("subresource") and all(entry.get(key, MISSING) == value for key, value in ours.items()):
-            both = FieldSet.decode(entry.get("fieldsV1")) | wanted
-            entries[place] = {**entry, "fieldsV1": both.encode()}
+            merged = FieldSet.decode(entry.get("fieldsV1")) | fields
+            entries[position] = {**entry, "fieldsV1": merged.encode()}
             return
     now = rfc3339(writer.world.clock.now())
-    entries.insert(0, {**ours, "time": now, "fieldsType": "FieldsV1", "fieldsV1": wanted.encode()})
+    entries.insert(0, {**ours, "time": now, "fieldsType": "FieldsV1", "fieldsV1": fields.encode()})

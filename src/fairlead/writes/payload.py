@@ -1,4 +1,4 @@
-"""A payload for apply: from scratch, exactly the fields that are owned, the same bytes for the same intent."""
+"""Build the payload of an apply: exactly the fields we own, and the same bytes for the same intent."""
 
 import base64
 from collections.abc import Mapping
@@ -8,68 +8,75 @@ from fairlead.api.kinds import Kind
 from fairlead.api.kinds import kind as kind_of
 from fairlead.api.objects import Object
 from fairlead.writes.errors import ReadValueInPayload
-from fairlead.writes.values import finite, scalar, text
-from fairlead.writes.view import ListView, MapView
-from fairlead.writes.writer import METADATA_ONLY, identified, told
+from fairlead.writes.json_values import reject_cycles, require_text, to_json
+from fairlead.writes.tracked import TrackedList, TrackedMap
+from fairlead.writes.writer import METADATA_ONLY, describe_object, require_uid
 
-# Only a server gives these, so a payload that has one was read, not built.
-SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
+# Only a server sets these fields of metadata, so a payload that has one was read from a server.
+SERVER_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
 
 
-def kind_in(payload: Mapping[str, Any]) -> Kind:
-    """The kind that a payload says it is of. Raises where it has no frame to say so, or to be named by."""
+def kind_of_payload(payload: Mapping[str, Any]) -> Kind:
+    """Return the kind of a payload. Raise ValueError if it is not a map, or if its metadata is malformed."""
     if not isinstance(payload, Mapping):
-        raise ValueError(f"a payload is a map with apiVersion, kind and metadata, not of type {type(payload).__name__}")
+        raise ValueError(
+            f"a payload must be a map with apiVersion, kind and metadata, but is of type {type(payload).__name__}"
+        )
     metadata = payload.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        raise ValueError(f"the metadata of a {payload.get('kind')} is no map: give it its name there")
+        raise ValueError(f"the metadata of a {payload.get('kind')} must be a map with at least a name")
     for field in ("name", "namespace"):
-        text(metadata.get(field) or "", f"metadata.{field} of a {payload.get('kind')}")
+        require_text(metadata.get(field) or "", f"metadata.{field} of a {payload.get('kind')}")
     return kind_of(str(payload.get("apiVersion") or ""), str(payload.get("kind") or ""))
 
 
-def scratch(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None) -> dict[str, Any]:
-    """The payload as it is sent: plain, without nulls, a Secret's stringData as data, the owner as controller.
+def build_payload(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None) -> dict[str, Any]:
+    """Return the payload as it is sent: plain, without nulls, stringData as data, and the owner as controller.
 
-    Takes the owner's namespace where none is given. The owner reference is left out where none is possible: to an
-    owner in another namespace. Raises OnlyRead when the payload carries what only a server can have given it, or a
-    view that a deciding function was handed.
+    The payload gets the owner's namespace if it has none. It gets no owner reference to an owner in another namespace,
+    because Kubernetes does not allow one.
+
+    Raises:
+        ReadValueInPayload: the payload contains a value that only a server can have set, or a part of a draft.
+        ValueError: the name or namespace is missing, or JSON cannot represent a value.
     """
     metadata = dict(payload.get("metadata") or {})
     if kind.namespaced and not metadata.get("namespace") and owner is not None and owner.namespace:
         metadata["namespace"] = owner.namespace
-    what = told(kind, str(metadata.get("name")), metadata.get("namespace"))
-    if not metadata.get("name"):  # also with generateName: a lost answer could not be looked up, and would make two
+    what = describe_object(kind, str(metadata.get("name")), metadata.get("namespace"))
+    if not metadata.get("name"):
+        # generateName does not help: after a lost answer nobody could find the object, and a retry would create two.
         raise ValueError(f"a {kind.kind} needs a name to be applied, always the same for the same purpose")
     if kind.namespaced and not metadata.get("namespace"):
-        raise ValueError(f"{what} needs a namespace to be applied: it has no owner in one to take it from")
-    for field in SERVERS:
+        raise ValueError(f"{what} needs a namespace: set metadata.namespace, or pass an owner that has one")
+    for field in SERVER_FIELDS:
         if metadata.get(field) is not None:
             raise ReadValueInPayload(what, f"metadata.{field}")
     if owner is not None:
         if owner.kind == METADATA_ONLY:
-            raise ValueError(f"{what}: the owner {owner.name} was read without its kind: read it whole")
-        identified(kind_of(owner.api_version, owner.kind), owner)
+            raise ValueError(f"{what}: only the metadata of the owner {owner.name} was read: read the whole object")
+        require_uid(kind_of(owner.api_version, owner.kind), owner)
     if owner is not None and can_own(owner, metadata.get("namespace") if kind.namespaced else None):
-        given = metadata.get("ownerReferences") or ()
-        others = [ref for ref in given if not (isinstance(ref, Mapping) and ref.get("uid") == owner.uid)]
+        references = metadata.get("ownerReferences") or ()
+        others = [ref for ref in references if not (isinstance(ref, Mapping) and ref.get("uid") == owner.uid)]
         metadata["ownerReferences"] = [*others, controller_reference(owner)]
-    with finite(what):
-        body: dict[str, Any] = _plain({**payload, "metadata": metadata}, what, "")
-    body.pop("status", None)  # an apply to the main endpoint would drop it anyway
+    with reject_cycles(what):
+        body: dict[str, Any] = _to_plain({**payload, "metadata": metadata}, what, "")
+    body.pop("status", None)  # The main endpoint would drop it.
     if kind.key == ("v1", "Secret") and "stringData" in body:
-        # stored as data and owned as stringData, a key that is left out later would stay for ever
+        # The server stores stringData as data but records ownership of stringData. A key that a later payload omits
+        # would therefore never be removed.
         for part in ("data", "stringData"):
             if not isinstance(body.get(part, {}), dict):
-                raise ValueError(f"{what}: {part} is no map: give it a key for each value")
-        given = {key: text(value, f"{what}: stringData.{key}") for key, value in body.pop("stringData").items()}
-        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in given.items()}
+                raise ValueError(f"{what}: {part} must be a map with one key per value")
+        texts = {key: require_text(value, f"{what}: stringData.{key}") for key, value in body.pop("stringData").items()}
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in texts.items()}
         body["data"] = {**body.get("data", {}), **encoded}
     return body
 
 
 def controller_reference(owner: Object) -> dict[str, Any]:
-    """The owner reference that makes `owner` the controller, in the form that kubectl's own controllers use."""
+    """Return the owner reference that makes `owner` the controller, in the form that built-in controllers use."""
     return {
         "apiVersion": owner.api_version,
         "kind": owner.kind,
@@ -81,21 +88,22 @@ def controller_reference(owner: Object) -> dict[str, Any]:
 
 
 def can_own(owner: Object, namespace: str | None) -> bool:
-    """Whether an object in that namespace (None: in none) may name `owner` as its owner."""
+    """Return whether an object in that namespace (None: a cluster-scoped object) may have `owner` as its owner."""
     return owner.namespace is None or owner.namespace == namespace
 
 
-def _plain(value: Any, what: str, path: str) -> Any:
-    if isinstance(value, MapView | ListView):
+def _to_plain(value: Any, what: str, path: str) -> Any:
+    """Return a plain copy without nulls in maps."""
+    if isinstance(value, TrackedMap | TrackedList):
         raise ReadValueInPayload(what, path)
     if isinstance(value, Mapping):
         if path and isinstance(value, Object) and value.uid:
             raise ReadValueInPayload(what, path)
         for key in value:
-            text(key, f"{what}: the key {key!r} of {path or 'it'}")
-        below = {key: _plain(item, what, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
-        return {key: item for key, item in below.items() if item is not None}
+            require_text(key, f"{what}: the key {key!r} of {path or 'the payload'}")
+        plain = {key: _to_plain(item, what, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
+        return {key: item for key, item in plain.items() if item is not None}
     if isinstance(value, list | tuple):
-        return [_plain(item, what, f"{path}[{n}]") for n, item in enumerate(value)]
-    said = scalar(value, f"{what}: {path}")
-    return _plain(said, what, path) if isinstance(said, dict | list) else said
+        return [_to_plain(item, what, f"{path}[{n}]") for n, item in enumerate(value)]
+    converted = to_json(value, f"{what}: {path}")
+    return _to_plain(converted, what, path) if isinstance(converted, dict | list) else converted

@@ -1,4 +1,4 @@
-"""Children no longer wanted."""
+"""Delete children that are no longer needed."""
 
 from collections.abc import Iterable
 
@@ -6,23 +6,31 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.writes.delete import delete
 from fairlead.writes.errors import ObjectChanged
-from fairlead.writes.writer import Writer, key_of
+from fairlead.writes.writer import Writer, object_key
 
 
 async def prune(
     writer: Writer, owner: Object, kind: Kind, children: Iterable[Object], keep: Iterable[tuple[str | None, str]]
 ) -> list[Object]:
-    """Delete those of `children` (of one declared kind) that are ours and not in `keep`, (namespace, name) each.
+    """Delete the children of `owner` that we created and that are not in `keep`, and return the deleted ones.
 
-    Ours means both: the owner's uid among the owner references, and an Apply entry of our field manager. An owner
-    reference alone can be anyone's doing. Call it only after a reconcile that returned normally: `keep` is complete
-    only then. Guard: uid and resourceVersion; a child that changed meanwhile is left for the next pass.
+    `children` are candidates of one kind. `keep` contains (namespace, name) of each child that must stay. Call this
+    only after a reconcile that returned normally, because `keep` is complete only then.
+
+    Guarantees:
+        A child is deleted only if the owner's uid is among its owner references and it has an Apply entry of our field
+        manager. Anyone could have set an owner reference alone.
+        The delete has the child's uid and resourceVersion as preconditions. A child that changed meanwhile stays until
+        the next call.
+
+    Does not guarantee:
+        Children that are not in `children`, because the cache lags, are not deleted.
     """
-    kept = {key_of(kind, name, namespace) for namespace, name in keep}
+    keep_keys = {object_key(kind, name, namespace) for namespace, name in keep}
     pruned = []
     for child in children:
-        wanted = key_of(kind, child.name, child.namespace) in kept
-        if wanted or child.deleting or not is_ours(writer, owner, child):
+        is_needed = object_key(kind, child.name, child.namespace) in keep_keys
+        if is_needed or child.deleting or not is_own_child(writer, owner, child):
             continue
         try:
             await delete(writer, kind, child, unchanged=True, propagation="Background")
@@ -32,7 +40,7 @@ async def prune(
     return pruned
 
 
-def is_ours(writer: Writer, owner: Object, child: Object) -> bool:
-    """Whether this writer made the child for that owner."""
-    owned = any(ref.get("uid") == owner.uid for ref in child.metadata.get("ownerReferences") or ())
-    return owned and writer.applied(child)
+def is_own_child(writer: Writer, owner: Object, child: Object) -> bool:
+    """Return whether this writer created the child for that owner."""
+    has_owner = any(ref.get("uid") == owner.uid for ref in child.metadata.get("ownerReferences") or ())
+    return has_owner and writer.has_applied(child)

@@ -1,4 +1,4 @@
-"""A status report: gathered during a reconcile, flushed once, nothing sent when nothing changed."""
+"""Status reports: collected during a reconcile and written once. Nothing is sent if nothing changed."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,20 +8,21 @@ from fairlead.api.objects import Object
 from fairlead.api.times import rfc3339
 from fairlead.writes.decide import decide
 from fairlead.writes.draft import Draft
-from fairlead.writes.elision import digest
 from fairlead.writes.errors import StatusSuperseded
-from fairlead.writes.values import finite, text
-from fairlead.writes.view import MapView, plain
-from fairlead.writes.writer import Memo, Writer, told
+from fairlead.writes.json_values import reject_cycles, require_text
+from fairlead.writes.no_op import digest
+from fairlead.writes.tracked import TrackedMap, plain
+from fairlead.writes.writer import LastWrite, Writer, describe_object
 
 STATUSES = ("True", "False", "Unknown")
 
 
 @dataclass
-class Report:
-    """What is to be said in status. The last word on a field or condition counts.
+class StatusReport:
+    """The status fields and conditions to write. The last value of a field or condition counts.
 
-    `generation` is that of the object which was reconciled; with `observed`, status.observedGeneration says it too.
+    `generation` is the generation of the object that was reconciled. With `observed`, it is also written to
+    status.observedGeneration.
     """
 
     generation: int
@@ -30,94 +31,114 @@ class Report:
     conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def set(self, **fields: Any) -> None:
-        """Fields of status, each replaced whole. None takes a field away.
+        """Set status fields, each as a whole. None removes a field.
 
-        Not conditions, which others write too, nor observedGeneration, which never goes back: each has its own way.
+        Raises:
+            ValueError: for conditions, which other controllers write too (use `condition`), and for
+                observedGeneration, which the report sets itself.
         """
         if "conditions" in fields:
-            raise ValueError("set(conditions=…) would drop what others report: name each with condition(type, …)")
+            raise ValueError("set(conditions=…) would remove the conditions of others: use condition(type, …) instead")
         if "observedGeneration" in fields:
-            raise ValueError("observedGeneration is that of the object which was reconciled: leave it to the report")
+            raise ValueError("the report sets observedGeneration to the generation that was reconciled: do not set it")
         for name, value in fields.items():
-            with finite(f"status.{name}"):
+            with reject_cycles(f"status.{name}"):
                 self.fields[name] = plain(value, f"status.{name}")
 
     def condition(self, type: str, status: bool | str | None, reason: str, message: str = "") -> None:  # noqa: A002
-        """A condition. None is Unknown."""
-        word = status if isinstance(status, str) else "Unknown" if status is None else str(status)
-        if word not in STATUSES:
-            raise ValueError(f"a condition is True, False or Unknown, not {word!r}")
-        for part, said in {"type": type, "reason": reason, "message": message}.items():
-            text(said, f"the {part} of condition {type}")
-        self.conditions[type] = {"status": word, "reason": reason, "message": message}
+        """Set a condition. The status None means Unknown."""
+        value = status if isinstance(status, str) else "Unknown" if status is None else str(status)
+        if value not in STATUSES:
+            raise ValueError(f"the status of a condition must be True, False or Unknown, not {value!r}")
+        for part, text in {"type": type, "reason": reason, "message": message}.items():
+            require_text(text, f"the {part} of condition {type}")
+        self.conditions[type] = {"status": value, "reason": reason, "message": message}
 
 
-async def flush(writer: Writer, kind: Kind, obj: Object, report: Report) -> Object:
-    """Write the report, in one request or none.
+async def write_status(writer: Writer, kind: Kind, obj: Object, report: StatusReport) -> Object:
+    """Write the report with at most one request, and return the object.
 
-    Guard: uid, each value that is set, the types in the list and how many when a condition is added, not what others
-    say in theirs, and observedGeneration, which never goes back: raises Superseded when a newer generation has been
-    reported. lastTransitionTime moves only when the condition's status does; what the report does not name stays.
+    Guarantees:
+        Fields and conditions that the report does not contain stay as they are.
+        observedGeneration never decreases, neither in status nor in a condition.
+        lastTransitionTime changes only if the condition's status changes.
+        Nothing is sent if nothing would change.
+
+    Does not guarantee:
+        The contents of other writers' conditions are not compared, so they may change at the same time.
+
+    Raises:
+        StatusSuperseded: the status already reports on a newer generation.
+        The errors of `decide`.
+
+    Example:
+        report = StatusReport(obj.generation)
+        report.set(phase="Ready")
+        report.condition("Ready", True, "Reconciled")
+        obj = await write_status(writer, kind, obj, report)
     """
-    what = told(kind, obj.name, obj.namespace)
+    what = describe_object(kind, obj.name, obj.namespace)
     now = rfc3339(writer.world.clock.now())
 
     def write(draft: Draft) -> None:
         if report.observed:
-            theirs = _generation(draft.status.get("observedGeneration"))
-            if theirs > report.generation:
-                raise StatusSuperseded(what, report.generation, theirs)
+            reported = _to_generation(draft.status.get("observedGeneration"))
+            if reported > report.generation:
+                raise StatusSuperseded(what, report.generation, reported)
             draft.status["observedGeneration"] = report.generation
         for name, value in report.fields.items():
             if value is not None:
                 draft.status[name] = value
             elif name in draft.status:
                 del draft.status[name]
-        for type_, said in report.conditions.items():
-            _set_condition(draft, what, type_, {**said, "observedGeneration": report.generation}, now)
+        for type_, condition in report.conditions.items():
+            _set_condition(draft, what, type_, {**condition, "observedGeneration": report.generation}, now)
 
-    # A server may drop or default what is reported: the same report is not sent again while it is what became of it.
-    memos = writer.remembered(kind, obj.name, obj.namespace)
-    said = digest([report.generation, report.observed, report.fields, report.conditions])
+    # The server may drop or default a part of the report. The same report is not sent again while the status is still
+    # what the server made of it.
+    last_writes = writer.last_writes_of(kind, obj.name, obj.namespace)
+    payload = digest([report.generation, report.observed, report.fields, report.conditions])
     base = writer.newest(kind, obj)
-    memo = memos.get((writer.manager, "status"))
-    if memo and (memo.uid, memo.payload, memo.outcome) == (base.uid, said, _outcome(report, base)):
+    last = last_writes.get((writer.manager, "status"))
+    if last and (last.uid, last.payload, last.outcome) == (base.uid, payload, _digest_outcome(report, base)):
         return base
     after = (await decide(writer, kind, base, write)).object
-    memos[writer.manager, "status"] = Memo(after.uid, after.resource_version, said, _outcome(report, after))
+    outcome = _digest_outcome(report, after)
+    last_writes[writer.manager, "status"] = LastWrite(after.uid, after.resource_version, payload, outcome)
     return after
 
 
-def _outcome(report: Report, obj: Object) -> bytes:
-    """What the object has of that which the report says."""
+def _digest_outcome(report: StatusReport, obj: Object) -> bytes:
+    """Return a digest of the status fields and conditions that the report contains, as the object has them."""
     status = obj.status if isinstance(obj.status, dict) else {}
     fields = {name: status[name] for name in (*report.fields, "observedGeneration") if name in status}
     conditions = status.get("conditions")
     if isinstance(conditions, list):
-        said = list(report.conditions)
-        conditions = [each for each in conditions if isinstance(each, dict) and each.get("type") in said]
+        types = list(report.conditions)
+        conditions = [item for item in conditions if isinstance(item, dict) and item.get("type") in types]
     return digest([fields, conditions])
 
 
-def _set_condition(draft: Draft, what: str, type_: str, said: dict[str, Any], now: str) -> None:
-    found = draft.condition(type_)
-    if found is None:
+def _set_condition(draft: Draft, what: str, type_: str, condition: dict[str, Any], now: str) -> None:
+    existing = draft.condition(type_)
+    if existing is None:
         conditions = draft.status.get("conditions")
-        new = {"type": type_, **said, "lastTransitionTime": now}
+        new = {"type": type_, **condition, "lastTransitionTime": now}
         if conditions is None:
             draft.status["conditions"] = [new]
         else:
             conditions.append(new)
         return
-    theirs = _generation((found.unnoted if isinstance(found, MapView) else found.get)("observedGeneration"))
-    if theirs > said["observedGeneration"]:
-        raise StatusSuperseded(f"{what}, condition {type_}", said["observedGeneration"], theirs)
-    if found.get("status") != said["status"]:
-        found["lastTransitionTime"] = now
-    for key, value in said.items():
-        found[key] = value
+    get = existing.get_unrecorded if isinstance(existing, TrackedMap) else existing.get
+    reported = _to_generation(get("observedGeneration"))
+    if reported > condition["observedGeneration"]:
+        raise StatusSuperseded(f"{what}, condition {type_}", condition["observedGeneration"], reported)
+    if existing.get("status") != condition["status"]:
+        existing["lastTransitionTime"] = now
+    for key, value in condition.items():
+        existing[key] = value
 
 
-def _generation(value: Any) -> int:
-    """The generation that is reported; what is no integer reports none."""
+def _to_generation(value: Any) -> int:
+    """Return the reported generation, or 0 if the value is not an integer."""
     return value if isinstance(value, int) else 0

@@ -1,4 +1,4 @@
-"""Who writes: a client, a field manager, and what this process remembers of its own writes."""
+"""The writer: a client, a field manager, and what this process remembers about its own writes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,38 +11,38 @@ from fairlead.api.objects import Object, as_integer, is_removed
 from fairlead.api.text import refuse_text
 from fairlead.api.world import World
 from fairlead.client.client import Client
-from fairlead.writes.elision import our_entry
 from fairlead.writes.errors import ObjectDeleted, ObjectReplaced
-from fairlead.writes.seen import Nothing, Seen
+from fairlead.writes.local_cache import LocalCache, NoCache
+from fairlead.writes.no_op import find_apply_entry
 
-# What a server calls the kind of an object of which only metadata was asked for.
+# The kind that a server sets on an object when the client requested only its metadata.
 METADATA_ONLY = "PartialObjectMetadata"
 
 Key = tuple[str, str, str | None, str]
 
-# Names remembered, so that objects which others deleted do not pile up. One forgotten costs what a restart does:
-# nothing, or one request where the server stores something else than was sent; without a local view three, to find it.
-KEPT = 100_000
+# The limit keeps objects that others deleted from accumulating. A forgotten name costs what a restart costs: nothing,
+# or one request if the server stores something else than was sent, or three requests without a cache.
+MAX_REMEMBERED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Memo:
-    """What came of the last write to a name: which object it was, and what the payload became on it."""
+class LastWrite:
+    """The last write to a name: which object it reached, and what the server stored."""
 
     uid: str
     resource_version: str = ""
-    payload: bytes = b""  # digest of what was sent
-    outcome: bytes = b""  # digest of what our fields were in the answer, as the server normalised them
+    payload: bytes = b""  # Digest of what was sent.
+    outcome: bytes = b""  # Digest of our fields in the answer, as the server normalized them.
 
 
-class Turns:
-    """Writes to one object go one after another, writes to different objects side by side."""
+class ObjectLocks:
+    """One lock per object: writes to one object run one after another, writes to different objects concurrently."""
 
     def __init__(self) -> None:
         self._locks: dict[Key, tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
-    async def turn(self, key: Key) -> AsyncIterator[None]:
+    async def lock(self, key: Key) -> AsyncIterator[None]:
         lock, waiting = self._locks.get(key) or (asyncio.Lock(), 0)
         self._locks[key] = lock, waiting + 1
         try:
@@ -56,97 +56,110 @@ class Turns:
 
 @dataclass(frozen=True)
 class Writer:
-    """What every discipline needs. One a process; `named` gives another field manager that shares its memory.
+    """Everything that a write function needs.
 
-    Two Writers of one process on one server would not take turns, and would not know each other's writes.
+    Create one per process and server. `with_manager` returns a writer for another field manager that shares the locks
+    and the memory. Two independent writers for one server would not lock against each other, and would not know each
+    other's writes.
+
+    Example:
+        writer = Writer(client, World(), "my-operator")
+        await apply(writer, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {...}, "data": {...}})
     """
 
     client: Client
     world: World
-    manager: str  # the field manager
-    seen: Seen = field(default_factory=Nothing)
-    turns: Turns = field(default_factory=Turns)
-    memos: dict[Key, dict[tuple[str, str], Memo]] = field(default_factory=dict)
-    formerly: tuple[str, ...] = ()  # field managers whose applies count as ours, and become ours at the next apply
+    manager: str
+    """The field manager."""
+    cache: LocalCache = field(default_factory=NoCache)
+    locks: ObjectLocks = field(default_factory=ObjectLocks)
+    last_writes: dict[Key, dict[tuple[str, str], LastWrite]] = field(default_factory=dict)
+    former_managers: tuple[str, ...] = ()
+    """Field managers of earlier releases. Fields they applied count as ours, and become ours at the next apply."""
 
     def __post_init__(self) -> None:
-        refuse_special(self.manager)
-        refuse_text("formerly", self.formerly)
+        validate_field_manager(self.manager)
+        refuse_text("former_managers", self.former_managers)
 
-    def named(self, manager: str) -> "Writer":
+    def with_manager(self, manager: str) -> "Writer":
+        """Return a writer for another field manager that shares this one's locks and memory."""
         return replace(self, manager=manager)
 
-    def applied(self, obj: Object) -> bool:
-        """Whether the object has an Apply entry of ours, under any of our names."""
-        return any(our_entry(obj, manager) is not None for manager in (self.manager, *self.formerly))
+    def has_applied(self, obj: Object) -> bool:
+        """Return whether the object has an Apply entry of ours, under our present name or a former one."""
+        return any(find_apply_entry(obj, manager) is not None for manager in (self.manager, *self.former_managers))
 
-    def turn(self, kind: Kind, name: str, namespace: str | None) -> AbstractAsyncContextManager[None]:
-        return self.turns.turn(key_of(kind, name, namespace))
+    def lock(self, kind: Kind, name: str, namespace: str | None) -> AbstractAsyncContextManager[None]:
+        """Return a context manager that holds the lock of the object."""
+        return self.locks.lock(object_key(kind, name, namespace))
 
-    def remembered(self, kind: Kind, name: str, namespace: str | None) -> dict[tuple[str, str], Memo]:
-        """What is remembered of that name, by field manager and what was written."""
-        key = key_of(kind, name, namespace)
-        if key not in self.memos and len(self.memos) >= KEPT:
-            del self.memos[next(iter(self.memos))]
-        return self.memos.setdefault(key, {})
+    def last_writes_of(self, kind: Kind, name: str, namespace: str | None) -> dict[tuple[str, str], LastWrite]:
+        """Return the last writes to that name, by field manager and by what was written."""
+        key = object_key(kind, name, namespace)
+        if key not in self.last_writes and len(self.last_writes) >= MAX_REMEMBERED:
+            del self.last_writes[next(iter(self.last_writes))]
+        return self.last_writes.setdefault(key, {})
 
     def newest(self, kind: Kind, obj: Object) -> Object:
-        """The newer of the object as it was given and as the local view has it, if that still is the same one."""
-        cached = self.seen.peek(kind, obj.name, obj.namespace)
+        """Return the newer of the given and the cached object. Ignore a cached object with another uid."""
+        cached = self.cache.peek(kind, obj.name, obj.namespace)
         if cached is None or cached.uid != obj.uid:
             return obj
         return obj if as_integer(obj.resource_version) > as_integer(cached.resource_version) else cached
 
-    async def live(self, kind: Kind, obj: Object) -> Object:
-        """The same object, read now. Raises Gone or Replaced when it is not there any more."""
+    async def read_live(self, kind: Kind, obj: Object) -> Object:
+        """Read the same object from the server. Raise ObjectDeleted or ObjectReplaced if it no longer exists."""
         try:
             live = await self.client.get(kind, obj.name, obj.namespace)
         except NotFound:
             self.observe_removal(kind, obj)
-            raise ObjectDeleted(told(kind, obj.name, obj.namespace)) from None
+            raise ObjectDeleted(describe_object(kind, obj.name, obj.namespace)) from None
         if live.uid != obj.uid:
             self.observe_removal(kind, obj)
-            raise ObjectReplaced(told(kind, obj.name, obj.namespace))
+            raise ObjectReplaced(describe_object(kind, obj.name, obj.namespace))
         return live
 
     def forget_removed(self, kind: Kind, obj: Object) -> Object:
         """Return the answer of a write. If the write removed the object, forget what is remembered of it.
 
-        The writer does not record the answer in the local view: its client does (`RecordingClient`).
+        The writer does not record the answer in the cache, because its client does (`RecordingClient`).
         """
         if is_removed(obj):
             self.forget(kind, obj)
         return obj
 
     def forget(self, kind: Kind, obj: Object) -> None:
-        """Forget what is remembered of the object: it was removed."""
-        self.memos.pop(key_of(kind, obj.name, obj.namespace), None)
+        """Forget what is remembered of the object, because it was removed."""
+        self.last_writes.pop(object_key(kind, obj.name, obj.namespace), None)
 
     def observe_removal(self, kind: Kind, obj: Object) -> None:
-        """Forget the object, and report to the local view that the server does not have it any more."""
+        """Forget the object, and report to the cache that the server does not have it any more."""
         self.forget(kind, obj)
-        self.seen.observe_removal(kind, obj.name, obj.namespace, obj.uid)
+        self.cache.observe_removal(kind, obj.name, obj.namespace, obj.uid)
 
 
-def refuse_special(manager: str) -> None:
-    """Raise where servers treat a field manager in a way of its own."""
-    if manager == "kubectl":  # a server rewrites its last-applied annotation and lets it force
+def validate_field_manager(manager: str) -> None:
+    """Raise ValueError for a field manager name that servers treat specially."""
+    if manager == "kubectl":  # The server rewrites the last-applied annotation for it and may force its applies.
         raise ValueError("the field manager 'kubectl' is special to servers: use the operator's own name")
 
 
-def key_of(kind: Kind, name: str, namespace: str | None) -> Key:
+def object_key(kind: Kind, name: str, namespace: str | None) -> Key:
     return kind.group, kind.kind, namespace if kind.namespaced else None, name
 
 
-def identified(kind: Kind, obj: Object) -> None:
-    """Raise where no uid and kind say which object is meant: one of that name would do, and be another's."""
-    what = told(kind, obj.name, obj.namespace)
+def require_uid(kind: Kind, obj: Object) -> None:
+    """Raise ValueError if the object has no uid or is of another kind.
+
+    Without a uid the write would reach any object of that name.
+    """
+    what = describe_object(kind, obj.name, obj.namespace)
     if obj.kind not in ("", METADATA_ONLY, kind.kind):
-        raise ValueError(f"{what} is meant, but a {obj.kind} is given: give the object of that kind")
+        raise ValueError(f"{what} was expected, but the object is a {obj.kind}: pass an object of that kind")
     if not obj.uid:
-        raise ValueError(f"{what} has no uid: give the object as a server answered it, not one built by hand")
+        raise ValueError(f"{what} has no uid: pass the object as the server returned it, not one built by hand")
 
 
-def told(kind: Kind, name: str, namespace: str | None) -> str:
-    """An object in words."""
+def describe_object(kind: Kind, name: str, namespace: str | None) -> str:
+    """Return the kind, namespace and name for a message."""
     return f"{kind.kind} {namespace}/{name}" if namespace else f"{kind.kind} {name}"

@@ -1,4 +1,4 @@
-"""What the write disciplines ask of a local view, and tell it. A cache satisfies it by shape; none is needed."""
+"""What the write functions need from a cache of the server's objects. They also work without one."""
 
 from typing import Protocol
 
@@ -6,24 +6,27 @@ from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 
 
-class Seen(Protocol):
-    """A local view that shows at least the writes of the writer's client (a `RecordingClient`)."""
+class LocalCache(Protocol):
+    """A cache that shows at least the writes of the writer's client (a `RecordingClient`)."""
 
     def covers(self, kind: Kind, namespace: str | None) -> bool:
-        """Whether an object of that kind there, once it exists, is known here: what is not known is then not there."""
+        """Return whether the cache holds every object of that kind there: an object it lacks does not exist."""
 
     def version(self, kind: Kind, name: str, namespace: str | None) -> tuple[str, str] | None:
-        """(uid, resourceVersion) of the object, without decoding it; None when it is not known."""
+        """Return (uid, resourceVersion) of the object without decoding it, or None if it is not cached."""
 
     def peek(self, kind: Kind, name: str, namespace: str | None) -> Object | None:
-        """The object with, for kinds we apply, at least our own managedFields entry; None when it is not known."""
+        """Return the object, or None if it is not cached.
+
+        For the kinds that we apply, it has at least our own managedFields entry.
+        """
 
     def observe_removal(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
-        """Hide the object with this uid: the server answered that it does not exist any more."""
+        """Hide the object with this uid, because the server answered that it does not exist any more."""
 
 
-class Nothing:
-    """A view that knows nothing: each write then starts from what it is given, or from a live read."""
+class NoCache:
+    """An empty cache: each write starts from the object it is given, or from a live read."""
 
     def covers(self, kind: Kind, namespace: str | None) -> bool:
         return False

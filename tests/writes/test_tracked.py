@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from fairlead.api import gojson
 from fairlead.server.patches import json_patch
+from fairlead.writes.access_log import AccessLog
 from fairlead.writes.draft import Draft
-from fairlead.writes.guards import patch_of
-from fairlead.writes.jsonpatch import tests_hold as holds
-from fairlead.writes.view import Ledger, ListView, MapView, plain
+from fairlead.writes.guarded_patch import build_guarded_patch
+from fairlead.writes.json_patch import passes_all_tests as holds
+from fairlead.writes.tracked import TrackedList, TrackedMap, collect_edits, plain
 
 OBJ = {
     "apiVersion": "example.com/v1",
@@ -34,10 +35,11 @@ OBJ = {
 
 def patch(function, obj=OBJ):
     before = copy.deepcopy(obj)
-    ledger = Ledger(obj)
-    function(Draft(ledger))
+    log = AccessLog(obj)
+    draft = Draft(log)
+    function(draft)
     assert obj == before, "the object itself is never changed"
-    return patch_of(ledger).ops
+    return build_guarded_patch(log, collect_edits(draft)).ops
 
 
 def guards_of(function):
@@ -264,11 +266,11 @@ def test_items_keep_their_identity_when_the_list_changes(edit):
     obj = {**OBJ, "spec": {"steps": [{"n": "a"}, {"n": "b"}, {"n": "c"}]}}
     expected = copy.deepcopy(obj)
     edit(expected["spec"]["steps"])
-    ledger = Ledger(obj)
-    draft = Draft(ledger)
+    log = AccessLog(obj)
+    draft = Draft(log)
     edit(draft["spec"]["steps"])
     assert draft.plain() == expected
-    assert patched(obj, patch_of(ledger).ops) == expected
+    assert patched(obj, build_guarded_patch(log, collect_edits(draft)).ops) == expected
 
 
 def patched(obj, ops):
@@ -329,7 +331,7 @@ def play(root, steps):
     held, said = [root], []
     for target, action, key, n, value, other in steps:
         it = held[target % len(held)]
-        mapping = isinstance(it, dict | MapView)
+        mapping = isinstance(it, dict | TrackedMap)
         actions, argument = (MAPS, key) if mapping else (SEQUENCES, n)
         value = copy.deepcopy(value) if other is None else held[other % len(held)]
         name = list(actions)[action % len(actions)]
@@ -343,7 +345,7 @@ def play(root, steps):
             continue
         said.append((name, shape(got, name in COPIES)))
         new = got if isinstance(got, list) and name in ("slice", "list", "values") else [got]
-        held += [each for each in (*new, got) if isinstance(each, dict | list | MapView | ListView)]
+        held += [each for each in (*new, got) if isinstance(each, dict | list | TrackedMap | TrackedList)]
     return said
 
 
@@ -351,7 +353,7 @@ def shape(value, below=False):
     """What is learnt from having it, or from having what is in it, without looking further."""
     if below and isinstance(value, dict | list):
         return [(key, shape(value[key])) for key in (value if isinstance(value, dict) else range(len(value)))]
-    return "map" if isinstance(value, dict | MapView) else "list" if isinstance(value, list | ListView) else value
+    return "map" if isinstance(value, dict | TrackedMap) else "list" if isinstance(value, list | TrackedList) else value
 
 
 STEP = st.tuples(
@@ -368,11 +370,11 @@ def test_a_draft_behaves_as_a_plain_copy_would(spec, steps):
         said = play(expected["spec"], steps)
     except RecursionError:
         reject()
-    ledger = Ledger(obj)
-    draft = Draft(ledger)
+    log = AccessLog(obj)
+    draft = Draft(log)
     assert play(draft["spec"], steps) == said
     assert draft.plain() == expected
-    ops = patch_of(ledger).ops
+    ops = build_guarded_patch(log, collect_edits(draft)).ops
     assert obj == before, "the object itself is never changed"
     assert patched(obj, ops) == expected
 
@@ -387,7 +389,7 @@ def test_a_map_that_lost_its_last_key_is_empty():
 
 
 def test_a_list_that_lost_its_last_item_is_empty():
-    draft = Draft(Ledger(OBJ))
+    draft = Draft(AccessLog(OBJ))
     for items in (draft.spec["none"], draft.spec["tags"]):
         items.append("x")
         assert items
@@ -417,8 +419,8 @@ def test_a_part_that_was_taken_away_is_filled_anew():
 def test_where_the_guards_hold_the_function_would_do_the_same_again(spec, steps, theirs):
     """What guards are for: someone changed the object, yet every test passes, so the decision is right about it too."""
     obj, other = {**OBJ, "spec": spec}, {**copy.deepcopy(OBJ), "spec": copy.deepcopy(spec)}
-    ledger = Ledger(obj)
-    draft = Draft(ledger)
+    log = AccessLog(obj)
+    draft = Draft(log)
     try:
         play(copy.deepcopy(spec), steps)
         play(other["spec"], theirs)
@@ -426,7 +428,7 @@ def test_where_the_guards_hold_the_function_would_do_the_same_again(spec, steps,
         reject()
     said = play(draft["spec"], steps)
     draft.status["mark"] = 1
-    ops = patch_of(ledger).ops
+    ops = build_guarded_patch(log, collect_edits(draft)).ops
     if other == obj or not holds(other, ops):
         return
     landed = patched(other, ops)
@@ -476,13 +478,13 @@ def walk(value):
 @pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
 def test_what_people_do_with_maps_and_lists_works_on_those_of_a_draft(use):
     obj = {**OBJ, "spec": {"m": {"a": [1, 2], "b": "x"}, "s": [{"n": 1}, 7]}}
-    draft = Draft(Ledger(obj))
+    draft = Draft(AccessLog(obj))
     assert plain(use(draft.spec["m"], draft.spec["s"])) == plain(use(**copy.deepcopy(obj["spec"])))
 
 
 def test_json_of_a_view_fails_with_what_it_is_and_of_a_plain_copy_works():
     """The standard library's fast encoder takes a dict's own memory, in which a view has nothing."""
-    draft = Draft(Ledger(OBJ))
+    draft = Draft(AccessLog(OBJ))
     with pytest.raises(TypeError, match=r"take its plain\(\) copy"):
         json.dumps(draft.spec)
     assert json.loads(json.dumps(draft.spec.plain())) == OBJ["spec"]

@@ -11,8 +11,8 @@ from fairlead.api.errors import Invalid
 from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.writes import apply
-from fairlead.writes.elision import unchanged
-from fairlead.writes.jsonpatch import same
+from fairlead.writes.json_patch import json_equal
+from fairlead.writes.no_op import is_no_op
 
 names = st.sampled_from("abc")
 listener = st.fixed_dictionaries({}, optional={"port": st.integers(0, 2), "mode": st.sampled_from(["plain", "tls"])})
@@ -47,15 +47,15 @@ async def check(before, drift, after):
     seen = await bench.other.apply(payload(before), field_manager=MANAGER)
     if drift is not None:
         seen = await bench.merge(seen, {"spec": drift})
-    elided = unchanged(payload(after), seen, MANAGER)
+    elided = is_no_op(payload(after), seen, MANAGER)
     try:
         applied = await bench.other.apply(payload(after), field_manager=MANAGER)
     except Invalid:  # a map whose last key is given up
         assert not elided
         return
     if elided:
-        assert same({**applied, "metadata": 0}, {**seen, "metadata": 0})
-    if same(after, before) and drift is None:
+        assert json_equal({**applied, "metadata": 0}, {**seen, "metadata": 0})
+    if json_equal(after, before) and drift is None:
         assert elided, "the same payload again is recognised, here where nothing is normalised"
     await bench.transport.close()
 

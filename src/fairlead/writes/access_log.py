@@ -1,0 +1,38 @@
+"""The record of what a decision function read from its draft."""
+
+from enum import Enum
+from typing import Any
+
+from fairlead.writes.errors import WriteError
+from fairlead.writes.json_patch import Path
+
+
+class Access(Enum):
+    """What a read revealed about a path."""
+
+    VALUE = "its value"
+    ABSENT = "that it does not exist"
+    PRESENT = "that a map or list exists, not its contents"
+    LENGTH = "the number of items in a list, not the items"
+    NON_EMPTY = "that a map or list is not empty"
+
+
+# The address of the object and its uid. Every patch tests the uid, so these reads need no test of their own.
+_IDENTITY: frozenset[Path] = frozenset(
+    {("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"), ("metadata", "uid")}
+)
+
+
+class AccessLog:
+    """An object and every read from it. The object itself never changes."""
+
+    def __init__(self, base: dict[str, Any]) -> None:
+        self.base = base
+        self.reads: set[tuple[Path, Access]] = set()
+        self.closed = False  # The patch is complete: later reads would not be guarded.
+
+    def record(self, path: Path, access: Access) -> None:
+        if self.closed:
+            raise WriteError("a part of a draft was read after its function returned: return a plain copy of it")
+        if path not in _IDENTITY:
+            self.reads.add((path, access))
