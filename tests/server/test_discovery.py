@@ -1,4 +1,4 @@
-"""Discovery in the formats there are, and a 406 for every other."""
+"""Discovery in every supported format, and a 406 for every other."""
 
 import json
 
@@ -12,7 +12,7 @@ ONLY = "only the following media types are accepted: application/json, applicati
 AVAILABLE = "406: Not Acceptable\n\nAvailable representations: application/json"
 
 
-def ask(path, accept):
+def get(path, accept):
     headers = {"user-agent": "t", **({"accept": accept} if accept else {})}
     answer = Server().respond(Request("GET", path, {}, headers, b""))
     return answer.status, answer.headers["Content-Type"], answer.body
@@ -20,20 +20,20 @@ def ask(path, accept):
 
 @pytest.mark.parametrize("path", ["/api", "/apis", "/apis/apps", "/apis/apps/v1", "/version"])
 @pytest.mark.parametrize("accept", ["", "application/json", "*/*", "text/html, application/json;q=0.5"])
-def test_json_is_for_everyone(path, accept):
-    status, media, body = ask(path, accept)
+def test_discovery_returns_json_by_default(path, accept):
+    status, media, body = get(path, accept)
     assert (status, media) == (200, "application/json")
     json.loads(body)
 
 
-def test_yaml_is_there_too():
-    status, media, body = ask("/apis/apps", "application/yaml")
+def test_discovery_returns_yaml_on_request():
+    status, media, body = get("/apis/apps", "application/yaml")
     assert (status, media) == (200, "application/yaml")
     assert b"kind: APIGroup\n" in body
 
 
 @pytest.mark.parametrize(
-    ("path", "accept", "told"),
+    ("path", "accept", "message"),
     [
         ("/api", "text/html", AVAILABLE),
         ("/apis", "text/html", ONLY),
@@ -44,15 +44,15 @@ def test_yaml_is_there_too():
         ("/api", AGGREGATED.format("v2beta1"), ONLY),
     ],
 )
-def test_what_there_is_not_is_refused(path, accept, told):
-    status, _, body = ask(path, accept)
+def test_unsupported_media_type_returns_406(path, accept, message):
+    status, _, body = get(path, accept)
     assert status == 406
-    assert json.loads(body)["message"].startswith(told)
+    assert json.loads(body)["message"].startswith(message)
 
 
-def test_all_of_it_comes_at_once_where_that_is_asked_for():
+def test_aggregated_discovery_is_served_at_api_and_apis():
     for path in ("/api", "/apis"):
-        status, _, body = ask(path, f"{AGGREGATED.format('v2')},{AGGREGATED.format('v2beta1')},application/json")
-        found = json.loads(body)
-        assert (status, found["kind"]) == (200, "APIGroupDiscoveryList")
-        assert found["apiVersion"] == "apidiscovery.k8s.io/v2"
+        status, _, body = get(path, f"{AGGREGATED.format('v2')},{AGGREGATED.format('v2beta1')},application/json")
+        document = json.loads(body)
+        assert (status, document["kind"]) == (200, "APIGroupDiscoveryList")
+        assert document["apiVersion"] == "apidiscovery.k8s.io/v2"

@@ -1,4 +1,4 @@
-"""Numbers that a body may hold are never overlooked, however it is spelled."""
+"""`has_fractions` finds every unusual number in a body, however the body is formatted."""
 
 import json
 
@@ -14,25 +14,25 @@ FRACTIONS = st.floats(allow_nan=False, allow_infinity=False)
 SPACES = st.sampled_from(["", " ", "\n", "\t", "\r"])
 
 
-def _around(other, inner):
-    """Lists and maps of anything that hold one of these."""
-    lists = st.tuples(st.lists(other, max_size=2), inner).map(lambda each: [*each[0], each[1]])
+def _containers(other, inner):
+    """Return a strategy for lists and maps that contain an `inner` value."""
+    lists = st.tuples(st.lists(other, max_size=2), inner).map(lambda pair: [*pair[0], pair[1]])
     maps = st.tuples(st.dictionaries(TEXTS, other, max_size=2), TEXTS, inner)
-    return st.one_of(lists, maps.map(lambda each: {**each[0], each[1]: each[2]}))
+    return st.one_of(lists, maps.map(lambda parts: {**parts[0], parts[1]: parts[2]}))
 
 
-@given(st.recursive(FRACTIONS, lambda inner: _around(st.one_of(inner, WHOLE), inner)), SPACES, SPACES)
-def test_a_fraction_is_found_wherever_it_stands(value, before, after):
+@given(st.recursive(FRACTIONS, lambda inner: _containers(st.one_of(inner, WHOLE), inner)), SPACES, SPACES)
+def test_has_fractions_finds_a_fraction_anywhere(value, before, after):
     body = json.dumps([value], separators=(f"{before},{after}", f"{before}:{after}")).encode()
     assert encoding.has_fractions(body)
 
 
 @pytest.mark.parametrize("text", ["nginx:1.25", "v1.2", "4e1b-9e", "10.0.0.1", "2026-11-16T11:38:10.5Z"])
-def test_no_fraction_is_seen_in_images_versions_and_uids(text):
+def test_has_fractions_ignores_images_versions_and_uids(text):
     assert not encoding.has_fractions(json.dumps({"a": text, "b": [text, 1]}, separators=(",", ":")).encode())
 
 
 @pytest.mark.parametrize("spaces", ["", " "])
-def test_a_number_too_long_for_an_integer_is_found(spaces):
+def test_has_fractions_finds_a_number_too_long_for_an_integer(spaces):
     assert encoding.has_fractions(b'{"a":%s%d}' % (spaces.encode(), 10**18))
     assert not encoding.has_fractions(b'{"a":%s%d}' % (spaces.encode(), 10**17))

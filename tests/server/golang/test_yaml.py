@@ -38,18 +38,18 @@ from fairlead.server.golang import encoding, yaml
         ("=", "="),
     ],
 )
-def test_scalars_mean_what_they_mean_to_go(text, value):
+def test_plain_scalar_has_the_value_that_go_reads(text, value):
     read = yaml.read(f"k: {text}\n".encode())[0]["k"]
     assert read == value
     assert type(read) is type(value)
 
 
-def test_the_first_document_is_read():
+def test_read_returns_the_first_document():
     assert yaml.read(b"a: 1\n---\na: 2\n") == ({"a": 1}, [])
     assert yaml.read(b"") == (None, [])
 
 
-def test_keys_are_texts_and_aliases_are_written_out():
+def test_keys_become_strings_and_aliases_are_expanded():
     assert yaml.read(b"1: a\ntrue: &x {b: c}\nz: *x\nm: {<<: *x, d: e}\n")[0] == {
         "1": "a",
         "true": {"b": "c"},
@@ -58,12 +58,12 @@ def test_keys_are_texts_and_aliases_are_written_out():
     }
 
 
-def test_a_key_set_twice_is_told_by_its_line():
+def test_duplicate_key_is_reported_with_its_line():
     assert yaml.read(b"a: 1\nb: 2\na: 3\n") == ({"a": 3, "b": 2}, ['line 3: key "a" already set in map'])
     assert yaml.read(b'{"a": 1, "a": 2}')[1] == ['line 1: key "a" already set in map']
 
 
-def test_json_is_read_with_whole_floats_as_integers():
+def test_whole_floats_in_json_become_integers():
     assert yaml.read(b'{"a": 1.0, "b": [2.5, 3.0]}')[0] == {"a": 1, "b": [2.5, 3]}
     assert type(yaml.read(b'{"a": 1.0}')[0]["a"]) is int
 
@@ -86,6 +86,6 @@ def test_json_is_read_with_whole_floats_as_integers():
         ),
     ],
 )
-def test_what_is_no_document_is_refused_with_the_reason(body, message):
+def test_invalid_document_is_rejected_with_the_reason(body, message):
     with pytest.raises(encoding.BadJSON, match=message.replace("[", r"\[")):
         yaml.read(body)

@@ -1,4 +1,4 @@
-"""OpenAPI says what the server does: for built-in kinds as a real server says it, for custom ones as defined."""
+"""OpenAPI documents equal the real server's for built-in kinds and follow the definition of custom ones."""
 
 import json
 import re
@@ -16,24 +16,24 @@ async def get(api, path, accept="application/json"):
     return json.loads(reply.body)
 
 
-def bare(schema):
-    """A schema without prose, enumerations and markers that change nothing."""
+def strip(schema):
+    """Return a schema without descriptions, enumerations and markers that change nothing."""
     dropped = ("description", "enum", "x-kubernetes-unions", "x-kubernetes-group-version-kind", "format", "default")
     if isinstance(schema, list):
-        return [bare(one) for one in schema]
+        return [strip(inner) for inner in schema]
     if not isinstance(schema, dict):
         return schema
     if len(schema.get("allOf") or ()) == 1:
         schema = {**{k: v for k, v in schema.items() if k != "allOf"}, **schema["allOf"][0]}
-    kept = {k: bare(v) for k, v in schema.items() if k not in dropped}
+    stripped = {k: strip(v) for k, v in schema.items() if k not in dropped}
     return {
-        k: v for k, v in kept.items() if not (k.endswith(("list-type", "map-type")) and v in ("atomic", "granular"))
+        k: v for k, v in stripped.items() if not (k.endswith(("list-type", "map-type")) and v in ("atomic", "granular"))
     }
 
 
-@pytest.mark.only("real", reason="it compares the real documents with ours")
+@pytest.mark.only("real", reason="it compares the real server's documents with the embedded server's")
 @pytest.mark.parametrize("group", ["api/v1", "apis/apps/v1", "apis/rbac.authorization.k8s.io/v1", "apis/batch/v1"])
-async def test_built_in_types_are_described_as_a_real_server_describes_them(api, group):
+async def test_schemas_of_built_in_types_equal_the_real_servers(api, group):
     server = Server(World())
     ours = json.loads((await server.transport().request(HttpRequest("GET", f"/openapi/v3/{group}"))).body)[
         "components"
@@ -42,15 +42,15 @@ async def test_built_in_types_are_described_as_a_real_server_describes_them(api,
     raw = "io.k8s.apimachinery.pkg.runtime.RawExtension"
     differing = []
     for name, schema in ours.items():
-        wanted = json.loads(
-            json.dumps(bare(theirs[name])).replace(f'"$ref": "#/components/schemas/{raw}"', '"type": "object"')
+        expected = json.loads(
+            json.dumps(strip(theirs[name])).replace(f'"$ref": "#/components/schemas/{raw}"', '"type": "object"')
         )
-        if bare(schema) != wanted:
+        if strip(schema) != expected:
             differing.append(name)
     assert not differing
 
 
-async def test_every_reference_of_every_document_leads_somewhere():
+async def test_every_reference_in_every_document_resolves():
     server = Server(World())
     index = json.loads((await server.transport().request(HttpRequest("GET", "/openapi/v3"))).body)
     for where in index["paths"].values():
@@ -62,7 +62,7 @@ async def test_every_reference_of_every_document_leads_somewhere():
     assert not set(re.findall(r'"#/definitions/([^"]+)"', text)) - set(json.loads(text)["definitions"])
 
 
-async def test_the_hash_of_a_group_moves_when_its_definition_does():
+async def test_hash_of_a_group_changes_with_its_definition():
     server = Server(World())
     transport = server.transport()
 

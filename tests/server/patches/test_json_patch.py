@@ -1,4 +1,4 @@
-"""JSON patch: the liberties of the real server's library, and nothing shared is changed."""
+"""JSON patch behaves like the real server's library and changes nothing in place."""
 
 import contextlib
 import copy
@@ -36,7 +36,7 @@ def patched(document, *ops):
 
 
 @given(document=st.dictionaries(st.sampled_from("abc"), values), ops=operations)
-def test_the_document_is_never_changed_in_place(document, ops):
+def test_apply_never_changes_the_document_in_place(document, ops):
     before = copy.deepcopy(document)
     with contextlib.suppress(json_patch.CannotApply):
         patched(document, *ops)
@@ -55,12 +55,12 @@ def test_the_document_is_never_changed_in_place(document, ops):
         ({"a": {"x": 1}}, {"op": "move", "from": "/a", "path": "/b"}, {"b": {"x": 1}}),
     ],
 )
-def test_liberties(document, op, result):
+def test_operation_differs_from_rfc_6902_like_the_real_server(document, op, result):
     assert patched(document, op) == result
 
 
 @pytest.mark.parametrize(
-    ("document", "body", "holds"),
+    ("document", "body", "passes"),
     [
         ({"u": "a&b"}, rb'[{"op":"test","path":"/u","value":"a\u0026b"}]', True),
         ({"u": "a&b"}, rb'[{"op":"test","path":"/u","value":"a&b"}]', False),
@@ -71,11 +71,11 @@ def test_liberties(document, op, result):
         ({"a": [1]}, b'[{"op":"test","path":"/a/1","value":null}]', False),
     ],
 )
-def test_values_are_compared_as_go_encodes_them(document, body, holds):
+def test_test_operation_compares_values_as_go_encodes_them(document, body, passes):
     def test():
         return json_patch.apply(document, json_patch.decode(body))
 
-    if holds:
+    if passes:
         assert test() == document
     else:
         with pytest.raises(json_patch.CannotApply):
@@ -83,23 +83,23 @@ def test_values_are_compared_as_go_encodes_them(document, body, holds):
 
 
 @pytest.mark.parametrize(
-    ("spelled", "tested", "holds"),
+    ("added", "tested", "passes"),
     [("1.0", "1.0", True), ("1.0", "1", False), ('"\\u0061"', '"a"', False), ('{"x": 1e0}', '{"x":1e0}', True)],
 )
-def test_a_test_of_what_the_same_patch_added_compares_spellings(spelled, tested, holds):
-    body = f'[{{"op":"add","path":"/a","value":{spelled}}},{{"op":"test","path":"/a","value":{tested}}}]'
-    if holds:
-        assert json_patch.apply({}, json_patch.decode(body.encode())) == {"a": json.loads(spelled)}
+def test_test_operation_compares_the_bytes_of_a_value_that_the_patch_added(added, tested, passes):
+    body = f'[{{"op":"add","path":"/a","value":{added}}},{{"op":"test","path":"/a","value":{tested}}}]'
+    if passes:
+        assert json_patch.apply({}, json_patch.decode(body.encode())) == {"a": json.loads(added)}
     else:
         with pytest.raises(json_patch.CannotApply):
             json_patch.apply({}, json_patch.decode(body.encode()))
 
 
-def test_copies_of_one_patch_come_to_three_megabytes_at_most():
-    document = {"a": "x" * (1024 * 1024 - 2)}  # a megabyte with its quotes
+def test_copies_of_one_patch_are_limited_to_three_megabytes():
+    document = {"a": "x" * (1024 * 1024 - 2)}  # One megabyte with its quotes.
     copies = [{"op": "copy", "from": "/a", "path": f"/{index}"} for index in range(4)]
     assert len(patched(document, *copies[:3])) == 4
     with pytest.raises(json_patch.CannotApply):
         patched(document, *copies)
-    with pytest.raises(json_patch.CannotApply):  # each copy holds the ones before it
+    with pytest.raises(json_patch.CannotApply):  # Each copy contains the copies before it.
         patched({"l": ["x" * 1000]}, *[{"op": "copy", "from": "/l", "path": "/l/-"}] * 12)

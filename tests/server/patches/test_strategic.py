@@ -11,25 +11,25 @@ CONFIG_MAP = builtin.schema_of_kind("", "v1", "ConfigMap")
 
 
 def containers(patch, *names):
-    """The names of a Deployment's containers after a patch of its pod spec."""
+    """Return the names of a Deployment's containers after a patch of its pod spec."""
     original = {"spec": {"template": {"spec": {"containers": [{"name": n, "image": "i"} for n in names]}}}}
-    made = apply(DEPLOYMENT, original, {"spec": {"template": {"spec": patch}}})
-    return [c["name"] for c in made["spec"]["template"]["spec"]["containers"]]
+    result = apply(DEPLOYMENT, original, {"spec": {"template": {"spec": patch}}})
+    return [c["name"] for c in result["spec"]["template"]["spec"]["containers"]]
 
 
-def test_keyed_lists_merge_by_key_and_new_items_go_first():
+def test_keyed_list_merges_by_key_and_new_items_come_first():
     assert containers({"containers": [{"name": "e"}]}, "c", "d") == ["e", "c", "d"]
     assert containers({"containers": [{"name": "d", "image": "j"}]}, "c", "d") == ["c", "d"]
 
 
 def test_items_merge_field_by_field():
     original = {"spec": {"ports": [{"port": 80, "name": "h", "targetPort": 1}]}}
-    made = apply(SERVICE, original, {"spec": {"ports": [{"port": 80, "targetPort": 2}]}})
-    assert made == {"spec": {"ports": [{"port": 80, "name": "h", "targetPort": 2}]}}
+    result = apply(SERVICE, original, {"spec": {"ports": [{"port": 80, "targetPort": 2}]}})
+    assert result == {"spec": {"ports": [{"port": 80, "name": "h", "targetPort": 2}]}}
     assert original["spec"]["ports"][0]["targetPort"] == 1
 
 
-def test_primitive_lists_merge_and_lose_items_by_directive():
+def test_primitive_list_merges_and_a_directive_deletes_items():
     original = {"metadata": {"finalizers": ["a", "b"]}}
     assert apply(CONFIG_MAP, original, {"metadata": {"finalizers": ["c"]}})["metadata"]["finalizers"] == ["c", "a", "b"]
     deleted = apply(CONFIG_MAP, original, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a", "x"]}})
@@ -39,8 +39,10 @@ def test_primitive_lists_merge_and_lose_items_by_directive():
 
 def test_lists_without_a_strategy_are_replaced():
     original = {"spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["a", "b"]}]}}}}
-    made = apply(DEPLOYMENT, original, {"spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["z"]}]}}}})
-    assert made["spec"]["template"]["spec"]["containers"] == [{"name": "c", "args": ["z"]}]
+    result = apply(
+        DEPLOYMENT, original, {"spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["z"]}]}}}}
+    )
+    assert result["spec"]["template"]["spec"]["containers"] == [{"name": "c", "args": ["z"]}]
 
 
 def test_items_can_be_deleted_and_lists_and_maps_replaced():
@@ -51,13 +53,13 @@ def test_items_can_be_deleted_and_lists_and_maps_replaced():
     assert replaced == {"spec": {"strategy": {"type": "B"}}}
 
 
-def test_retained_keys_clear_the_others():
+def test_retain_keys_directive_removes_the_other_keys():
     original = {"spec": {"strategy": {"type": "A", "rollingUpdate": {}}}}
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "B"}}}
     assert apply(DEPLOYMENT, original, patch) == {"spec": {"strategy": {"type": "B"}}}
 
 
-def test_an_order_directive_orders_what_it_names():
+def test_order_directive_sorts_the_items_that_it_names():
     order = [{"name": "d"}, {"name": "n"}, {"name": "c"}]
     assert containers({"$setElementOrder/containers": order, "containers": [{"name": "n"}]}, "c", "d") == [
         "d",
@@ -68,7 +70,7 @@ def test_an_order_directive_orders_what_it_names():
 
 
 @pytest.mark.parametrize(
-    ("patch", "told"),
+    ("patch", "message"),
     [
         ({"containers": [{"$patch": "frob", "name": "c"}]}, "unknown patch type: frob in map: map[$patch:frob name:c]"),
         ({"containers": [{"image": "i:2"}]}, "map: map[image:i:2] does not contain declared merge key: name"),
@@ -78,19 +80,19 @@ def test_an_order_directive_orders_what_it_names():
         ),
     ],
 )
-def test_a_senseless_directive_is_an_error(patch, told):
+def test_invalid_directive_raises_the_real_servers_message(patch, message):
     with pytest.raises(StrategicError) as error:
         containers(patch, "c")
-    assert str(error.value) == told
+    assert str(error.value) == message
 
 
-def test_an_absent_field_takes_the_patch_without_nulls_and_directives():
+def test_new_field_gets_the_patch_without_nulls_and_directives():
     patch = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": None}, {"$patch": "delete"}]}}}}
     assert apply(DEPLOYMENT, {}, patch) == {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}}
 
 
 @given(st.lists(st.sampled_from("abcdef"), unique=True), st.lists(st.sampled_from("abcdef"), unique=True))
-def test_merging_keeps_every_item_once_and_settles_at_once(live, patch):
+def test_merge_keeps_every_item_once_and_is_idempotent(live, patch):
     names = containers({"containers": [{"name": n} for n in patch]}, *live)
     assert sorted(names) == sorted({*live, *patch})
     assert [n for n in names if n in patch] == patch or not live

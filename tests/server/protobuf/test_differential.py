@@ -1,4 +1,4 @@
-"""Every built-in kind, filled at random and encoded by k8s.io/api itself, is read as Go reads it; broken bytes too."""
+"""Differential test: every built-in kind, filled with random values and encoded by k8s.io/api, decodes as in Go."""
 
 import base64
 import json
@@ -16,8 +16,8 @@ from fairlead.server.golang import encoding
 from fairlead.server.schema import builtin, codec
 
 SEEDS = int(os.environ.get("FAIRLEAD_PROTOBUF_SEEDS", "4"))
-# Found at another time than Go finds it, so that of two faults the other one is told. The first is Go's for what it
-# decodes and then has no JSON for: a real server breaks the connection.
+# Go finds these errors at another stage, so with two errors in one body the other one is reported. Go reports "json: "
+# for values without JSON, where a real server drops the connection.
 LATER = ("json: ", "a time is out", "impossible Int", "invalid character", "unexpected end of JSON", "quantities must")
 META = [("v1", "DeleteOptions"), ("apps/v1", "DeleteOptions")]
 KINDS = [tuple(name.rsplit("/", 1)) for name in builtin.table()["roots"]] + META
@@ -41,28 +41,28 @@ def schema(api_version: str, kind: str) -> Any:
 
 
 def ours(body: bytes, api_version: str, kind: str) -> Any:
-    """The object as the server goes on with it, or what it says against it."""
+    """Return the object that the server decodes, or its error message."""
     try:
-        said = protobuf.unwrap(body, api_version, kind)
-        made = said.object()
-        return codec.decode(schema(said.api_version, said.kind), made).object
+        unwrapped = protobuf.unwrap(body, api_version, kind)
+        obj = unwrapped.object()
+        return codec.decode(schema(unwrapped.api_version, unwrapped.kind), obj).object
     except (protobuf.ProtoError, codec.DecodeError) as error:
         return str(error)
 
 
 def real(answer: Any) -> Any:
-    """Go's object; a null for a pointer to nothing is read as the absence it is."""
+    """Return Go's object without the nulls of nil pointers, or its error message."""
     if "error" in answer:
         return answer["error"]
-    made = encoding.decode(json.dumps(answer["json"]).encode())[0]
+    obj = encoding.decode(json.dumps(answer["json"]).encode())[0]
     try:
-        return codec.decode(schema(made["apiVersion"], made["kind"]), made).object
+        return codec.decode(schema(obj["apiVersion"], obj["kind"]), obj).object
     except codec.DecodeError as error:
         return str(error)
 
 
 @pytest.mark.parametrize(("api_version", "kind"), KINDS, ids=lambda part: part)
-def test_an_object_is_read_as_go_reads_it(oracle: Oracle, api_version: str, kind: str) -> None:
+def test_object_decodes_as_in_go(oracle: Oracle, api_version: str, kind: str) -> None:
     for seed in range(SEEDS):
         answer = oracle.ask({"apiVersion": api_version, "kind": kind, "seed": seed})
         assert "error" not in answer, answer["error"]
@@ -70,17 +70,17 @@ def test_an_object_is_read_as_go_reads_it(oracle: Oracle, api_version: str, kind
 
 
 @pytest.mark.parametrize(("api_version", "kind"), KINDS, ids=lambda part: part)
-def test_broken_bytes_are_refused_as_go_refuses_them(oracle: Oracle, api_version: str, kind: str) -> None:
-    chance = random.Random(f"{api_version}/{kind}")
+def test_broken_bytes_raise_the_same_error_as_in_go(oracle: Oracle, api_version: str, kind: str) -> None:
+    rng = random.Random(f"{api_version}/{kind}")
     for seed in range(SEEDS):
         whole = base64.b64decode(oracle.ask({"apiVersion": api_version, "kind": kind, "seed": seed})["body"])
-        named = 7 + whole[5]  # past where the envelope says what it holds
+        start = 7 + whole[5]  # The offset after the type in the envelope.
         for _ in range(20):
             broken = bytearray(whole)
-            for _ in range(chance.randint(1, 3)):
-                broken[chance.randrange(named, len(broken))] = chance.randrange(256)
-            if chance.random() < 0.3:
-                del broken[chance.randrange(named, len(broken)) :]
+            for _ in range(rng.randint(1, 3)):
+                broken[rng.randrange(start, len(broken))] = rng.randrange(256)
+            if rng.random() < 0.3:
+                del broken[rng.randrange(start, len(broken)) :]
             body = bytes(broken)
             answer = oracle.ask({"apiVersion": api_version, "kind": kind, "body": base64.b64encode(body).decode()})
             theirs, mine = real(answer), ours(body, api_version, kind)

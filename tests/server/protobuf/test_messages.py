@@ -1,4 +1,4 @@
-"""Typed Go clients send built-in objects as protobuf. Wordings were seen on a real server."""
+"""Built-in objects sent as protobuf, as typed Go clients do. The error messages are a real server's."""
 
 import json
 
@@ -35,11 +35,11 @@ def envelope(api_version, kind, raw):
 
 
 def send(method, path, body, **query):
-    asked = {key: [value] for key, value in query.items()}
-    return SERVER.respond(Request(method, path, asked, {"content-type": protobuf.MEDIA_TYPE}, body))
+    parameters = {key: [value] for key, value in query.items()}
+    return SERVER.respond(Request(method, path, parameters, {"content-type": protobuf.MEDIA_TYPE}, body))
 
 
-def told(answer):
+def status_and_message(answer):
     return answer.status, json.loads(answer.body).get("message")
 
 
@@ -47,7 +47,7 @@ METADATA = field(1, field(1, "a"))
 CONFIG_MAP = METADATA + field(2, field(1, "k") + field(2, "v"))
 
 
-def test_an_object_is_read_by_its_field_numbers():
+def test_object_is_decoded_by_field_numbers():
     port = field(1, "http") + field(3, 80) + field(4, field(1, 1) + field(3, "web"))
     metadata = field(1, "s") + field(11, field(1, "app") + field(2, "x")) + field(8, b"")
     body = envelope("v1", "Service", field(1, metadata) + field(2, field(1, port)))
@@ -59,7 +59,7 @@ def test_an_object_is_read_by_its_field_numbers():
     }
 
 
-def test_a_message_given_twice_is_merged_and_numbers_may_be_packed():
+def test_repeated_message_is_merged_and_numbers_may_be_packed():
     security = field(4, 7) + field(4, varint(8) + varint(2**64 - 1))
     pod = field(2, field(14, security)) + field(2, field(10, "node"))
     assert messages.decode("core.v1.Pod", pod) == {
@@ -67,7 +67,7 @@ def test_a_message_given_twice_is_merged_and_numbers_may_be_packed():
     }
 
 
-def test_a_config_map_is_created():
+def test_config_map_is_created_updated_and_deleted():
     answer = send("POST", MAPS, envelope("v1", "ConfigMap", CONFIG_MAP))
     assert (answer.status, json.loads(answer.body)["data"]) == (201, {"k": "v"})
     assert send("PUT", f"{MAPS}/a", envelope("v1", "ConfigMap", METADATA)).status == 200
@@ -77,7 +77,7 @@ def test_a_config_map_is_created():
 
 
 @pytest.mark.parametrize(("api_version", "kind"), [("", ""), ("", "ConfigMap"), ("a/b/c", "ConfigMap"), ("v1", "")])
-def test_what_the_envelope_does_not_say_is_what_the_path_says(api_version, kind):
+def test_envelope_without_version_or_kind_uses_those_of_the_path(api_version, kind):
     assert send("POST", MAPS, envelope(api_version, kind, METADATA), dryRun="All").status == 201
 
 
@@ -121,19 +121,19 @@ SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
         ),
     ],
 )
-def test_what_is_no_object_is_refused_in_the_words_of_a_real_server(body, message):
-    assert told(send("POST", MAPS, body)) == (400, message)
+def test_invalid_object_returns_the_real_servers_message(body, message):
+    assert status_and_message(send("POST", MAPS, body)) == (400, message)
 
 
-def test_what_are_no_options_are_refused_in_the_words_of_a_real_server():
-    assert told(send("DELETE", f"{MAPS}/none", b"junk")) == (400, NO_PREFIX)
+def test_invalid_delete_options_return_the_real_servers_message():
+    assert status_and_message(send("DELETE", f"{MAPS}/none", b"junk")) == (400, NO_PREFIX)
     wrong = envelope("v1", "DeleteOptions", b"\x0c")
     message = "proto: DeleteOptions: wiretype end group for non-group"
-    assert told(send("DELETE", f"{MAPS}/none", wrong)) == (400, message)
+    assert status_and_message(send("DELETE", f"{MAPS}/none", wrong)) == (400, message)
     assert send("DELETE", f"{MAPS}/none", envelope("apps/v1", "DeleteOptions", b"")).status == 404
 
 
-def test_schemas_in_schemas_are_read_to_a_bounded_depth():
+def test_nested_schemas_are_decoded_up_to_a_maximum_depth():
     def nested(depth):
         schema = b""
         for _ in range(depth):
@@ -147,8 +147,8 @@ def test_schemas_in_schemas_are_read_to_a_bounded_depth():
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from(["v1/ConfigMap", "v1/Pod", "v1/DeleteOptions", ""]))
-def test_no_bytes_are_a_fault_of_the_server(data, named):
-    api_version, _, kind = named.partition("/")
-    body = envelope(api_version, kind, data) if named else protobuf.MAGIC + data
+def test_random_bytes_never_return_500(data, type_name):
+    api_version, _, kind = type_name.partition("/")
+    body = envelope(api_version, kind, data) if type_name else protobuf.MAGIC + data
     for method, path in (("POST", MAPS), ("PUT", f"{MAPS}/x"), ("DELETE", f"{MAPS}/x")):
         assert send(method, path, body, dryRun="All").status < 500

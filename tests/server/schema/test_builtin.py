@@ -39,12 +39,12 @@ def test_every_type_of_the_table_compiles():
         assert builtin.schema_of_type(name).type == "object"
 
 
-def test_the_source_and_its_licence_are_named():
+def test_table_names_its_source_and_licence():
     assert "v1.36.4" in builtin.table()["notice"]
     assert "Apache-2.0" in builtin.table()["notice"]
 
 
-def test_merge_types_are_those_of_the_typed_merge():
+def test_list_and_map_types_are_those_of_kubernetes():
     container = builtin.schema_of_kind("", "v1", "Pod").fields["spec"].fields["containers"].items
     assert container is not None
     ports = container.fields["ports"]
@@ -62,7 +62,7 @@ def test_merge_types_are_those_of_the_typed_merge():
     )
 
 
-def test_inlined_structs_are_flat():
+def test_inlined_struct_fields_belong_to_the_outer_struct():
     volumes = builtin.schema_of_kind("", "v1", "Pod").fields["spec"].fields["volumes"]
     assert volumes.go.strategy == ("merge", "retainKeys")
     assert volumes.go.merge_key == "name"
@@ -70,14 +70,14 @@ def test_inlined_structs_are_flat():
     assert "configMap" in volumes.items.fields
 
 
-def test_schemas_recur():
+def test_recursive_type_shares_its_fields():
     props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
     values = props.fields["properties"].values
     assert values is not None
     assert values.fields is props.fields
 
 
-def test_a_kind_compiles_nothing_until_its_fields_are_looked_at(monkeypatch):
+def test_fields_of_a_kind_compile_on_first_access(monkeypatch):
     builtin.schema_of_kind.cache_clear()
     monkeypatch.setattr(builtin, "_structs", {})
     pod = builtin.schema_of_kind("", "v1", "Pod")

@@ -1,7 +1,6 @@
-"""Kubernetes' protobuf, read only: typed Go clients (`kubectl create` among them) send built-in objects that way.
+"""Decoding of Kubernetes' protobuf. Typed Go clients, for example `kubectl create`, send built-in objects this way.
 
-Answers stay JSON, which those clients accept too. What is read, and how what cannot be read is refused, is what the
-decoders generated for Go do.
+Responses stay JSON, which those clients accept too. Results and error messages are those of Go's generated decoders.
 """
 
 from fairlead.server.protobuf.envelope import MAGIC, MEDIA_TYPE, Envelope, unwrap

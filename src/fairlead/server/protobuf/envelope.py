@@ -1,4 +1,4 @@
-"""The envelope of every body: four magic bytes and a runtime.Unknown that says what the object inside it is."""
+"""The envelope of every body: four magic bytes and a runtime.Unknown message with the apiVersion, kind and object."""
 
 import base64
 from typing import Any, Final, NamedTuple
@@ -10,38 +10,38 @@ from fairlead.server.schema import builtin
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 MAGIC: Final = b"k8s\x00"
-_SHOWN: Final = " ".join(str(byte) for byte in MAGIC)
+_MAGIC_AS_GO: Final = " ".join(str(byte) for byte in MAGIC)
 
 
 class Envelope(NamedTuple):
-    """What a body holds, by its own words, and the message itself."""
+    """The apiVersion and kind that a body names, and its encoded object."""
 
     api_version: str
     kind: str
     raw: bytes
 
     def object(self) -> dict[str, Any]:
-        """The message as the JSON that it stands for. Raises ProtoError."""
-        named = builtin.table()["roots"].get(f"{self.api_version}/{self.kind}")
-        if self.kind == "DeleteOptions":  # of whichever group
-            named = "meta.v1.DeleteOptions"
-        if named is None:
+        """Return the object as JSON values. Raise ProtoError if it cannot be decoded."""
+        type_name = builtin.table()["roots"].get(f"{self.api_version}/{self.kind}")
+        if self.kind == "DeleteOptions":  # Every group has this kind.
+            type_name = "meta.v1.DeleteOptions"
+        if type_name is None:
             where = f'version {quote_go(self.api_version)} in scheme "pkg/api/legacyscheme/scheme.go:30"'
             raise ProtoError(f"no kind {quote_go(self.kind)} is registered for {where}")
-        return {"apiVersion": self.api_version, "kind": self.kind, **decode(named, self.raw)}
+        return {"apiVersion": self.api_version, "kind": self.kind, **decode(type_name, self.raw)}
 
 
 def unwrap(body: bytes, api_version: str, kind: str) -> Envelope:
-    """Open a body; what it does not say is what the path says. Raises ProtoError."""
+    """Return the envelope of a body. The request's apiVersion and kind are the defaults. Raise ProtoError."""
     if not body:
         raise ProtoError("empty data")
     if not body.startswith(MAGIC):
-        raise ProtoError(f"provided data does not appear to be a protobuf message, expected prefix [{_SHOWN}]")
+        raise ProtoError(f"provided data does not appear to be a protobuf message, expected prefix [{_MAGIC_AS_GO}]")
     if len(body) == len(MAGIC):
         raise ProtoError("empty body")
     unknown = decode("runtime.Unknown", body[len(MAGIC) :])
-    about = unknown.get("typeMeta", {})
-    said = about.get("apiVersion", "")
-    if said in ("", "/") or said.count("/") > 1:  # says nothing
-        said = api_version
-    return Envelope(said, about.get("kind") or kind, base64.b64decode(unknown.get("raw", "")))
+    type_meta = unknown.get("typeMeta", {})
+    sent_version = type_meta.get("apiVersion", "")
+    if sent_version in ("", "/") or sent_version.count("/") > 1:  # Go ignores such a version.
+        sent_version = api_version
+    return Envelope(sent_version, type_meta.get("kind") or kind, base64.b64decode(unknown.get("raw", "")))

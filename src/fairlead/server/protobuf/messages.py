@@ -1,7 +1,7 @@
-"""Messages of the built-in kinds, read by the field numbers in `builtin.json` into the JSON that Go makes of them.
+"""Decodes the messages of built-in kinds into JSON values, by the field numbers in `builtin.json`.
 
-Go's own oddities are kept where they can be seen: a message given twice is merged, numbers are cut to their size,
-numbers in a list may be packed or not, and the entries of a map are not held to their own length.
+It imitates Go's visible behaviour: a message that occurs twice is merged, numbers are truncated to their size, numbers
+in a list may be packed or not, and the entries of a map may be longer than their own length says.
 """
 
 import base64
@@ -12,33 +12,44 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from fairlead.server.protobuf.leaves import FIELDS, LEAVES
-from fairlead.server.protobuf.wire import CUT, FIXED64, SPAN, VARINT, ProtoError, signed, skip, span, tag, varint
+from fairlead.server.protobuf.special_messages import FIELDS, SPECIAL_MESSAGES
+from fairlead.server.protobuf.wire import (
+    FIXED64,
+    LENGTH_DELIMITED,
+    UNEXPECTED_EOF,
+    VARINT,
+    ProtoError,
+    read_length,
+    read_tag,
+    read_varint,
+    skip_field,
+    to_signed,
+)
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]
-# Schemas in schemas are the only recursion; a definition that a client can use is far below.
+# Only schemas nest in themselves. A usable CustomResourceDefinition is far below this depth.
 MAX_DEPTH = 100
 
 
 def decode(name: str, data: bytes) -> Object:
-    """The message of a type as JSON values, before Go's own view of them (codec.py). Raises ProtoError."""
-    made: Object = {}
-    _message(name, data, made, 0)
-    return made
+    """Decode the message of a type into JSON values; codec.py then applies Go's types. Raise ProtoError."""
+    message: Object = {}
+    _read_message(name, data, message, 0)
+    return message
 
 
 class _Field:
-    """One field of a message: where it goes, what it is, and how it is read."""
+    """One field of a message: its name in JSON and in Go, its schema, and the function that reads it."""
 
     __slots__ = ("key", "name", "node", "read")
 
     def __init__(self, key: str, name: str, node: Node) -> None:
-        self.key = key  # empty for an embedded struct, whose fields are the holder's in JSON
-        self.name = name  # Go's, for errors
+        self.key = key  # Empty for an embedded struct: JSON inlines its fields.
+        self.name = name  # The Go name, for error messages.
         self.node = node
-        self.read: _Read = _READERS.get(node.go.kind, _single)
+        self.read: _Read = _READERS.get(node.go.kind, _read_value)
 
 
 _Read = Callable[[_Field, bytes, int, int, Object, int], int]
@@ -46,17 +57,17 @@ _Read = Callable[[_Field, bytes, int, int, Object, int], int]
 
 @cache
 def _fields(name: str) -> dict[int, _Field]:
-    found = {}
+    fields = {}
     for fact in FIELDS[name] if name in FIELDS else builtin.table()["types"][name]["f"]:
         if "p" in fact:
             key = fact.get("n", "")
-            node = _node(fact["t"])
+            node = _node_of_type(fact["t"])
             go = fact.get("g") or key[:1].upper() + key[1:] or node.go.struct
-            found[int(fact["p"].partition(",")[2])] = _Field(key, go, node)
-    return found
+            fields[int(fact["p"].partition(",")[2])] = _Field(key, go, node)
+    return fields
 
 
-def _node(name: str) -> Node:
+def _node_of_type(name: str) -> Node:
     if name not in FIELDS:
         return builtin.schema_of_type(name)
     go = builtin.Go("struct", name)
@@ -64,131 +75,133 @@ def _node(name: str) -> Node:
     return Node("object", go=go)
 
 
-def _message(name: str, data: bytes, made: Object, depth: int) -> None:
-    """Read a message into `made`, which may hold what an earlier part of it said."""
+def _read_message(name: str, data: bytes, message: Object, depth: int) -> None:
+    """Read a message into `message`, which may already have the fields of an earlier occurrence."""
     if depth > MAX_DEPTH:
         raise ProtoError("exceeded max depth")
     fields = _fields(name)
-    shown = name.rpartition(".")[2]
+    short_name = name.rpartition(".")[2]
     at, end = 0, len(data)
     while at < end:
         start = at
-        number, wire, at = tag(data, at, shown)
+        number, wire, at = read_tag(data, at, short_name)
         field = fields.get(number)
-        at = skip(data, start, end) if field is None else field.read(field, data, at, wire, made, depth)
+        at = skip_field(data, start, end) if field is None else field.read(field, data, at, wire, message, depth)
 
 
-def _expect(field: _Field, wire: int, wanted: int) -> None:
-    if wire != wanted:
+def _expect_wire_type(field: _Field, wire: int, expected: int) -> None:
+    if wire != expected:
         raise ProtoError(f"proto: wrong wireType = {wire} for field {field.name}")
 
 
-def _number(field: _Field, data: bytes, at: int, wire: int, made: Object, depth: int) -> int:
-    _expect(field, wire, VARINT)
-    value, at = varint(data, at)
-    made[field.key] = _NUMBERS[field.node.go.kind](value)
+def _read_number(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire, VARINT)
+    value, at = read_varint(data, at)
+    message[field.key] = _NUMBERS[field.node.go.kind](value)
     return at
 
 
-def _double(field: _Field, data: bytes, at: int, wire: int, made: Object, depth: int) -> int:
-    _expect(field, wire, FIXED64)
+def _read_double(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire, FIXED64)
     if at + 8 > len(data):
-        raise ProtoError(CUT)
+        raise ProtoError(UNEXPECTED_EOF)
     (value,) = struct.unpack_from("<d", data, at)
     if not math.isfinite(value):
         raise ProtoError(f"json: unsupported value: {value}")
-    made[field.key] = value
+    message[field.key] = value
     return at + 8
 
 
-def _struct(field: _Field, data: bytes, at: int, wire: int, made: Object, depth: int) -> int:
-    _expect(field, wire, SPAN)
-    start, end = span(data, at)
-    _message(field.node.go.name, data[start:end], made.setdefault(field.key, {}) if field.key else made, depth + 1)
+def _read_struct(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire, LENGTH_DELIMITED)
+    start, end = read_length(data, at)
+    _read_message(
+        field.node.go.name, data[start:end], message.setdefault(field.key, {}) if field.key else message, depth + 1
+    )
     return end
 
 
-def _single(field: _Field, data: bytes, at: int, wire: int, made: Object, depth: int) -> int:
-    _expect(field, wire, SPAN)
-    start, end = span(data, at)
-    made[field.key] = _value(field.node, data[start:end], depth)
+def _read_value(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire, LENGTH_DELIMITED)
+    start, end = read_length(data, at)
+    message[field.key] = _decode_value(field.node, data[start:end], depth)
     return end
 
 
-def _list(field: _Field, data: bytes, at: int, wire: int, made: Object, depth: int) -> int:
+def _read_list(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
     items = field.node.items
     assert items is not None
     number = _NUMBERS.get(items.go.kind)
     if number is not None and wire == VARINT:
-        value, at = varint(data, at)
-        made.setdefault(field.key, []).append(number(value))
+        value, at = read_varint(data, at)
+        message.setdefault(field.key, []).append(number(value))
         return at
-    _expect(field, wire, SPAN)
-    at, end = span(data, at)
+    _expect_wire_type(field, wire, LENGTH_DELIMITED)
+    at, end = read_length(data, at)
     if number is None:
-        made.setdefault(field.key, []).append(_value(items, data[at:end], depth))
+        message.setdefault(field.key, []).append(_decode_value(items, data[at:end], depth))
         return end
     while at < end:  # packed
-        value, at = varint(data, at)
-        made.setdefault(field.key, []).append(number(value))
+        value, at = read_varint(data, at)
+        message.setdefault(field.key, []).append(number(value))
     return at
 
 
-def _map(field: _Field, data: bytes, at: int, wire: int, made: Object, depth: int) -> int:
-    _expect(field, wire, SPAN)
-    at, end = span(data, at)
+def _read_map(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire, LENGTH_DELIMITED)
+    at, end = read_length(data, at)
     values = field.node.values
     assert values is not None
-    key, value = "", _value(values, b"", depth)
+    key, value = "", _decode_value(values, b"", depth)
     while at < end:
         start = at
-        whole, at = varint(data, at)
-        number = signed(whole >> 3, 32)
+        tag, at = read_varint(data, at)
+        number = to_signed(tag >> 3, 32)
         if number == 1:
-            begin, at = span(data, at)
-            key = _text(data[begin:at])
+            begin, at = read_length(data, at)
+            key = _decode_text(data[begin:at])
         elif number == 2:
-            begin, at = span(data, at)
-            value = _value(values, data[begin:at], depth)
+            begin, at = read_length(data, at)
+            value = _decode_value(values, data[begin:at], depth)
         else:
-            at = skip(data, start, end)
-    made.setdefault(field.key, {})[key] = value
+            at = skip_field(data, start, end)
+    message.setdefault(field.key, {})[key] = value
     return end
 
 
-def _value(node: Node, data: bytes, depth: int) -> Any:
-    """What a span holds."""
+def _decode_value(node: Node, data: bytes, depth: int) -> Any:
+    """Decode a length-delimited value."""
     kind = node.go.kind
     if kind == "string":
-        return _text(data)
+        return _decode_text(data)
     if kind == "bytes":
         return base64.b64encode(data).decode()
-    made: Object = {}
+    message: Object = {}
     if kind == "struct":
-        _message(node.go.name, data, made, depth + 1)
-        return made
-    name, shown = LEAVES[kind]
-    _message(name, data, made, depth + 1)
-    return None if not data and name == "meta.v1.Timestamp" else shown(made)
+        _read_message(node.go.name, data, message, depth + 1)
+        return message
+    name, to_json = SPECIAL_MESSAGES[kind]
+    _read_message(name, data, message, depth + 1)
+    return None if not data and name == "meta.v1.Timestamp" else to_json(message)
 
 
-def _text(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode("utf-8", "go-replace")
 
 
-def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """Go replaces each byte that is not UTF-8 when it writes JSON; Python would replace several by one."""
+def _replace_like_go(error: UnicodeError) -> tuple[str, int]:
+    """Replace each invalid byte, as Go does. Python would replace several invalid bytes by one character."""
     assert isinstance(error, UnicodeDecodeError)
     return "\ufffd" * (error.end - error.start), error.end
 
 
-codecs.register_error("go-replace", _replaced)
+codecs.register_error("go-replace", _replace_like_go)
 _NUMBERS: dict[str, Callable[[int], Any]] = {
     "bool": bool,
-    "int32": lambda value: signed(value, 32),
-    "int64": signed,
+    "int32": lambda value: to_signed(value, 32),
+    "int64": to_signed,
 }
 _READERS: dict[str, _Read] = {
-    "bool": _number, "int32": _number, "int64": _number, "float64": _double,
-    "struct": _struct, "list": _list, "map": _map,
+    "bool": _read_number, "int32": _read_number, "int64": _read_number, "float64": _read_double,
+    "struct": _read_struct, "list": _read_list, "map": _read_map,
 }  # fmt: skip

@@ -1,30 +1,30 @@
-"""The wire format: varints, spans, and how an unknown field is stepped over."""
+"""Protobuf's wire format: varints, length-delimited values, tags, and unknown fields."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-OVERFLOW: Final = "proto: integer overflow"
-NEGATIVE: Final = "proto: negative length found during unmarshaling"
-CUT: Final = "unexpected EOF"
-END_OF_GROUP: Final = "proto: unexpected end of group"
+INTEGER_OVERFLOW: Final = "proto: integer overflow"
+NEGATIVE_LENGTH: Final = "proto: negative length found during unmarshaling"
+UNEXPECTED_EOF: Final = "unexpected EOF"
+UNEXPECTED_END_OF_GROUP: Final = "proto: unexpected end of group"
 
-VARINT, FIXED64, SPAN, START_GROUP, END_GROUP, FIXED32 = range(6)
+VARINT, FIXED64, LENGTH_DELIMITED, START_GROUP, END_GROUP, FIXED32 = range(6)
 _MASK = 2**64 - 1
 
 
 class ProtoError(ValueError):
-    """Not the message it should be. The message is worded as Go's decoders word it."""
+    """The bytes are not the expected message. The error text is that of Go's decoders."""
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The unsigned 64-bit number at a place, and the place after it."""
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the unsigned 64-bit number at an offset, and the offset after it."""
     value = shift = 0
     end = len(data)
     while True:
         if shift >= 64:
-            raise ProtoError(OVERFLOW)
+            raise ProtoError(INTEGER_OVERFLOW)
         if at >= end:
-            raise ProtoError(CUT)
+            raise ProtoError(UNEXPECTED_EOF)
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
@@ -33,62 +33,62 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def varints(data: bytes) -> Iterator[int]:
-    """The numbers of a packed field."""
+def read_packed_varints(data: bytes) -> Iterator[int]:
+    """Yield the numbers of a packed field."""
     at = 0
     while at < len(data):
-        value, at = varint(data, at)
+        value, at = read_varint(data, at)
         yield value
 
 
-def signed(value: int, bits: int = 64) -> int:
-    """A number as Go keeps it in so many bits: cut off, with a sign."""
+def to_signed(value: int, bits: int = 64) -> int:
+    """Return a number as Go stores it in this many bits: truncated and signed."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def span(data: bytes, at: int) -> tuple[int, int]:
-    """Where the bytes that follow their own length begin and end."""
-    size, at = varint(data, at)
+def read_length(data: bytes, at: int) -> tuple[int, int]:
+    """Return where a length-delimited value begins and ends."""
+    size, at = read_varint(data, at)
     if size >= 2**63 or at + size >= 2**63:
-        raise ProtoError(NEGATIVE)
+        raise ProtoError(NEGATIVE_LENGTH)
     if at + size > len(data):
-        raise ProtoError(CUT)
+        raise ProtoError(UNEXPECTED_EOF)
     return at, at + size
 
 
-def tag(data: bytes, at: int, message: str) -> tuple[int, int, int]:
-    """The next field's number and wire type, and the place after them."""
-    whole, at = varint(data, at)
-    number, wire = signed(whole >> 3, 32), whole & 7
+def read_tag(data: bytes, at: int, message: str) -> tuple[int, int, int]:
+    """Return the next field's number and wire type, and the offset after them."""
+    tag, at = read_varint(data, at)
+    number, wire = to_signed(tag >> 3, 32), tag & 7
     if wire == END_GROUP:
         raise ProtoError(f"proto: {message}: wiretype end group for non-group")
     if number <= 0:
-        raise ProtoError(f"proto: {message}: illegal tag {number} (wire type {whole})")
+        raise ProtoError(f"proto: {message}: illegal tag {number} (wire type {tag})")
     return number, wire, at
 
 
-def skip(data: bytes, at: int, end: int) -> int:
-    """The place after the field at `at`, groups and all."""
+def skip_field(data: bytes, at: int, end: int) -> int:
+    """Return the offset after the field at `at`, which may be a group."""
     depth = 0
     size = len(data)
     while at < size:
-        whole, at = varint(data, at)
-        wire = whole & 7
+        tag, at = read_varint(data, at)
+        wire = tag & 7
         if wire == VARINT:
-            _, at = varint(data, at)
+            _, at = read_varint(data, at)
         elif wire == FIXED64:
             at += 8
-        elif wire == SPAN:
-            length, at = varint(data, at)
+        elif wire == LENGTH_DELIMITED:
+            length, at = read_varint(data, at)
             if length >= 2**63 or at + length >= 2**63:
-                raise ProtoError(NEGATIVE)
+                raise ProtoError(NEGATIVE_LENGTH)
             at += length
         elif wire == START_GROUP:
             depth += 1
         elif wire == END_GROUP:
             if not depth:
-                raise ProtoError(END_OF_GROUP)
+                raise ProtoError(UNEXPECTED_END_OF_GROUP)
             depth -= 1
         elif wire == FIXED32:
             at += 4
@@ -96,19 +96,22 @@ def skip(data: bytes, at: int, end: int) -> int:
             raise ProtoError(f"proto: illegal wireType {wire}")
         if not depth:
             if at > end:
-                raise ProtoError(CUT)
+                raise ProtoError(UNEXPECTED_EOF)
             return at
-    raise ProtoError(CUT)
+    raise ProtoError(UNEXPECTED_EOF)
 
 
-def fields(data: bytes, message: str) -> Iterator[tuple[int, int, Any]]:
-    """Each field's number, wire type and value, a number or bytes; of messages without groups and 32-bit numbers."""
+def read_fields(data: bytes, message: str) -> Iterator[tuple[int, int, Any]]:
+    """Yield the number, wire type and value (a number or bytes) of each field.
+
+    Groups and 32-bit numbers are not supported.
+    """
     at = 0
     while at < len(data):
-        number, kind, at = tag(data, at, message)
+        number, kind, at = read_tag(data, at, message)
         if kind == VARINT:
-            value, at = varint(data, at)
+            value, at = read_varint(data, at)
             yield number, kind, value
         else:
-            start, at = span(data, at) if kind == SPAN else (at, at + 8)
+            start, at = read_length(data, at) if kind == LENGTH_DELIMITED else (at, at + 8)
             yield number, kind, data[start:at]

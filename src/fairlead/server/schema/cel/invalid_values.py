@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fairlead.server.protobuf.wire import SPAN, VARINT, fields
+from fairlead.server.protobuf.wire import LENGTH_DELIMITED, VARINT, read_fields
 
 _MARK: Final = "__misfit__"
 _IN_SET: Final = "__misfit_in_set__"
@@ -126,7 +126,12 @@ class _Guard:
         if not any(n == 3 for n, _, _ in _read(inner)):
             return self._call(_FIT, made)
         operand = next(v for n, _, v in _read(inner) if n == 1)
-        name = _joined([(_ID, VARINT, next(self._ids)), (_CONST, SPAN, _joined([(6, SPAN, _text(inner, 2).encode())]))])
+        name = _joined(
+            [
+                (_ID, VARINT, next(self._ids)),
+                (_CONST, LENGTH_DELIMITED, _joined([(6, LENGTH_DELIMITED, _text(inner, 2).encode())])),
+            ]
+        )
         return self._call(_CONDITION, made, self._call(_FOUND, self.expr(operand, names), name), _FALSE)
 
     def _called(self, data: bytes, inner: bytes, names: frozenset[str]) -> bytes:
@@ -165,8 +170,8 @@ class _Guard:
         return _edited(data, {_LOOP: lambda made: _edited(made, parts)})
 
     def _call(self, function: str, *arguments: bytes) -> bytes:
-        call = _joined([(2, SPAN, function.encode()), *[(3, SPAN, one) for one in arguments]])
-        return _joined([(_ID, VARINT, next(self._ids)), (_CALL, SPAN, call)])
+        call = _joined([(2, LENGTH_DELIMITED, function.encode()), *[(3, LENGTH_DELIMITED, one) for one in arguments]])
+        return _joined([(_ID, VARINT, next(self._ids)), (_CALL, LENGTH_DELIMITED, call)])
 
 
 def _holds(data: bytes, names: frozenset[str]) -> bool:
@@ -187,7 +192,7 @@ def _is(data: bytes, number: int) -> bool:
 
 
 def _read(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    return fields(data, "Expr")
+    return read_fields(data, "Expr")
 
 
 def _joined(parts: Fields) -> bytes:
@@ -197,7 +202,7 @@ def _joined(parts: Fields) -> bytes:
         if wire == VARINT:
             out += _varint(value)
         else:
-            out += (_varint(len(value)) if wire == SPAN else b"") + value
+            out += (_varint(len(value)) if wire == LENGTH_DELIMITED else b"") + value
     return bytes(out)
 
 
@@ -211,7 +216,7 @@ def _varint(value: int) -> bytes:
 
 
 def _edited(data: bytes, parts: dict[int, Any]) -> bytes:
-    return _joined([(n, w, parts[n](v) if n in parts and w == SPAN else v) for n, w, v in _read(data)])
+    return _joined([(n, w, parts[n](v) if n in parts and w == LENGTH_DELIMITED else v) for n, w, v in _read(data)])
 
 
 def _text(data: bytes, number: int) -> str:

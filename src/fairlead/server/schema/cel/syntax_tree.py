@@ -141,7 +141,7 @@ def positions(source: bytes) -> dict[int, int]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    return ((number, value) for number, _, value in wire.fields(data, "Expr"))
+    return ((number, value) for number, _, value in wire.read_fields(data, "Expr"))
 
 
 def expression(data: bytes) -> Expression:
@@ -188,7 +188,7 @@ def _sort_by(target: Expression, variable: str, key: Expression) -> Expression:
 
 
 def _items(data: bytes) -> Expression:
-    optional = [at for number, packed in fields(data) if number == 2 for at in wire.varints(packed)]
+    optional = [at for number, packed in fields(data) if number == 2 for at in wire.read_packed_varints(packed)]
     return Items([expression(value) for number, value in fields(data) if number == 1], frozenset(optional))
 
 
@@ -217,7 +217,7 @@ def _loop(data: bytes) -> Expression:
 _LITERALS: Final[dict[int, tuple[str, Callable[[Any], Any]]]] = {
     1: ("null", lambda value: None),
     2: ("bool", bool),
-    3: ("int", wire.signed),
+    3: ("int", wire.to_signed),
     4: ("uint", int),
     5: ("double", lambda value: struct.unpack("<d", value)[0]),
     6: ("string", bytes.decode),

@@ -1,4 +1,4 @@
-"""Patches of built-in kinds that are refused: both servers say the same, to the letter."""
+"""Rejected patches of built-in kinds: the embedded and the real server return the same message."""
 
 import json
 
@@ -14,21 +14,24 @@ def pod(**spec):
     return {"spec": {"template": {"spec": spec}}}
 
 
-def shown(text, message):
+def invalid_patch(text, message):
     return 422, f' "" is invalid: patch: Invalid value: "{text}": {message}'
 
 
-REFUSALS = [
-    ({"metadata": {"finalizers": "x"}}, *shown("map[metadata:map[finalizers:x]]", "cannot restore slice from string")),
+REJECTED = [
+    (
+        {"metadata": {"finalizers": "x"}},
+        *invalid_patch("map[metadata:map[finalizers:x]]", "cannot restore slice from string"),
+    ),
     (
         {"metadata": {"labels": {"a": 5}}},
-        *shown("map[metadata:map[labels:map[a:5]]]", "cannot convert int64 to string"),
+        *invalid_patch("map[metadata:map[labels:map[a:5]]]", "cannot convert int64 to string"),
     ),
-    ({"metadata": {"labels": ["x"]}}, *shown("map[metadata:map[labels:[x]]]", "cannot restore map from slice")),
-    ({"spec": {"replicas": 1.5}}, *shown("map[spec:map[replicas:1.5]]", "cannot convert float64 to int32")),
-    ({"spec": {"replicas": "3"}}, *shown("map[spec:map[replicas:3]]", "unrecognized type: int32")),
-    ({"spec": "x"}, *shown("map[spec:x]", "cannot restore struct from: string")),
-    ({"kind": 5}, *shown("map[kind:5]", "cannot convert int64 to string")),
+    ({"metadata": {"labels": ["x"]}}, *invalid_patch("map[metadata:map[labels:[x]]]", "cannot restore map from slice")),
+    ({"spec": {"replicas": 1.5}}, *invalid_patch("map[spec:map[replicas:1.5]]", "cannot convert float64 to int32")),
+    ({"spec": {"replicas": "3"}}, *invalid_patch("map[spec:map[replicas:3]]", "unrecognized type: int32")),
+    ({"spec": "x"}, *invalid_patch("map[spec:x]", "cannot restore struct from: string")),
+    ({"kind": 5}, *invalid_patch("map[kind:5]", "cannot convert int64 to string")),
     ({"spec": {"$patch": "nope"}}, 500, "unknown patch type: nope in map: map[$patch:nope]"),
     ({"spec": {"$patch": 5}}, 500, "unknown patch type: %!s(int64=5) in map: map[$patch:5]"),
     ({"spec": {"$retainKeys": "x"}}, 400, "invalid patch format of retainKeys"),
@@ -43,7 +46,9 @@ REFUSALS = [
     ),
     (
         pod(containers={"name": "c"}),
-        *shown("map[spec:map[template:map[spec:map[containers:map[name:c]]]]]", "cannot restore slice from map"),
+        *invalid_patch(
+            "map[spec:map[template:map[spec:map[containers:map[name:c]]]]]", "cannot restore slice from map"
+        ),
     ),
     (
         pod(containers=["x"]),
@@ -74,50 +79,52 @@ async def deployments(api):
     return send
 
 
-async def test_strategic_patches_are_refused_alike(deployments):
+async def test_invalid_strategic_patch_returns_the_real_servers_message(deployments):
     wrong = []
-    for patch, status, message in REFUSALS:
-        found, answer = await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All")
-        if (found, answer.get("message")) != (status, message):
-            wrong.append((patch, found, answer.get("message"), status, message))
+    for patch, status, message in REJECTED:
+        got, answer = await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All")
+        if (got, answer.get("message")) != (status, message):
+            wrong.append((patch, got, answer.get("message"), status, message))
     assert not wrong
 
 
-async def test_a_strategic_patch_may_say_any_kind_and_version(deployments):
+async def test_strategic_patch_may_name_any_kind_and_version(deployments):
     for patch in ({"kind": "Other"}, {"apiVersion": "v9"}, {"apiVersion": None}):
         status, answer = await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All")
         assert (status, answer["kind"], answer["apiVersion"]) == (200, "Deployment", "apps/v1")
 
 
-async def test_a_refused_document_is_shown_as_it_was_encoded(deployments):
-    """What the patch left alone is in the order of its Go type, the rest by name."""
+async def test_error_shows_unchanged_fields_in_the_order_of_the_go_type(deployments):
+    """The fields that the patch changed are sorted by name."""
     status, answer = await deployments("PATCH", "/a", MERGE, {"metadata": {"labels": {"x": 5}}}, dryRun="All")
     assert status == 422
-    told = answer["message"]
-    assert told.endswith("json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string")
-    document = json.loads(told[told.index('"{') : told.index('}": json') + 2])
+    message = answer["message"]
+    assert message.endswith(
+        "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"
+    )
+    document = json.loads(message[message.index('"{') : message.index('}": json') + 2])
     parts = [
         '{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"creationTimestamp":',
         '"managedFields":[{"manager":',
     ]
-    places = [
+    positions = [
         document.index(part) for part in (*parts, '"spec":{"replicas":', '"selector":', '"template":', '"strategy":')
     ]
-    assert places == sorted(places)
+    assert positions == sorted(positions)
 
 
-@pytest.mark.parametrize("nothing", ["", None])
-async def test_a_body_that_says_nothing_of_its_version_is_of_the_paths(deployments, nothing):
+@pytest.mark.parametrize("missing", ["", None])
+async def test_body_without_version_and_kind_uses_those_of_the_path(deployments, missing):
     status, live = await deployments("GET", "/a", "application/json", None)
     assert status == 200
-    for _ in range(2):  # what was stored without a version broke the next write
+    for _ in range(2):  # An object stored without a version used to break the next write.
         status, answer = await deployments(
-            "PUT", "/a", "application/json", {**live, "apiVersion": nothing, "kind": nothing}
+            "PUT", "/a", "application/json", {**live, "apiVersion": missing, "kind": missing}
         )
         assert (status, answer["apiVersion"], answer["kind"]) == (200, "apps/v1", "Deployment")
 
 
 @pytest.mark.only("embedded", reason="a real server panics there and drops the connection")
-async def test_a_merge_key_that_is_a_list_is_no_fault(deployments):
+async def test_merge_key_that_is_a_list_returns_422(deployments):
     patch = pod(containers=[{"name": ["x"], "image": "i"}])
     assert (await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All"))[0] == 422
