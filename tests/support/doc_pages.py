@@ -63,7 +63,8 @@ class PageRunner:
         home.mkdir()
         path = os.pathsep.join([str(bin_folder), str(cache_folder()), os.environ["PATH"]])
         keep = {name: os.environ[name] for name in ("PYTHONPATH", "LANG", "TMPDIR") if name in os.environ}
-        self._environment = {**keep, "PATH": path, "HOME": str(home), "COLUMNS": "80", "NO_COLOR": "1"}
+        plugins = "-p no:asyncio"  # A reader's environment does not have pytest-asyncio, and it warns without settings.
+        self._environment = {**keep, "PATH": path, "HOME": str(home), "COLUMNS": "80", "PYTEST_ADDOPTS": plugins}
 
     def __enter__(self) -> "PageRunner":
         return self
