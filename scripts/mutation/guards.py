@@ -241,7 +241,7 @@ MUTANTS = [
         '{"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},',
         "",
     ),
-    Mutant("migrate: declared fields", "writes/migrate.py", "union(selected(", "owned or union(selected("),
+    Mutant("migrate: declared fields", "writes/migrate.py", "union(select_fields(", "owned or union(select_fields("),
     Mutant("migrate: named managers", "writes/migrate.py", ' and entry.get("manager") in managers', ""),
     Mutant(
         "scope: what is not watched is applied to the object that was seen",

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.api.fields import FieldSet, human, path
-from fairlead.api.fields.elements import value
-from fairlead.api.fields.patterns import parse, selected
+from fairlead.api.fields import FieldSet, format_path, path
+from fairlead.api.fields.path_elements import value
+from fairlead.api.fields.patterns import parse_pattern, select_fields
 
 ITEM = {"name": "http"}
 
@@ -25,7 +25,7 @@ ITEM = {"name": "http"}
     ],
 )
 def test_a_field_is_named_as_messages_print_it(text, meant):
-    assert parse(text) == meant
+    assert parse_pattern(text) == meant
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_field_is_named_as_messages_print_it(text, meant):
 )
 def test_what_names_no_field_says_how_to(text):
     with pytest.raises(ValueError, match=r"write it like spec\.replicas"):
-        parse(text)
+        parse_pattern(text)
 
 
 _NAME = st.text("abc:/", min_size=1, max_size=3)
@@ -47,15 +47,15 @@ _PARTS = st.lists(st.one_of(_NAME, _KEY), min_size=1, max_size=4).filter(lambda 
 @given(_PARTS)
 def test_what_is_printed_is_read_back(parts):  # but for control characters, which Go spells as JSON does not
     meant = path(*parts)
-    assert parse(human(meant)) == meant
+    assert parse_pattern(format_path(meant)) == meant
 
 
 def test_an_item_goes_with_its_key_and_the_rest_of_it_does_not():
     ports = path("spec", "ports")
     item = (*ports, *path(ITEM))
     owned = FieldSet.of(ports, item, (*item, "f:name"), (*item, "f:port"), (*item, "f:tls", "f:mode"))
-    assert selected(owned, parse("spec.ports[*].name")) == FieldSet.of(item, (*item, "f:name"))
-    assert selected(owned, parse("spec.ports[*].tls")) == FieldSet.of((*item, "f:tls", "f:mode"))
-    assert selected(owned, parse("spec.ports[name=http]")) == owned - FieldSet.of(ports)
-    assert not selected(owned, parse("spec.ports[name=https]"))
-    assert selected(owned, parse("spec")) == owned
+    assert select_fields(owned, parse_pattern("spec.ports[*].name")) == FieldSet.of(item, (*item, "f:name"))
+    assert select_fields(owned, parse_pattern("spec.ports[*].tls")) == FieldSet.of((*item, "f:tls", "f:mode"))
+    assert select_fields(owned, parse_pattern("spec.ports[name=http]")) == owned - FieldSet.of(ports)
+    assert not select_fields(owned, parse_pattern("spec.ports[name=https]"))
+    assert select_fields(owned, parse_pattern("spec")) == owned

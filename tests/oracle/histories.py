@@ -1,4 +1,4 @@
-"""Random schemas, random objects, random histories of writers; all from one seed."""
+"""Random schemas and random objects for histories of writes. Everything depends on one seed only."""
 
 import random
 from typing import Any
@@ -10,11 +10,11 @@ NUMBERS = (0, 1, 2, 80, 1000000, 1.5, 1.0)
 NAMES = ("a", "b", "c", "d")
 
 
-class Schemas:
-    """Draws a schema (as OpenAPI) for a place; `loose` ones may leave open whether it holds a map or a scalar."""
+class SchemaGenerator:
+    """Generates OpenAPI schemas. With `loose`, a schema may accept both a map and a scalar."""
 
-    def __init__(self, chance: random.Random, *, loose: bool = True) -> None:
-        self.chance = chance
+    def __init__(self, rng: random.Random, *, loose: bool = True) -> None:
+        self.rng = rng
         self.loose = loose
 
     def root(self) -> dict[str, Any]:
@@ -33,18 +33,18 @@ class Schemas:
         properties = {"apiVersion": text, "kind": text, "metadata": metadata}
         return {"type": "object", "properties": {**properties, "spec": self.struct(0, 6), "status": self.struct(1, 3)}}
 
-    def struct(self, depth: int, most: int) -> dict[str, Any]:
-        made: dict[str, Any] = {"type": "object"}
-        names = ("p", "q", "r", "s", "t", "u")[: self.chance.randint(1, most)]
-        made["properties"] = {name: self.place(depth + 1) for name in names}
-        if self.chance.random() < 0.15:
-            made["x-kubernetes-map-type"] = "atomic"
-        if self.chance.random() < 0.1:
-            made["x-kubernetes-preserve-unknown-fields"] = True
-        return made
+    def struct(self, depth: int, max_fields: int) -> dict[str, Any]:
+        result: dict[str, Any] = {"type": "object"}
+        names = ("p", "q", "r", "s", "t", "u")[: self.rng.randint(1, max_fields)]
+        result["properties"] = {name: self.any_schema(depth + 1) for name in names}
+        if self.rng.random() < 0.15:
+            result["x-kubernetes-map-type"] = "atomic"
+        if self.rng.random() < 0.1:
+            result["x-kubernetes-preserve-unknown-fields"] = True
+        return result
 
     def scalar(self) -> dict[str, Any]:
-        return self.chance.choice(
+        return self.rng.choice(
             [
                 {"type": "string"},
                 {"type": "integer"},
@@ -55,150 +55,150 @@ class Schemas:
             ]
         )
 
-    def place(self, depth: int) -> dict[str, Any]:
-        draw = self.chance.random()
-        if draw < 0.25 or depth > 3:
+    def any_schema(self, depth: int) -> dict[str, Any]:
+        roll = self.rng.random()
+        if roll < 0.25 or depth > 3:
             return self.scalar()
-        if draw < 0.4:
+        if roll < 0.4:
             return self.struct(depth, 3)
-        if draw < 0.5:
-            values = self.place(depth + 1)
-            atomic = {"x-kubernetes-map-type": "atomic"} if self.chance.random() < 0.2 else {}
+        if roll < 0.5:
+            values = self.any_schema(depth + 1)
+            atomic = {"x-kubernetes-map-type": "atomic"} if self.rng.random() < 0.2 else {}
             return {"type": "object", "additionalProperties": values, **atomic}
-        if draw < 0.58:
+        if roll < 0.58:
             free: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
-            return free if self.loose and self.chance.random() < 0.4 else {"type": "object", **free}
-        if draw < 0.66:
-            return {"type": "array", "items": self.place(depth + 1), "x-kubernetes-list-type": "atomic"}
-        if draw < 0.78:
-            items = {"type": self.chance.choice(["string", "integer", "number"])}
+            return free if self.loose and self.rng.random() < 0.4 else {"type": "object", **free}
+        if roll < 0.66:
+            return {"type": "array", "items": self.any_schema(depth + 1), "x-kubernetes-list-type": "atomic"}
+        if roll < 0.78:
+            items = {"type": self.rng.choice(["string", "integer", "number"])}
             return {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
-        return self.keyed(depth)
+        return self.keyed_list(depth)
 
-    def keyed(self, depth: int) -> dict[str, Any]:
+    def keyed_list(self, depth: int) -> dict[str, Any]:
         item = self.struct(depth, 3)
-        keys = ["name"] if self.chance.random() < 0.6 else ["port", "protocol"]
+        keys = ["name"] if self.rng.random() < 0.6 else ["port", "protocol"]
         if keys == ["name"]:
-            item["properties"]["name"] = {"type": self.chance.choice(["string", "integer"])}
+            item["properties"]["name"] = {"type": self.rng.choice(["string", "integer"])}
         else:
             item["properties"]["port"] = {"type": "integer"}
-            default = {"default": "TCP"} if self.chance.random() < 0.7 else {}
+            default = {"default": "TCP"} if self.rng.random() < 0.7 else {}
             item["properties"]["protocol"] = {"type": "string", **default}
         return {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys}
 
 
-class Values:
-    """Draws a value that (mostly) fits a schema."""
+class ValueGenerator:
+    """Generates values that (mostly) conform to a schema."""
 
-    def __init__(self, chance: random.Random, *, odd: float = 0.0, repeats: float = 0.0) -> None:
-        self.chance = chance
-        self.odd = odd  # how often something does not fit, or is null
-        self.repeats = repeats  # how often a list may hold an item twice
+    def __init__(self, rng: random.Random, *, invalid: float = 0.0, duplicates: float = 0.0) -> None:
+        self.rng = rng
+        self.invalid = invalid  # how often a value has the wrong type, or is null
+        self.duplicates = duplicates  # how often a list may have duplicate items
 
     def object(self, schema: dict[str, Any], version: str) -> dict[str, Any]:
-        made: dict[str, Any] = {"apiVersion": f"example.com/{version}", "kind": "Widget", "metadata": {"name": "w"}}
+        result: dict[str, Any] = {"apiVersion": f"example.com/{version}", "kind": "Widget", "metadata": {"name": "w"}}
         declared = schema["properties"]["metadata"]["properties"]
         for name in ("labels", "finalizers"):
-            if self.chance.random() < 0.3:
-                made["metadata"][name] = self.value(declared[name])
+            if self.rng.random() < 0.3:
+                result["metadata"][name] = self.value(declared[name])
         for name in ("spec", "status"):
-            if self.chance.random() < 0.85:
-                made[name] = self.value(schema["properties"][name])
-        return made
+            if self.rng.random() < 0.85:
+                result[name] = self.value(schema["properties"][name])
+        return result
 
     def value(self, schema: dict[str, Any]) -> Any:
-        chance = self.chance
-        if chance.random() < self.odd:
-            return chance.choice([None, None, None, {}, [], "a", 1, True])
+        rng = self.rng
+        if rng.random() < self.invalid:
+            return rng.choice([None, None, None, {}, [], "a", 1, True])
         kind = schema.get("type", "")
         if kind == "string":
-            return chance.choice(TEXTS)
+            return rng.choice(TEXTS)
         if kind == "integer":
-            return chance.choice([0, 1, 2, 80, 1000000])
+            return rng.choice([0, 1, 2, 80, 1000000])
         if kind == "number":
-            return chance.choice(NUMBERS)
+            return rng.choice(NUMBERS)
         if kind == "boolean":
-            return chance.choice([True, False])
+            return rng.choice([True, False])
         if kind == "array":
             return self.items(schema)
         if kind == "object":
             return self.map(schema)
-        return self.free(0) if "x-kubernetes-int-or-string" not in schema else chance.choice([1, 2, "a", "10%"])
+        return self.untyped(0) if "x-kubernetes-int-or-string" not in schema else rng.choice([1, 2, "a", "10%"])
 
     def map(self, schema: dict[str, Any]) -> dict[str, Any]:
-        chance = self.chance
-        out = {}
+        rng = self.rng
+        result = {}
         declared = schema.get("properties", {})
-        for name, below in declared.items():
-            if chance.random() < 0.55:
-                out[name] = self.value(below)
+        for name, child in declared.items():
+            if rng.random() < 0.55:
+                result[name] = self.value(child)
         if "additionalProperties" in schema:
-            for name in chance.sample(NAMES, chance.randint(0, 3)):
-                out[name] = self.value(schema["additionalProperties"])
+            for name in rng.sample(NAMES, rng.randint(0, 3)):
+                result[name] = self.value(schema["additionalProperties"])
         elif schema.get("x-kubernetes-preserve-unknown-fields"):
-            for name in chance.sample(NAMES, chance.randint(0, 3)):
-                out[name] = self.free(0)
-        if chance.random() < self.odd / 3:
-            out["unknown"] = 1
-        return out
+            for name in rng.sample(NAMES, rng.randint(0, 3)):
+                result[name] = self.untyped(0)
+        if rng.random() < self.invalid / 3:
+            result["unknown"] = 1
+        return result
 
     def items(self, schema: dict[str, Any]) -> list[Any]:
-        made = [self.value(schema["items"]) for _ in range(self.chance.randint(0, 4))]
+        result = [self.value(schema["items"]) for _ in range(self.rng.randint(0, 4))]
         keys = schema.get("x-kubernetes-list-map-keys", ())
-        for item in made:
+        for item in result:
             if isinstance(item, dict):
                 for key in keys:
-                    if key != "protocol" or self.chance.random() < 0.5:
+                    if key != "protocol" or self.rng.random() < 0.5:
                         item[key] = self.key(schema["items"]["properties"][key])
-        if schema.get("x-kubernetes-list-type") in ("set", "map") and self.chance.random() >= self.repeats:
-            made = self.distinct(made, keys, schema["items"].get("properties", {}))
-        return made
+        if schema.get("x-kubernetes-list-type") in ("set", "map") and self.rng.random() >= self.duplicates:
+            result = self.without_duplicates(result, keys, schema["items"].get("properties", {}))
+        return result
 
     def key(self, schema: dict[str, Any]) -> Any:
-        return self.chance.choice(["a", "b", "c"] if schema["type"] == "string" else [1, 2, 80])
+        return self.rng.choice(["a", "b", "c"] if schema["type"] == "string" else [1, 2, 80])
 
-    def distinct(self, items: list[Any], keys: list[str], declared: dict[str, Any]) -> list[Any]:
-        out, seen = [], []
+    def without_duplicates(self, items: list[Any], keys: list[str], declared: dict[str, Any]) -> list[Any]:
+        result, identities = [], []
         for item in items:
             if keys and isinstance(item, dict):
-                known: Any = [item.get(key, declared[key].get("default")) for key in keys]
+                identity: Any = [item.get(key, declared[key].get("default")) for key in keys]
             else:
-                known = [item]
-            if known not in seen:
-                seen.append(known)
-                out.append(item)
-        return out
+                identity = [item]
+            if identity not in identities:
+                identities.append(identity)
+                result.append(item)
+        return result
 
-    def free(self, depth: int) -> Any:
-        chance = self.chance
-        draw = chance.random()
-        if depth > 2 or draw < 0.5:
-            return chance.choice(["a", "b", 1, 1.5, True, None] if draw < 0.1 else ["a", "b", 1])
-        if draw < 0.8:
-            return {name: self.free(depth + 1) for name in chance.sample(NAMES, chance.randint(0, 3))}
-        return [self.free(depth + 1) for _ in range(chance.randint(0, 3))]
+    def untyped(self, depth: int) -> Any:
+        rng = self.rng
+        roll = rng.random()
+        if depth > 2 or roll < 0.5:
+            return rng.choice(["a", "b", 1, 1.5, True, None] if roll < 0.1 else ["a", "b", 1])
+        if roll < 0.8:
+            return {name: self.untyped(depth + 1) for name in rng.sample(NAMES, rng.randint(0, 3))}
+        return [self.untyped(depth + 1) for _ in range(rng.randint(0, 3))]
 
-    def changed(self, schema: dict[str, Any], value: Any) -> Any:
-        """`value` with a few places drawn anew."""
-        if self.chance.random() < 0.12:
+    def change(self, schema: dict[str, Any], value: Any) -> Any:
+        """Return `value` with a few parts replaced or removed."""
+        if self.rng.random() < 0.12:
             return self.value(schema)
         if isinstance(value, dict) and schema.get("type") == "object":
-            out = {}
-            for name, below in value.items():
+            result = {}
+            for name, child_value in value.items():
                 child = schema.get("properties", {}).get(name) or schema.get("additionalProperties")
-                if self.chance.random() < 0.92:
-                    out[name] = self.changed(child, below) if isinstance(child, dict) else below
-            return out
+                if self.rng.random() < 0.92:
+                    result[name] = self.change(child, child_value) if isinstance(child, dict) else child_value
+            return result
         return value
 
 
-def node(schema: dict[str, Any]) -> Node:
-    """The schema as a node."""
+def to_node(schema: dict[str, Any]) -> Node:
+    """Return the schema as a Node."""
     return Node(
         schema.get("type", ""),
-        fields={name: node(child) for name, child in schema.get("properties", {}).items()},
-        values=node(schema["additionalProperties"]) if "additionalProperties" in schema else None,
-        items=node(schema["items"]) if "items" in schema else None,
+        fields={name: to_node(child) for name, child in schema.get("properties", {}).items()},
+        values=to_node(schema["additionalProperties"]) if "additionalProperties" in schema else None,
+        items=to_node(schema["items"]) if "items" in schema else None,
         map_type=schema.get("x-kubernetes-map-type", "granular"),
         list_type=schema.get("x-kubernetes-list-type", "atomic"),
         keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),

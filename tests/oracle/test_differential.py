@@ -1,4 +1,4 @@
-"""Random histories of writers, played by our ownership and by a real server's field manager."""
+"""Random histories of writes give the same managed fields as a real server's field manager (written in Go)."""
 
 import os
 import random
@@ -12,52 +12,51 @@ from gooracle import Oracle, binary
 from fairlead.api.fields import FieldSet
 from fairlead.server import ownership
 
-from .histories import Schemas, Values, node
+from .histories import SchemaGenerator, ValueGenerator, to_node
 
-HISTORIES = int(os.environ.get("FAIRLEAD_ORACLE_HISTORIES", "300"))  # a count, so that a busy machine asks as much
+HISTORIES = int(
+    os.environ.get("FAIRLEAD_ORACLE_HISTORIES", "300")
+)  # a number, not a time limit: every machine tests the same histories
 FIRST = int(os.environ.get("FAIRLEAD_ORACLE_SEED", "0"))
+NOW = "2026-01-01T00:00:00Z"
 STATUS = FieldSet.decode({"f:status": {}})
 NOT_STATUS = FieldSet.decode({"f:spec": {}, "f:metadata": {}})
 
 
 class Kind:
-    def __init__(self, models: dict[str, Any]) -> None:
-        self.nodes = {f"example.com/{version}": node(model) for version, model in models.items()}
+    """The versions of a kind. Conversion changes only the apiVersion."""
 
-    def node(self, api_version: str) -> Any:
+    def __init__(self, models: dict[str, Any]) -> None:
+        self.nodes = {f"example.com/{version}": to_node(model) for version, model in models.items()}
+
+    def find_schema(self, api_version: str) -> Any:
         return self.nodes.get(api_version)
 
     def convert(self, obj: Any, api_version: str) -> Any:
         return obj if obj["apiVersion"] == api_version else {**obj, "apiVersion": api_version}
 
-    def empty(self, api_version: str) -> Any:
+    def build_empty(self, api_version: str) -> Any:
         return {"apiVersion": api_version, "kind": "Widget"}
 
 
-class Ours:
-    """The object as our ownership keeps it."""
+class EmbeddedObject:
+    """One object as the embedded server's field ownership changes it."""
 
     def __init__(self) -> None:
         self.live: Any = None
-        self.managed: ownership.Managed = ownership.NOTHING
+        self.managed: ownership.ManagedFields = ownership.NO_MANAGED_FIELDS
 
-    def play(self, write: dict[str, Any], schemas: Kind) -> dict[str, Any]:
+    def play(self, write: dict[str, Any], kind: Kind) -> dict[str, Any]:
         api_version = f"example.com/{write['version']}"
-        live = None if self.live is None else schemas.convert(self.live, api_version)
-        facts: Any = {
-            "manager": write["manager"],
-            "api_version": api_version,
-            "subresource": write["subresource"],
-            "schemas": schemas,
-            "reset": None if write["reset"] is None else FieldSet.decode(write["reset"]),
-            "now": "2026-01-01T00:00:00Z",
-        }
+        live = None if self.live is None else kind.convert(self.live, api_version)
+        reset = None if write["reset"] is None else FieldSet.decode(write["reset"])
+        field_write = ownership.FieldWrite(write["manager"], api_version, kind, NOW, write["subresource"], reset)
         try:
             if write["do"] == "apply":
-                made = ownership.apply(live, self.managed, write["object"], force=write["force"], **facts)
-                self.live, self.managed = made.object, made.managed
+                result = ownership.apply(live, self.managed, write["object"], field_write, force=write["force"])
+                self.live, self.managed = result.object, result.managed
             else:
-                self.managed = ownership.update(live, self.managed, write["object"], **facts)
+                self.managed = ownership.update(live, self.managed, write["object"], field_write)
                 self.live = write["object"]
         except ownership.FieldConflict as conflict:
             causes = [f"{cause['message']}: {cause['field']}" for cause in conflict.causes]
@@ -68,88 +67,91 @@ class Ours:
         return {"object": self.live, "managed": ownership.encode(self.managed)}
 
 
-def history(seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A history and what we make of it; the writers of one look at what the others left."""
-    chance = random.Random(seed)
-    draw = Schemas(chance)
-    models = {"v1": draw.root()}
-    if chance.random() < 0.25:
-        models["v2"] = models["v1"] if chance.random() < 0.5 else relisted(chance, models["v1"])
-    schemas = Kind(models)
-    told: dict[str, Any] = {"models": models, "writes": []}
-    ours, outcomes = Ours(), []
-    odd = chance.choice([0.0, 0.0, 0.05])
-    for _ in range(chance.randint(2, 8)):
+def generate_history(seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a random history and the embedded server's outcomes. Later writes depend on earlier outcomes."""
+    rng = random.Random(seed)
+    models = {"v1": SchemaGenerator(rng).root()}
+    if rng.random() < 0.25:
+        models["v2"] = models["v1"] if rng.random() < 0.5 else change_root_types(rng, models["v1"])
+    kind = Kind(models)
+    history: dict[str, Any] = {"models": models, "writes": []}
+    obj, outcomes = EmbeddedObject(), []
+    invalid = rng.choice([0.0, 0.0, 0.05])
+    for _ in range(rng.randint(2, 8)):
         write: dict[str, Any] = {
-            "do": chance.choice(["apply", "apply", "update"]),
-            "version": chance.choice(list(models)),
-            "manager": chance.choice(["m1", "m2", "m3"]),
-            "subresource": "status" if chance.random() < 0.15 else "",
-            "force": chance.random() < 0.5,
+            "do": rng.choice(["apply", "apply", "update"]),
+            "version": rng.choice(list(models)),
+            "manager": rng.choice(["m1", "m2", "m3"]),
+            "subresource": "status" if rng.random() < 0.15 else "",
+            "force": rng.random() < 0.5,
             "reset": None,
         }
-        if chance.random() < 0.4:
+        if rng.random() < 0.4:
             write["reset"] = (NOT_STATUS if write["subresource"] else STATUS).encode()
-        if chance.random() < 0.05:
-            models = {version: relisted(chance, model) for version, model in models.items()}
-            schemas, write["models"] = Kind(models), models
+        if rng.random() < 0.05:
+            models = {version: change_root_types(rng, model) for version, model in models.items()}
+            kind, write["models"] = Kind(models), models
         model = models[write["version"]]
         if write["do"] == "apply":
-            write["object"] = Values(chance, odd=odd, repeats=0.02).object(model, write["version"])
-        elif ours.live is None or chance.random() < 0.3:
-            write["object"] = Values(chance, odd=odd, repeats=0.2).object(model, write["version"])
+            write["object"] = ValueGenerator(rng, invalid=invalid, duplicates=0.02).object(model, write["version"])
+        elif obj.live is None or rng.random() < 0.3:
+            write["object"] = ValueGenerator(rng, invalid=invalid, duplicates=0.2).object(model, write["version"])
         else:
-            writer = Values(chance, odd=odd, repeats=0.2)
+            values = ValueGenerator(rng, invalid=invalid, duplicates=0.2)
             write["object"] = {
-                name: writer.changed(model["properties"][name], value) if name in ("spec", "status") else value
-                for name, value in schemas.convert(ours.live, f"example.com/{write['version']}").items()
+                name: values.change(model["properties"][name], value) if name in ("spec", "status") else value
+                for name, value in kind.convert(obj.live, f"example.com/{write['version']}").items()
             }
-        told["writes"].append(write)
-        outcomes.append(ours.play(write, schemas))
-    return told, outcomes
+        history["writes"].append(write)
+        outcomes.append(obj.play(write, kind))
+    return history, outcomes
 
 
-def relisted(chance: random.Random, schema: dict[str, Any]) -> dict[str, Any]:
-    """The same kind with some containers of spec and status made atomic or granular."""
+def change_root_types(rng: random.Random, schema: dict[str, Any]) -> dict[str, Any]:
+    """Make some maps and lists of spec and status atomic or granular."""
     declared = schema["properties"]
-    changed = {name: retyped(chance, declared[name]) for name in ("spec", "status")}
+    changed = {name: change_types(rng, declared[name]) for name in ("spec", "status")}
     return {**schema, "properties": {**declared, **changed}}
 
 
-def retyped(chance: random.Random, schema: dict[str, Any]) -> dict[str, Any]:
-    out = dict(schema)
+def change_types(rng: random.Random, schema: dict[str, Any]) -> dict[str, Any]:
+    result = dict(schema)
     for word in ("items", "additionalProperties"):
-        if word in out:
-            out[word] = retyped(chance, out[word])
-    if "properties" in out:
-        out["properties"] = {name: retyped(chance, child) for name, child in out["properties"].items()}
-    if chance.random() < 0.8:
-        return out
-    if out.get("type") == "object" and out.pop("x-kubernetes-map-type", None) is None:
-        out["x-kubernetes-map-type"] = "atomic"
-    if out.get("x-kubernetes-list-type") in ("set", "map"):
-        out["x-kubernetes-list-type"] = "atomic"
-        out.pop("x-kubernetes-list-map-keys", None)
-    return out
+        if word in result:
+            result[word] = change_types(rng, result[word])
+    if "properties" in result:
+        result["properties"] = {name: change_types(rng, child) for name, child in result["properties"].items()}
+    if rng.random() < 0.8:
+        return result
+    if result.get("type") == "object" and result.pop("x-kubernetes-map-type", None) is None:
+        result["x-kubernetes-map-type"] = "atomic"
+    if result.get("x-kubernetes-list-type") in ("set", "map"):
+        result["x-kubernetes-list-type"] = "atomic"
+        result.pop("x-kubernetes-list-map-keys", None)
+    return result
 
 
-def told_alike(outcome: dict[str, Any]) -> dict[str, Any]:
-    """An outcome without what the two cannot share: times (only whether there is one) and the order of causes."""
-    out = dict(outcome)
-    if "object" in out:
-        metadata = dict(out["object"]["metadata"])
+def normalize(outcome: dict[str, Any]) -> dict[str, Any]:
+    """Return an outcome without the differences that do not count: times, the order of causes and of errors."""
+    result = dict(outcome)
+    if "object" in result:
+        metadata = dict(result["object"]["metadata"])
         entries = metadata.pop("managedFields", None) or []
-        out["object"] = {**out["object"], "metadata": metadata, "apiVersion": ""}  # an apply answers at the hub version
-        out["managed"] = out.get("managed") or entries
-        out["managed"] = sorted(
-            [{**entry, "time": "time" in entry} for entry in out["managed"]],
+        result["object"] = {
+            **result["object"],
+            "metadata": metadata,
+            "apiVersion": "",
+        }  # an apply returns the hub version
+        result["managed"] = result.get("managed") or entries
+        result["managed"] = sorted(
+            [{**entry, "time": "time" in entry} for entry in result["managed"]],
             key=lambda entry: (entry["operation"], entry["manager"], entry["apiVersion"], entry.get("subresource", "")),
         )
-    if "conflicts" in out:
-        out["conflicts"] = sorted(out["conflicts"])
-    if out.get("error", "").count("\n  ") or "not declared" in out.get("error", ""):
-        out["error"] = "several"  # a real server lists them in the order of a Go map, and stops at an unknown field
-    return out
+    if "conflicts" in result:
+        result["conflicts"] = sorted(result["conflicts"])
+    if result.get("error", "").count("\n  ") or "not declared" in result.get("error", ""):
+        result["error"] = "several"  # A real server lists them in the order of a Go map, and stops at an unknown field.
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -157,13 +159,13 @@ def oracle() -> Iterator[Oracle]:
     path = binary(Path(__file__).parent)
     if isinstance(path, str):
         pytest.skip(path)
-    running = Oracle(path)
-    yield running
-    running.close()
+    process = Oracle(path)
+    yield process
+    process.close()
 
 
-def test_random_histories_end_as_on_a_real_server(oracle: Oracle) -> None:
+def test_random_histories_have_the_same_outcomes_as_on_a_real_server(oracle: Oracle) -> None:
     for seed in range(FIRST, FIRST + HISTORIES):
-        told, ours = history(seed)
-        for step, (mine, real) in enumerate(zip(ours, oracle.ask(told), strict=True)):
-            assert told_alike(mine) == told_alike(real), f"seed {seed}, write {step}: {told['writes'][step]}"
+        history, outcomes = generate_history(seed)
+        for step, (embedded, real) in enumerate(zip(outcomes, oracle.ask(history), strict=True)):
+            assert normalize(embedded) == normalize(real), f"seed {seed}, write {step}: {history['writes'][step]}"

@@ -71,7 +71,7 @@ def command(
         raise click.UsageError(f"--to: {error}") from None
     for text in fields:
         try:
-            patterns.parse(text)
+            patterns.parse_pattern(text)
         except ValueError as error:
             raise click.UsageError(f"--field {error}") from None
     report = asyncio.run(

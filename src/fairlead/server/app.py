@@ -46,8 +46,8 @@ from fairlead.server.verbs.patch import patch
 from fairlead.server.verbs.pod_subresources import bind, evict
 from fairlead.server.verbs.replace import replace
 from fairlead.server.verbs.scale import get_scale, patch_scale, put_scale
+from fairlead.server.write.managed_fields import FieldTracker
 from fairlead.server.write.strategy import Rules
-from fairlead.server.write.tracking import Tracking
 
 if TYPE_CHECKING:
     from fairlead.server.audit import Audit
@@ -124,7 +124,7 @@ class Server:
         self.registry = Registry(builtin.resources())
         self.rules = Rules()
         self.metrics = Metrics()
-        self.tracking = Tracking(self.registry)
+        self.field_tracker = FieldTracker(self.registry)
         self.definitions = Definitions(self)
         wanted = frozenset(controllers)
         self._controllers = _controllers(self, wanted) if wanted else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.api.fields import FieldSet, human, key, union, value
+from fairlead.api.fields import FieldSet, format_path, key, union, value
 
 REDACTED = "(redacted)"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -66,7 +66,7 @@ def fights(obj: Mapping[str, Any]) -> list[Fight]:
             shared = (fields & theirs).leaves()
             if not shared:
                 continue
-            names = tuple(human(path) for path in shared)
+            names = tuple(format_path(path) for path in shared)
             if (one.manager, one.subresource) == (other.manager, other.subresource):
                 why = "one name, by Update and by Apply: leaving a field out of the apply removes nothing; migrate it"
                 found.append(Fight((str(one), str(other)), names, why))
@@ -78,11 +78,11 @@ def fights(obj: Mapping[str, Any]) -> list[Fight]:
     for owner, fields in sets:
         if hidden := [path for path in fields.leaves() if path[0] == "f:stringData"]:
             why = "stored as data, of which this makes nobody the owner: leaving a key out removes nothing; apply data"
-            found.append(Fight((str(owner),), tuple(map(human, hidden)), why))
+            found.append(Fight((str(owner),), tuple(map(format_path, hidden)), why))
     left = union(fields for owner, fields in sets if owner.manager in ("before-first-apply", "ancient-changes"))
     if left:
         why = "owned by nobody who still writes: no apply can remove it; migrate it to the manager whose it is"
-        found.append(Fight(("before-first-apply or ancient-changes",), tuple(map(human, left.leaves())), why))
+        found.append(Fight(("before-first-apply or ancient-changes",), tuple(map(format_path, left.leaves())), why))
     return found
 
 
@@ -113,7 +113,7 @@ def _map(node: Mapping[str, Any], entries: _Entries, indent: str, path: str, fir
 def _list(node: list[Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
     for position, item in enumerate(node):
         element = _element(item, entries) or f"i:{position}"
-        below, where = _below(entries, element), path + human((element,))
+        below, where = _below(entries, element), path + format_path((element,))
         if isinstance(item, dict) and item:
             yield from _item(item, below, indent, where)
         else:

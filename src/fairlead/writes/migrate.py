@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead.api.errors import Conflict, Invalid, NotFound, UnknownOutcome
-from fairlead.api.fields import FieldSet, Path, human, union
-from fairlead.api.fields.patterns import parse, selected
+from fairlead.api.fields import FieldSet, Path, format_path, union
+from fairlead.api.fields.patterns import parse_pattern, select_fields
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.text import refuse_text
@@ -58,7 +58,7 @@ async def migrate(
     require_uid(kind, obj)
     refuse_text("fields", fields)
     refuse_text("managers", managers)
-    patterns = [parse(field) for field in fields]
+    patterns = [parse_pattern(field) for field in fields]
     async with writer.lock(kind, obj.name, obj.namespace):
         return await _move(
             writer, kind, obj, lambda live: _plan_migration(live, writer, patterns, managers), dry_run=dry_run
@@ -95,7 +95,7 @@ async def _move(
         if rejected is not None and rejected[0] == live.resource_version:
             raise rejected[1]
         entries, moved = plan(live)
-        paths = tuple(human(path) for path in moved.leaves())
+        paths = tuple(format_path(path) for path in moved.leaves())
         if not moved or dry_run:
             return MigrationResult(paths or unanswered, live)
         patch = [
@@ -124,7 +124,7 @@ async def _move(
 
 def can_migrate(writer: Writer, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> bool:
     """Return whether `migrate` would move anything on this copy of the object. Its metadata is enough."""
-    return bool(_plan_migration(obj, writer, [parse(field) for field in fields], managers)[1])
+    return bool(_plan_migration(obj, writer, [parse_pattern(field) for field in fields], managers)[1])
 
 
 def _plan_migration(
@@ -139,7 +139,7 @@ def _plan_migration(
             entries.append(entry)
             continue
         owned = FieldSet.decode(entry.get("fieldsV1"))
-        selection = union(selected(owned, pattern) for pattern in patterns)
+        selection = union(select_fields(owned, pattern) for pattern in patterns)
         version = str(entry.get("apiVersion"))
         moved[version] = moved.get(version, FieldSet()) | selection
         if owned - selection:

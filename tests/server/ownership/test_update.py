@@ -1,58 +1,58 @@
-"""Ownership after plain writes."""
+"""Field ownership after creates, replaces and patches."""
 
 import pytest
 
 from fairlead.api.fields.tries import union_of_roots
 from fairlead.server import ownership
-from fairlead.server.ownership import FieldConflict
-from fairlead.server.ownership.comparing import compare, first
-from fairlead.server.ownership.shapes import shape_of
+from fairlead.server.ownership import FieldConflict, FieldWrite
+from fairlead.server.ownership.comparison import compare, compare_with_empty
+from fairlead.server.ownership.merge_schema import merge_schema_of
 from fairlead.server.schema import builtin, codec
 from fairlead.server.schema.nodes import Node
 
-from .kinds import Kind, Story, root, spec, text
+from .tracked_object import NOW, Kind, TrackedObject, root, spec, text
 
 
 @pytest.fixture
-def configmap() -> Story:
-    return Story(Kind("ConfigMap", v1=root(data=Node("object", values=text()))))
+def configmap() -> TrackedObject:
+    return TrackedObject(Kind("ConfigMap", v1=root(data=Node("object", values=text()))))
 
 
-def test_a_create_owns_each_map_and_leaf(configmap):
+def test_create_owns_all_maps_and_leaves(configmap):
     configmap.write("m1", metadata={"labels": {"x": "y"}}, data={"k": "1"})
-    assert configmap.owns("m1", "Update") == {
+    assert configmap.fields_of("m1", "Update") == {
         "f:data": {".": {}, "f:k": {}},
         "f:metadata": {"f:labels": {".": {}, "f:x": {}}},
     }
 
 
-def test_a_write_takes_what_it_changes_and_leaves_what_it_repeats(configmap):
+def test_update_takes_changed_fields_and_no_unchanged_ones(configmap):
     configmap.apply("m1", data={"k": "1", "l": "1"})
     configmap.write("m2", metadata={"uid": "u"}, data={"k": "2", "l": "1"})
-    assert configmap.owns("m1") == {"f:data": {"f:l": {}}}
-    assert configmap.owns("m2", "Update") == {"f:data": {"f:k": {}}}
+    assert configmap.fields_of("m1") == {"f:data": {"f:l": {}}}
+    assert configmap.fields_of("m2", "Update") == {"f:data": {"f:k": {}}}
 
 
-def test_what_is_removed_is_owned_by_no_one(configmap):
+def test_update_that_removes_a_field_removes_its_owners(configmap):
     configmap.apply("m1", data={"k": "1", "l": "1"})
     configmap.write("m2", metadata={"uid": "u"}, data={"l": "1"})
-    assert configmap.owns("m1") == {"f:data": {"f:l": {}}}
-    assert configmap.owns("m2", "Update") is None
+    assert configmap.fields_of("m1") == {"f:data": {"f:l": {}}}
+    assert configmap.fields_of("m2", "Update") is None
 
 
-def test_one_manager_is_two_by_its_two_operations(configmap):
+def test_apply_conflicts_with_an_update_of_the_same_manager(configmap):
     configmap.write("m1", data={"k": "1"})
     with pytest.raises(FieldConflict, match='"m1" using v1'):
         configmap.apply("m1", data={"k": "2"})
 
 
-def test_an_object_that_no_one_owns_is_not_tracked(configmap):
+def test_update_of_an_untracked_object_keeps_it_untracked(configmap):
     configmap.live = configmap.object(metadata={"uid": "u"}, data={"k": "1"})
     configmap.write("m1", metadata={"uid": "u"}, data={"k": "2"})
     assert configmap.managed == ()
 
 
-def test_the_eleventh_updater_makes_the_two_oldest_one(configmap):
+def test_eleventh_updater_merges_the_two_oldest_entries(configmap):
     configmap.apply("applier", data={"z": "1"})
     for number in range(10):
         now = f"2026-01-01T00:00:{number:02d}Z"
@@ -64,18 +64,18 @@ def test_the_eleventh_updater_makes_the_two_oldest_one(configmap):
     )
     names = [entry["manager"] for entry in ownership.encode(configmap.managed)]
     assert names == ["applier", "ancient-changes", *[f"m{n}" for n in range(2, 10)], "last"]
-    assert configmap.owns("ancient-changes", "Update") == {"f:data": {"f:k0": {}, "f:k1": {}}}
+    assert configmap.fields_of("ancient-changes", "Update") == {"f:data": {"f:k0": {}, "f:k1": {}}}
 
 
-def test_what_the_strategy_resets_is_not_owned():
-    story = Story(Kind(v1=spec(size=Node("integer"))))
-    story.write(
+def test_reset_fields_are_not_owned():
+    obj = TrackedObject(Kind(v1=spec(size=Node("integer"))))
+    obj.write(
         "m1",
         reset=ownership.decode([entry({"f:spec": {}})])[0].fields,
         spec={"size": 1},
         metadata={"labels": {"a": "b"}},
     )
-    assert story.owns("m1", "Update") == {"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}
+    assert obj.fields_of("m1", "Update") == {"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}
 
 
 def entry(fields, **changes):
@@ -93,37 +93,37 @@ def test_entries_of_versions_no_longer_served_are_dropped(configmap):
     configmap.write("m1", data={"k": "1"})
     configmap.managed += ownership.decode([entry({"f:data": {"f:k": {}}}, manager="old", apiVersion="v0")])
     configmap.write("m2", metadata={"uid": "u"}, data={"k": "1", "l": "1"})
-    assert [each.manager for each in configmap.managed] == ["m1", "m2"]
+    assert [item.manager for item in configmap.managed] == ["m1", "m2"]
 
 
-def test_an_applier_that_moves_to_another_version_stays_itself():
+def test_applier_that_changes_its_version_keeps_its_entry():
     node = spec(size=Node("integer"), other=text())
-    story = Story(Kind(v1=node, v2=node))
-    story.apply("m1", spec={"size": 1, "other": "x"})
-    story.version = "v2"
-    story.live = {**story.live, "apiVersion": "v2"}
-    story.apply("m1", spec={"size": 1})
-    assert story.live["spec"] == {"size": 1}
-    assert [(each.manager, each.api_version) for each in story.managed] == [("m1", "v2")]
+    obj = TrackedObject(Kind(v1=node, v2=node))
+    obj.apply("m1", spec={"size": 1, "other": "x"})
+    obj.version = "v2"
+    obj.live = {**obj.live, "apiVersion": "v2"}
+    obj.apply("m1", spec={"size": 1})
+    assert obj.live["spec"] == {"size": 1}
+    assert [(item.manager, item.api_version) for item in obj.managed] == [("m1", "v2")]
 
 
-def test_what_became_atomic_is_owned_whole():
+def test_map_that_became_atomic_is_owned_as_a_whole():
     fields = {"a": text(), "b": text()}
-    story = Story(Kind(v1=spec(pair=Node("object", fields=fields))))
-    story.apply("m1", spec={"pair": {"a": "1", "b": "2"}})
-    story.schemas = Kind(v1=spec(pair=Node("object", fields=fields, map_type="atomic")))
-    story.apply("m2", spec={}, metadata={"labels": {"a": "b"}})
-    assert story.owns("m1") == {"f:spec": {"f:pair": {}}}
+    obj = TrackedObject(Kind(v1=spec(pair=Node("object", fields=fields))))
+    obj.apply("m1", spec={"pair": {"a": "1", "b": "2"}})
+    obj.kind = Kind(v1=spec(pair=Node("object", fields=fields, map_type="atomic")))
+    obj.apply("m2", spec={}, metadata={"labels": {"a": "b"}})
+    assert obj.fields_of("m1") == {"f:spec": {"f:pair": {}}}
 
 
-@pytest.mark.parametrize("said", [[], [{}]])
-def test_empty_managed_fields_reset(configmap, said):
+@pytest.mark.parametrize("submitted", [[], [{}]])
+def test_empty_managed_fields_reset_the_live_ones(configmap, submitted):
     configmap.write("m1", data={"k": "1"})
-    assert ownership.sent(configmap.managed, said) == ()
+    assert ownership.read_submitted(configmap.managed, submitted) == ()
 
 
 @pytest.mark.parametrize(
-    "said",
+    "submitted",
     [
         None,
         [entry({}, operation="Upsert")],
@@ -133,43 +133,40 @@ def test_empty_managed_fields_reset(configmap, said):
         [entry({"nonsense": {}})],
     ],
 )
-def test_managed_fields_that_say_nothing_keep_the_live_ones(configmap, said):
+def test_absent_or_invalid_managed_fields_keep_the_live_ones(configmap, submitted):
     configmap.write("m1", data={"k": "1"})
-    assert ownership.sent(configmap.managed, said) is configmap.managed
+    assert ownership.read_submitted(configmap.managed, submitted) is configmap.managed
 
 
-def test_entries_stand_by_operation_then_time_then_name():
-    said = [
+def test_entries_are_sorted_by_operation_then_time_then_manager():
+    submitted = [
         entry({"f:a": {}}, manager="u"),
         entry({"f:a": {}}, manager="late", operation="Apply", time="2026-01-01T00:00:02Z"),
         entry({"f:a": {}}, manager="b", operation="Apply", time="2026-01-01T00:00:01Z"),
         entry({"f:a": {}}, manager="a", operation="Apply", time="2026-01-01T00:00:01Z"),
         entry({"f:a": {}}, manager="timeless", operation="Apply"),
     ]
-    assert [each["manager"] for each in ownership.encode(ownership.decode(said))] == ["timeless", "a", "b", "late", "u"]
+    assert [item["manager"] for item in ownership.encode(ownership.decode(submitted))] == [
+        "timeless",
+        "a",
+        "b",
+        "late",
+        "u",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("everywhere", "left"), [(True, {"f:status": {".": {}, "f:a": {}}}), (False, {"f:status": {}})]
+    ("all_versions", "remaining"), [(True, {"f:status": {".": {}, "f:a": {}}}), (False, {"f:status": {}})]
 )
-def test_what_is_reset_may_still_be_lost_at_another_version(everywhere, left):
+def test_reset_fields_at_another_version_are_lost_unless_all_versions_reset(all_versions, remaining):
     node = root(status=Node("object", fields={"a": text()}))
-    schemas = Kind(v1=node, v2=node)
+    versions = Kind(v1=node, v2=node)
     old = {"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a", "uid": "u"}, "status": {"a": "1"}}
     managed = ownership.decode([entry({"f:status": {".": {}, "f:a": {}}}, apiVersion="v2")])
     reset = ownership.decode([entry({"f:status": {}})])[0].fields
-    after = ownership.update(
-        old,
-        managed,
-        {**old, "status": {"a": "2"}},
-        manager="m1",
-        api_version="v1",
-        schemas=schemas,
-        reset=reset,
-        reset_everywhere=everywhere,
-        now="2026-01-01T00:00:00Z",
-    )
-    assert [(each["manager"], each["fieldsV1"]) for each in ownership.encode(after)] == [("m", left)]
+    write = FieldWrite("m1", "v1", versions, NOW, reset_fields=reset, resets_all_versions=all_versions)
+    after = ownership.update(old, managed, {**old, "status": {"a": "2"}}, write)
+    assert [(item["manager"], item["fieldsV1"]) for item in ownership.encode(after)] == [("m", remaining)]
 
 
 SAMPLES = [
@@ -191,10 +188,10 @@ SAMPLES = [
 @pytest.mark.parametrize(
     ("api_version", "kind"), [("v1", "ConfigMap"), ("v1", "Service"), ("apps/v1", "Deployment"), ("v1", "Pod")]
 )
-def test_a_first_write_is_told_apart_from_nothing_as_any_other_is(api_version, kind, sample):
+def test_comparison_with_the_empty_object_equals_the_general_comparison(api_version, kind, sample):
     group, _, version = api_version.rpartition("/")
     node = builtin.schema_of_kind(group, version, kind)
     named = {"apiVersion": api_version, "kind": kind}
     empty, new = codec.decode(node, named).object, codec.decode(node, {**named, **sample}).object
-    changes = compare(shape_of(node), empty, new)
-    assert first(shape_of(node), empty, new) == union_of_roots(changes.added, changes.modified)
+    changes = compare(merge_schema_of(node), empty, new)
+    assert compare_with_empty(merge_schema_of(node), empty, new) == union_of_roots(changes.added, changes.modified)

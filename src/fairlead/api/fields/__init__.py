@@ -1,11 +1,11 @@
-"""Field sets: FieldsV1 paths, set algebra, who owns what. Pure functions on plain data.
+"""Field sets: the paths of FieldsV1 and set operations on them.
 
 owned = FieldSet.decode(entry["fieldsV1"])
 path("spec", "containers", {"name": "app"}, "image") in owned
 [human(p) for p in owned - theirs]
 """
 
-from fairlead.api.fields.elements import Path, field, human, index, key, path, value
-from fairlead.api.fields.fieldset import FieldSet, union
+from fairlead.api.fields.field_set import FieldSet, union
+from fairlead.api.fields.path_elements import Path, field, format_path, index, key, path, value
 
-__all__ = ["FieldSet", "Path", "field", "human", "index", "key", "path", "union", "value"]
+__all__ = ["FieldSet", "Path", "field", "format_path", "index", "key", "path", "union", "value"]

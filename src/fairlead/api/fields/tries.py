@@ -1,49 +1,50 @@
-"""Set algebra on field tries: FieldsV1 itself, as nested dicts.
+"""Set operations on tries of path elements, in the form of FieldsV1: nested dicts.
 
-The trie of a place maps each child's element to the child's trie. An empty trie is a member with nothing below; a
-trie with children is a member only if it holds `.`. At the root there is no member, so an empty root is the empty set.
+A trie maps path elements to the tries below them. Below the root, an empty trie is a member of the set without
+children. A trie with children is a member only if it contains `.`. The root is never a member: an empty root is the
+empty set.
 
-Tries are immutable by convention: nothing here changes its arguments, and results share whatever did not change.
-`None` stands for "nothing here" below the root.
+Tries are immutable by convention. No function changes its arguments, and results share the unchanged parts.
+Functions for tries below the root return None for an empty set.
 """
 
 from collections.abc import Iterator
 from typing import Any, cast
 
-from fairlead.api.fields.elements import Great, Path, canonical, order
+from fairlead.api.fields.path_elements import LargeNumberElement, Path, canonicalize, sort_key
 
 Trie = dict[str, Any]  # element -> Trie
 
 LEAF: Trie = {}
-DOT = {".": LEAF}  # for {**DOT, ...}: a member that has children too
+DOT = {".": LEAF}  # {**DOT, ...} is a member that has children
 
 
-def owned(node: Trie) -> Trie:
-    """`node`, as a member."""
+def as_member(node: Trie) -> Trie:
+    """Return `node` as a member of the set."""
     return node if not node or "." in node else {**DOT, **node}
 
 
 def union(a: Trie, b: Trie) -> Trie:
-    """Paths of either, for two tries at one place below the root."""
+    """Return the union of two tries below the root."""
     if a is b:
         return a
     if not a:
-        return owned(b)
+        return as_member(b)
     if not b:
-        return owned(a)
+        return as_member(a)
     return union_of_roots(a, b)
 
 
 def union_of_roots(a: Trie, b: Trie) -> Trie:
-    """Paths of either."""
+    """Return the union of two roots."""
     if len(a) < len(b):
         a, b = b, a
     out: Trie | None = None
-    for element, theirs in b.items():
-        ours = a.get(element)
-        if ours is None:
-            both = theirs
-        elif ours is theirs or (both := union(ours, theirs)) is ours:
+    for element, b_node in b.items():
+        a_node = a.get(element)
+        if a_node is None:
+            both = b_node
+        elif a_node is b_node or (both := union(a_node, b_node)) is a_node:
             continue
         if out is None:
             out = dict(a)
@@ -52,7 +53,7 @@ def union_of_roots(a: Trie, b: Trie) -> Trie:
 
 
 def intersection(a: Trie, b: Trie) -> Trie | None:
-    """Paths of both, for two tries at one place below the root; None if there is none."""
+    """Return the intersection of two tries below the root, or None if it is empty."""
     if a is b:
         return a
     if not a:
@@ -66,21 +67,21 @@ def intersection(a: Trie, b: Trie) -> Trie | None:
 
 
 def intersection_of_roots(a: Trie, b: Trie) -> Trie:
-    """Paths of both."""
+    """Return the intersection of two roots."""
     if len(b) < len(a):
         a, b = b, a
     out: Trie = {}
-    for element, ours in a.items():
-        theirs = b.get(element)
-        if theirs is not None:
-            both = intersection(ours, theirs)
+    for element, a_node in a.items():
+        b_node = b.get(element)
+        if b_node is not None:
+            both = intersection(a_node, b_node)
             if both is not None:
                 out[element] = both
     return out
 
 
 def difference(a: Trie, b: Trie) -> Trie | None:
-    """Paths of `a` that are not in `b`, for two tries at one place below the root; None if there is none."""
+    """Return the paths of `a` that are not in `b`, for tries below the root. Return None if there are none."""
     if a is b:
         return None
     if not a:
@@ -96,53 +97,53 @@ def difference(a: Trie, b: Trie) -> Trie | None:
 
 
 def difference_of_roots(a: Trie, b: Trie) -> Trie:
-    """Paths of `a` that are not in `b`; a path's own presence in `b` says nothing of what is below it."""
+    """Return the paths of `a` that are not in `b`, for roots. A path in `b` does not affect the paths below it."""
     out: Trie | None = None
     small, large = (b, a) if len(b) < len(a) else (a, b)
     for element in small:
         if element not in large:
             continue
-        ours = a[element]
-        left = difference(ours, b[element])
-        if left is ours:
+        a_node = a[element]
+        remaining = difference(a_node, b[element])
+        if remaining is a_node:
             continue
         if out is None:
             out = dict(a)
-        if left is None:
+        if remaining is None:
             del out[element]
         else:
-            out[element] = left
+            out[element] = remaining
     return a if out is None else out
 
 
-def without(a: Trie, b: Trie) -> Trie:
-    """Paths of `a` that are neither in `b` nor below a path of `b`."""
+def recursive_difference(a: Trie, b: Trie) -> Trie:
+    """Return the paths of `a` that are neither in `b` nor below a path of `b`."""
     out: Trie | None = None
-    for element, theirs in b.items():
-        ours = a.get(element)
-        if ours is None or element == ".":
+    for element, b_node in b.items():
+        a_node = a.get(element)
+        if a_node is None or element == ".":
             continue
-        whole = not theirs or "." in theirs
-        left = LEAF if whole else without(ours, theirs)
-        if not whole and left is ours:
+        is_member = not b_node or "." in b_node
+        remaining = LEAF if is_member else recursive_difference(a_node, b_node)
+        if not is_member and remaining is a_node:
             continue
         if out is None:
             out = dict(a)
-        if not left:
+        if not remaining:
             del out[element]
         else:
-            out[element] = LEAF if len(left) == 1 and "." in left else left
+            out[element] = LEAF if len(remaining) == 1 and "." in remaining else remaining
     return a if out is None else out
 
 
 def leaves(a: Trie) -> Trie:
-    """Members that have nothing below them."""
+    """Return the members without children."""
     return {element: leaves(node) if node else LEAF for element, node in a.items() if element != "."}
 
 
-def only_below(a: Trie, path: Path) -> Trie:
-    """What is at and below `path`, with `path` still in front; the empty trie if that is nothing."""
-    node = at(a, path)
+def restrict_to(a: Trie, path: Path) -> Trie:
+    """Return the paths at and below `path`."""
+    node = find_node(a, path)
     if node is None:
         return LEAF
     for element in reversed(path):
@@ -150,37 +151,37 @@ def only_below(a: Trie, path: Path) -> Trie:
     return node
 
 
-def at(a: Trie, path: Path) -> Trie | None:
-    """The trie at `path`, or None."""
+def find_node(a: Trie, path: Path) -> Trie | None:
+    """Return the trie at `path`, or None."""
     node: Trie | None = a
     for element in path:
         node = node.get(element) if node else None
     return node
 
 
-def holds(a: Trie, b: Trie) -> bool:
-    """Whether every path of `b` is in `a`, for two tries at one place below the root."""
+def is_superset(a: Trie, b: Trie) -> bool:
+    """Return whether `a` contains every path of `b`, for tries below the root."""
     if a is b:
         return True
     if not b:
         return not a or "." in a
     if not a:
         return len(b) == 1 and "." in b
-    return holds_root(a, b)
+    return is_superset_of_root(a, b)
 
 
-def holds_root(a: Trie, b: Trie) -> bool:
-    """Whether every path of `b` is in `a`."""
-    for element, theirs in b.items():
-        ours = a.get(element)
-        if ours is None or (ours is not theirs and not holds(ours, theirs)):
+def is_superset_of_root(a: Trie, b: Trie) -> bool:
+    """Return whether `a` contains every path of `b`, for roots."""
+    for element, b_node in b.items():
+        a_node = a.get(element)
+        if a_node is None or (a_node is not b_node and not is_superset(a_node, b_node)):
             return False
     return True
 
 
 def paths(a: Trie, prefix: Path = ()) -> Iterator[Path]:
-    """Every path, in a server's order: a place's members first, then what is below each."""
-    elements = sorted([element for element in a if element != "."], key=order)
+    """Yield all paths in a server's order: the members of a trie first, then the paths below them."""
+    elements = sorted([element for element in a if element != "."], key=sort_key)
     for element in elements:
         node = a[element]
         if not node or "." in node:
@@ -190,10 +191,10 @@ def paths(a: Trie, prefix: Path = ()) -> Iterator[Path]:
             yield from paths(a[element], (*prefix, element))
 
 
-def from_paths(each: list[Path]) -> Trie:
-    """The trie of these paths; the empty path is no one's and is left out."""
+def from_paths(members: list[Path]) -> Trie:
+    """Return the trie of these paths. The empty path is ignored."""
     root: Trie = {}
-    for path in each:
+    for path in members:
         node = root
         for element in path[:-1]:
             child = node.get(element)
@@ -210,9 +211,9 @@ def from_paths(each: list[Path]) -> Trie:
 
 
 def decode(fields: Any) -> Trie:
-    """The root of a FieldsV1 as read; shares it where it is canonical already.
+    """Decode a FieldsV1. The result is the argument itself if that is canonical.
 
-    Kinds of elements that are not known are left out, as a server does. Raises ValueError for what is no FieldsV1.
+    Like a server, it ignores elements of unknown kinds. Raises ValueError if the argument is not a FieldsV1.
     """
     root = _decode(fields)
     return {element: node for element, node in root.items() if element != "."} if "." in root else root
@@ -227,42 +228,42 @@ def _decode(fields: Any) -> Trie:
         return LEAF
     changed = False
     out: Trie = {}
-    for element, below in fields.items():
+    for element, child in fields.items():
         if element == ".":
             out["."] = LEAF
             continue
-        known = element if element[:2] == "f:" else canonical(element)
-        if known is None:
+        canonical = element if element[:2] == "f:" else canonicalize(element)
+        if canonical is None:
             changed = True
             continue
-        node = _decode(below) if type(below) is not dict or below else below
-        changed = changed or node is not below or known != element
-        out[known] = union(out[known], node) if known in out else node
+        node = _decode(child) if type(child) is not dict or child else child
+        changed = changed or node is not child or canonical != element
+        out[canonical] = union(out[canonical], node) if canonical in out else node
     return out if changed else cast("Trie", fields)
 
 
 def encode(a: Trie) -> Trie:
-    """The trie in a server's order, and as it is written."""
+    """Return the trie as FieldsV1: in a server's order, with exact numbers."""
     if len(a) > 1:
-        elements = sorted([element for element in a if element != "."], key=order)
+        elements = sorted([element for element in a if element != "."], key=sort_key)
         out: Trie = dict(DOT) if "." in a else {}
         for element in elements:
             node = a[element]
-            out[element if type(element) is str else _written(element)] = encode(node) if node else LEAF
+            out[element if type(element) is str else _exact_element(element)] = encode(node) if node else LEAF
         return out
     return {
-        element if type(element) is str else _written(element): encode(node) if node else LEAF
+        element if type(element) is str else _exact_element(element): encode(node) if node else LEAF
         for element, node in a.items()
     }
 
 
-def _written(element: str) -> str:
-    return element.written if isinstance(element, Great) else element
+def _exact_element(element: str) -> str:
+    return element.exact if isinstance(element, LargeNumberElement) else element
 
 
-def exact(a: Trie) -> bool:
-    """Whether it is written otherwise than it will be read."""
-    for element, node in a.items():  # noqa: SIM110 - asked of every write
-        if type(element) is not str or (node and exact(node)):
+def has_large_numbers(a: Trie) -> bool:
+    """Return whether the trie contains numbers that reading rounds."""
+    for element, node in a.items():  # noqa: SIM110 - faster, and called for every write
+        if type(element) is not str or (node and has_large_numbers(node)):
             return True
     return False

@@ -10,7 +10,7 @@ from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import structural
 from fairlead.server.storage.store import Table
 from fairlead.server.storage.stored import Stored
-from fairlead.server.write.tracking import managed_of
+from fairlead.server.write.managed_fields import get_managed_fields
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -183,10 +183,12 @@ class Definitions:
     def _written(self, live: Stored, obj: Object) -> Stored:
         resource = self._server.registry.find(GROUP, "v1", PLURAL)
         assert resource is not None
-        obj, managed = self._server.tracking.by_server(resource, live, obj, CONTROLLER, "status", self._now)
+        obj, managed = self._server.field_tracker.track_server_update(
+            resource, live, obj, CONTROLLER, "status", self._now
+        )
         stored = self._server.store.put(self._table, obj)
         stored.derived["managed"] = managed
-        assert managed_of(stored) is managed
+        assert get_managed_fields(stored) is managed
         return stored
 
     def _accepted(self, obj: Object) -> tuple[Object, tuple[str, str] | None]:

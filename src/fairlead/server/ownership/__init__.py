@@ -1,38 +1,41 @@
-"""Ownership of fields: typed merge, server-side apply, managedFields.
+"""Field ownership: typed merge, server-side apply and managedFields.
 
-`apply` and `update` are the two ways to write; both are pure. `decode` and `encode` are managedFields on the wire.
+`apply` and `update` are the two ways to write. Both are pure functions of the objects and a `FieldWrite`. `decode` and
+`encode` convert managedFields from and to JSON. The terms are those of structured-merge-diff.
 """
 
-from fairlead.server.ownership.applying import Applied, FieldConflict, apply
+from fairlead.server.ownership.applying import ApplyResult, FieldConflict, apply
 from fairlead.server.ownership.conformance import TypedError
-from fairlead.server.ownership.managed import (
-    NOTHING,
-    Entry,
-    Managed,
+from fairlead.server.ownership.field_write import FieldWrite
+from fairlead.server.ownership.kind_versions import KindVersions
+from fairlead.server.ownership.managed_fields import (
+    NO_MANAGED_FIELDS,
+    ManagedFields,
+    ManagedFieldsEntry,
     ManagedFieldsError,
     decode,
     encode,
-    same_but_times,
-    same_order,
-    sent,
+    equal_except_times,
+    have_same_order,
+    read_submitted,
 )
-from fairlead.server.ownership.schemas import Schemas
 from fairlead.server.ownership.updating import update
 
 __all__ = [
-    "NOTHING",
-    "Applied",
-    "Entry",
+    "NO_MANAGED_FIELDS",
+    "ApplyResult",
     "FieldConflict",
-    "Managed",
+    "FieldWrite",
+    "KindVersions",
+    "ManagedFields",
+    "ManagedFieldsEntry",
     "ManagedFieldsError",
-    "Schemas",
     "TypedError",
     "apply",
     "decode",
     "encode",
-    "same_but_times",
-    "same_order",
-    "sent",
+    "equal_except_times",
+    "have_same_order",
+    "read_submitted",
     "update",
 ]

@@ -2,30 +2,37 @@
 
 from typing import Any, NamedTuple
 
-from fairlead.api.fields import FieldSet, Path, human
-from fairlead.api.fields.tries import LEAF, without
-from fairlead.server.ownership import lastapplied
+from fairlead.api.fields import FieldSet, Path, format_path
+from fairlead.api.fields.tries import LEAF, recursive_difference
+from fairlead.server.ownership import last_applied
+from fairlead.server.ownership.changes import (
+    Changes,
+    check_conformance,
+    find_conflicts,
+    reconcile_entries,
+    remove_changed_fields,
+    remove_unownable_fields,
+)
 from fairlead.server.ownership.equality import equal
-from fairlead.server.ownership.extraction import applied
-from fairlead.server.ownership.ledger import Changes, bereft, checked, conflicting, current, ownable
-from fairlead.server.ownership.managed import Entry, Managed
+from fairlead.server.ownership.field_extraction import extract_applied_fields
+from fairlead.server.ownership.field_write import FieldWrite
+from fairlead.server.ownership.managed_fields import ManagedFields, ManagedFieldsEntry
 from fairlead.server.ownership.merging import merge
-from fairlead.server.ownership.pruning import pruned
-from fairlead.server.ownership.schemas import Schemas, served
-from fairlead.server.ownership.updating import before_first_apply
+from fairlead.server.ownership.pruning import prune_dropped_fields
+from fairlead.server.ownership.updating import own_existing_fields
 
 
-class Applied(NamedTuple):
-    """What an apply made: the object (the very live one when nothing in it changed) and who owns what now."""
+class ApplyResult(NamedTuple):
+    """The object after an apply (the live object itself if it did not change), and its managed fields."""
 
     object: dict[str, Any]
-    managed: Managed
+    managed: ManagedFields
 
 
 class FieldConflict(Exception):
-    """An unforced apply would change fields that others own."""
+    """An apply without force would change fields of other managers."""
 
-    def __init__(self, conflicts: list[tuple[Entry, Path]]) -> None:
+    def __init__(self, conflicts: list[tuple[ManagedFieldsEntry, Path]]) -> None:
         super().__init__()
         self.conflicts = sorted(conflicts, key=lambda conflict: conflict[0].identity)
 
@@ -33,7 +40,11 @@ class FieldConflict(Exception):
     def causes(self) -> list[dict[str, str]]:
         """The causes of a Status."""
         return [
-            {"reason": "FieldManagerConflict", "message": f"conflict with {entry.shown}", "field": human(path)}
+            {
+                "reason": "FieldManagerConflict",
+                "message": f"conflict with {entry.description}",
+                "field": format_path(path),
+            }
             for entry, path in self.conflicts
         ]
 
@@ -42,14 +53,14 @@ class FieldConflict(Exception):
         """The message of a Status."""
         if len(self.conflicts) == 1:
             entry, path = self.conflicts[0]
-            return f"Apply failed with 1 conflict: conflict with {entry.shown}: {human(path)}"
+            return f"Apply failed with 1 conflict: conflict with {entry.description}: {format_path(path)}"
         lines: list[str] = []
-        by: Entry | None = None
+        previous: ManagedFieldsEntry | None = None
         for entry, path in self.conflicts:
-            if entry is not by:
-                lines.append(f"conflicts with {entry.shown}:")
-                by = entry
-            lines.append(f"- {human(path)}")
+            if entry is not previous:
+                lines.append(f"conflicts with {entry.description}:")
+                previous = entry
+            lines.append(f"- {format_path(path)}")
         return f"Apply failed with {len(self.conflicts)} conflicts: " + "\n".join(lines)
 
     def __str__(self) -> str:
@@ -57,92 +68,69 @@ class FieldConflict(Exception):
 
 
 def apply(
-    live: dict[str, Any] | None,
-    managed: Managed,
-    config: dict[str, Any],
-    *,
-    manager: str,
-    force: bool,
-    api_version: str,
-    subresource: str = "",
-    schemas: Schemas,
-    reset: FieldSet | None = None,
-    reset_everywhere: bool = True,
-    now: str,
-) -> Applied:
-    """Apply `config` to `live` (None for a missing object) as `manager`.
+    live: dict[str, Any] | None, managed: ManagedFields, config: dict[str, Any], write: FieldWrite, *, force: bool
+) -> ApplyResult:
+    """Apply `config` to `live` (None if the object does not exist).
 
-    Raises FieldConflict where an unforced apply would change what others own, TypedError where a side does not fit its
-    schema. That `config` is of this kind and version and brings no managedFields is for the caller to check. Defaults
-    and validation come after: an unchanged object needs neither.
+    Raises FieldConflict if an apply without `force` would change fields of other managers. Raises TypedError if an
+    object does not conform to its schema. The caller checks that `config` has the kind and version of the request and
+    no managedFields. The caller also adds defaults and validates: an unchanged object needs neither.
     """
-    old = schemas.empty(api_version) if live is None else live
+    old = write.versions.build_empty(write.api_version) if live is None else live
     if not managed and live is not None:
-        managed = before_first_apply(
-            live, api_version=api_version, subresource=subresource, schemas=schemas, reset=reset, now=now
-        )
+        managed = own_existing_fields(live, write)
     try:
-        made = _applied(
-            old, managed, config, manager, force, api_version, subresource, schemas, reset, reset_everywhere, now
-        )
+        result = _apply(old, managed, config, write, force=force)
     except FieldConflict as conflict:
-        if manager != lastapplied.MANAGER:
+        if write.manager != last_applied.MANAGER:
             raise
-        allowed = lastapplied.allowed(old, api_version, served(schemas, api_version))
-        left = [each for each in conflict.conflicts if allowed is None or each[1] not in allowed]
-        if left:
-            raise FieldConflict(left) from None
-        made = _applied(
-            old, managed, config, manager, True, api_version, subresource, schemas, reset, reset_everywhere, now
-        )
-    if manager == lastapplied.MANAGER:
-        return Applied(lastapplied.synced(made.object, config), made.managed)
-    return made
+        unchanged = last_applied.find_unchanged_fields(old, write.api_version, write.schema)
+        remaining = [item for item in conflict.conflicts if unchanged is None or item[1] not in unchanged]
+        if remaining:
+            raise FieldConflict(remaining) from None
+        result = _apply(old, managed, config, write, force=True)
+    if write.manager == last_applied.MANAGER:
+        return ApplyResult(last_applied.update_annotation(result.object, config), result.managed)
+    return result
 
 
-def _applied(
-    live: dict[str, Any],
-    managed: Managed,
-    config: dict[str, Any],
-    manager: str,
-    force: bool,
-    api_version: str,
-    subresource: str,
-    schemas: Schemas,
-    reset: FieldSet | None,
-    everywhere: bool,
-    now: str,
-) -> Applied:
-    shape = served(schemas, api_version)
-    checked(shape, config, "failed to create typed patch object ({})", repeats=False)
-    checked(shape, live, "failed to create typed live object ({})", repeats=True)
-    hidden = LEAF if reset is None else reset.trie
-    fields = applied(shape, config) or LEAF
-    mine = Entry(manager or "unknown", "Apply", api_version, FieldSet(without(fields, hidden)), subresource=subresource)
-    others = current(managed, live, schemas)
-    last = others.pop(mine.identity, None)
-    merged = merge(shape, live, config)
-    new = pruned(merged, last, {**others, mine.identity: mine}, mine, schemas)
-    out: dict[str, Entry] = {}
+def _apply(
+    live: dict[str, Any], managed: ManagedFields, config: dict[str, Any], write: FieldWrite, *, force: bool
+) -> ApplyResult:
+    schema, api_version = write.schema, write.api_version
+    check_conformance(schema, config, "failed to create typed patch object ({})", allow_duplicates=False)
+    check_conformance(schema, live, "failed to create typed live object ({})", allow_duplicates=True)
+    fields = extract_applied_fields(schema, config) or LEAF
+    applied = write.build_entry("Apply", FieldSet(recursive_difference(fields, write.reset_trie)))
+    others = reconcile_entries(managed, live, write.versions)
+    last = others.pop(applied.identity, None)
+    merged = merge(schema, live, config)
+    new = prune_dropped_fields(merged, last, {**others, applied.identity: applied}, applied, write.versions)
+    entries: dict[str, ManagedFieldsEntry] = {}
     changed = False
     if new is live:
-        out.update(others)
+        entries.update(others)
     else:
-        changes = Changes(live, new, api_version, schemas, hidden, everywhere)
+        changes = Changes(live, new, write)
         if not force:
-            found = conflicting(others.values(), changes)
-            if found:
-                raise FieldConflict([(entry, path) for entry, paths in found for path in paths])
+            conflicts = find_conflicts(others.values(), changes)
+            if conflicts:
+                raise FieldConflict([(entry, path) for entry, paths in conflicts for path in paths])
         for identity, entry in others.items():
-            left = bereft(entry, changes)
-            if left.fields:
-                out[identity] = left
-        changed = changes.any or not equal(live, new)
-    owned = ownable(mine.fields.trie)
+            remaining = remove_changed_fields(entry, changes)
+            if remaining.fields:
+                entries[identity] = remaining
+        changed = changes.has_changes or not equal(live, new)
+    owned = remove_unownable_fields(applied.fields.trie)
     if owned:
-        if last is not None and last.api_version == api_version and last.fields == owned and not owned.exact:
-            mine = last  # the same fields: shared, encoded already
+        if (
+            last is not None
+            and last.api_version == api_version
+            and last.fields == owned
+            and not owned.has_large_numbers
+        ):
+            applied = last  # The fields are the same: reuse the entry, which is encoded already.
         else:
-            mine = mine.owning(owned).at(last.time if last is not None else None)
-        out[mine.identity] = mine.at(now) if changed else mine
-    return Applied(new if changed else live, tuple(out.values()))
+            applied = applied.with_fields(owned).with_time(last.time if last is not None else None)
+        entries[applied.identity] = applied.with_time(write.time) if changed else applied
+    return ApplyResult(new if changed else live, tuple(entries.values()))

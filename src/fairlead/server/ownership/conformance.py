@@ -1,53 +1,56 @@
-"""Whether a value fits its shape, and if not, why, in a real server's words."""
+"""Conformance: whether a value has the types that its schema declares. The messages are a real server's."""
 
 from typing import Any
 
-from fairlead.api.fields import elements
-from fairlead.server.ownership.shapes import ATOMIC, KEYED, ItemError, Shape
+from fairlead.api.fields import path_elements
+from fairlead.server.ownership.merge_schema import ATOMIC, KEYED, ItemError, MergeSchema
 
 
 class TypedError(Exception):
-    """An object that does not fit its schema; the message is the whole of what a real server says (a bare 500)."""
+    """An object that does not conform to its schema. A real server responds with a 500 and this message."""
 
 
-def conforms(shape: Shape, value: Any, *, repeats: bool) -> bool:
-    """Whether `value` fits. `repeats` allows a set or keyed list to hold an item twice, as live objects may."""
+def conforms(schema: MergeSchema, value: Any, *, allow_duplicates: bool) -> bool:
+    """Return whether `value` conforms.
+
+    `allow_duplicates` permits duplicate items in sets and keyed lists, because live objects may have them.
+    """
     kind = type(value)
     if value is None:
         return True
     if kind is dict:
-        if not shape.is_map:
+        if not schema.is_map:
             return False
-        shape = shape if shape.opened else shape.open()
-        fields, values = shape.fields, shape.values
-        for name, below in value.items():
+        schema = schema if schema.expanded else schema.expand()
+        fields, values = schema.fields, schema.values
+        for name, child_value in value.items():
             declared = fields.get(name)
             child = declared[1] if declared is not None else values
             if child is None:
                 return False
-            if type(below) is str and (child.scalar == "string" or child.scalar == "untyped"):
+            if type(child_value) is str and (child.scalar == "string" or child.scalar == "untyped"):
                 continue
-            if not conforms(child, below, repeats=repeats):
+            if not conforms(child, child_value, allow_duplicates=allow_duplicates):
                 return False
         return True
     if kind is list:
-        if not shape.is_list:
+        if not schema.is_list:
             return False
-        shape = shape if shape.opened else shape.open()
-        child = shape.item
+        schema = schema if schema.expanded else schema.expand()
+        child = schema.item
         assert child is not None
-        if shape.listing != ATOMIC:
+        if schema.list_type != ATOMIC:
             try:
-                seen = {shape.element(item) for item in value}
+                seen = {schema.path_element(item) for item in value}
             except ItemError:
                 return False
-            if len(seen) != len(value) and not repeats:
+            if len(seen) != len(value) and not allow_duplicates:
                 return False
-        return all(conforms(child, item, repeats=repeats) for item in value)
-    return _fits(shape.scalar, kind)
+        return all(conforms(child, item, allow_duplicates=allow_duplicates) for item in value)
+    return _accepts_scalar(schema.scalar, kind)
 
 
-def _fits(scalar: str, kind: type) -> bool:
+def _accepts_scalar(scalar: str, kind: type) -> bool:
     if scalar == "string":
         return kind is str
     if scalar == "numeric":
@@ -57,99 +60,103 @@ def _fits(scalar: str, kind: type) -> bool:
     return scalar == "untyped"
 
 
-def problems(shape: Shape, value: Any, *, repeats: bool) -> str:
-    """Why `value` does not fit, as one message."""
-    found = _problems(shape, value, "", repeats)
-    lines = [f"{path}: {message}" if path else message for path, message in found]
+def describe_problems(schema: MergeSchema, value: Any, *, allow_duplicates: bool) -> str:
+    """Return one message that says why `value` does not conform."""
+    problems = _list_problems(schema, value, "", allow_duplicates)
+    lines = [f"{path}: {message}" if path else message for path, message in problems]
     return lines[0] if len(lines) == 1 else "\n".join(["errors:", *[f"  {line}" for line in lines]])
 
 
-def _problems(shape: Shape, value: Any, path: str, repeats: bool) -> list[tuple[str, str]]:
-    if value is None or conforms(shape, value, repeats=repeats):
+def _list_problems(schema: MergeSchema, value: Any, path: str, allow_duplicates: bool) -> list[tuple[str, str]]:
+    if value is None or conforms(schema, value, allow_duplicates=allow_duplicates):
         return []
-    if type(value) is dict and shape.is_map:
-        return _in_map(shape.open(), value, path, repeats)
-    if type(value) is list and shape.is_list:
-        return _in_list(shape.open(), value, path, repeats)
-    if shape.is_map:
-        return [(path, f"expected map, got &{{{_plain(value)}}}")]
-    if shape.scalar == "numeric":
-        return [(path, f"expected numeric (int or float), got {_type(value)}")]
-    if shape.scalar == "string":
-        return [(path, f"expected string, got &value.valueUnstructured{{Value:{_syntax(value)}}}")]
-    if shape.scalar:
-        word = "boolean" if shape.scalar == "boolean" else "any scalar"
-        return [(path, f"expected {word}, got &{{{_plain(value)}}}")]
-    return [(path, f"expected list, got &{{{_plain(value)}}}")]
+    if type(value) is dict and schema.is_map:
+        return _map_problems(schema.expand(), value, path, allow_duplicates)
+    if type(value) is list and schema.is_list:
+        return _list_item_problems(schema.expand(), value, path, allow_duplicates)
+    if schema.is_map:
+        return [(path, f"expected map, got &{{{_format_value(value)}}}")]
+    if schema.scalar == "numeric":
+        return [(path, f"expected numeric (int or float), got {_format_type(value)}")]
+    if schema.scalar == "string":
+        return [(path, f"expected string, got &value.valueUnstructured{{Value:{_format_syntax(value)}}}")]
+    if schema.scalar:
+        expected = "boolean" if schema.scalar == "boolean" else "any scalar"
+        return [(path, f"expected {expected}, got &{{{_format_value(value)}}}")]
+    return [(path, f"expected list, got &{{{_format_value(value)}}}")]
 
 
-def _in_map(shape: Shape, value: dict[str, Any], path: str, repeats: bool) -> list[tuple[str, str]]:
-    out: list[tuple[str, str]] = []
+def _map_problems(
+    schema: MergeSchema, value: dict[str, Any], path: str, allow_duplicates: bool
+) -> list[tuple[str, str]]:
+    problems: list[tuple[str, str]] = []
     for name in sorted(value):
-        declared = shape.fields.get(name)
-        child = declared[1] if declared is not None else shape.values
+        declared = schema.fields.get(name)
+        child = declared[1] if declared is not None else schema.values
         if child is None:
-            out.append((f"{path}.{name}", "field not declared in schema"))
-            break  # as a real server: the first one ends the map
-        out += _problems(child, value[name], f"{path}.{name}", repeats)
-    return out
+            problems.append((f"{path}.{name}", "field not declared in schema"))
+            break  # A real server stops at the first undeclared field of a map.
+        problems += _list_problems(child, value[name], f"{path}.{name}", allow_duplicates)
+    return problems
 
 
-def _in_list(shape: Shape, value: list[Any], path: str, repeats: bool) -> list[tuple[str, str]]:
-    out: list[tuple[str, str]] = []
+def _list_item_problems(
+    schema: MergeSchema, value: list[Any], path: str, allow_duplicates: bool
+) -> list[tuple[str, str]]:
+    problems: list[tuple[str, str]] = []
     seen: set[str] = set()
-    child = shape.item
+    child = schema.item
     assert child is not None
     for position, item in enumerate(value):
-        shown = f"[{position}]"
-        if shape.listing != ATOMIC:
+        item_path = f"[{position}]"
+        if schema.list_type != ATOMIC:
             try:
-                element = shape.element(item)
+                element = schema.path_element(item)
             except ItemError as error:
-                out.append((path, f"element {position}: {error}"))
-                break  # as a real server does
-            shown = _shown(shape, item)
-            if element in seen and not repeats:
-                out.append((path, f"duplicate entries for key {shown}"))
+                problems.append((path, f"element {position}: {error}"))
+                break  # A real server stops at the first item without an identity.
+            item_path = _format_item(schema, item)
+            if element in seen and not allow_duplicates:
+                problems.append((path, f"duplicate entries for key {item_path}"))
             seen.add(element)
-        out += _problems(child, item, path + shown, repeats)
-    return out
+        problems += _list_problems(child, item, path + item_path, allow_duplicates)
+    return problems
 
 
-def _shown(shape: Shape, item: Any) -> str:
-    if shape.listing == KEYED:
-        return elements.human_key({**shape.defaults, **{key: item[key] for key in shape.keys if key in item}})
-    return f"[={elements.human_value(item)}]"
+def _format_item(schema: MergeSchema, item: Any) -> str:
+    if schema.list_type == KEYED:
+        return path_elements.format_key({**schema.defaults, **{key: item[key] for key in schema.keys if key in item}})
+    return f"[={path_elements.format_value(item)}]"
 
 
-def _type(value: Any) -> str:
-    """As Go's %T prints it."""
+def _format_type(value: Any) -> str:
+    """Format as Go's %T does."""
     if isinstance(value, str | bool):
         return "string" if isinstance(value, str) else "bool"
     return "map[string]interface {}" if isinstance(value, dict) else "[]interface {}"
 
 
-def _plain(value: Any) -> str:
-    """As Go's %v prints it."""
+def _format_value(value: Any) -> str:
+    """Format as Go's %v does."""
     if value is None:
         return "<nil>"
     if isinstance(value, dict):
-        return "map[" + " ".join([f"{name}:{_plain(value[name])}" for name in sorted(value)]) + "]"
+        return "map[" + " ".join([f"{name}:{_format_value(value[name])}" for name in sorted(value)]) + "]"
     if isinstance(value, list):
-        return "[" + " ".join([_plain(item) for item in value]) + "]"
-    return value if isinstance(value, str) else elements.human_value(value)
+        return "[" + " ".join([_format_value(item) for item in value]) + "]"
+    return value if isinstance(value, str) else path_elements.format_value(value)
 
 
-def _syntax(value: Any) -> str:
-    """As Go's %#v prints it."""
+def _format_syntax(value: Any) -> str:
+    """Format as Go's %#v does."""
     if value is None:
         return "interface {}(nil)"
     if isinstance(value, dict):
         return (
             "map[string]interface {}{"
-            + ", ".join([f"{elements.quoted(k)}:{_syntax(value[k])}" for k in sorted(value)])
+            + ", ".join([f"{path_elements.quote_go(k)}:{_format_syntax(value[k])}" for k in sorted(value)])
             + "}"
         )
     if isinstance(value, list):
-        return "[]interface {}{" + ", ".join([_syntax(item) for item in value]) + "}"
-    return elements.human_value(value)
+        return "[]interface {}{" + ", ".join([_format_syntax(item) for item in value]) + "}"
+    return path_elements.format_value(value)

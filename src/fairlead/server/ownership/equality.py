@@ -1,10 +1,10 @@
-"""When two JSON values are the same, in two senses: to Go's merge library, and to the letter."""
+"""Equality of JSON values: as structured-merge-diff compares them, and as they are written."""
 
 from typing import Any
 
 
 def equal(a: Any, b: Any) -> bool:
-    """As a typed merge compares: 1 and 1.0 are equal, 1 and true are not, maps by key, lists by position."""
+    """Compare as structured-merge-diff: 1 and 1.0 are equal, 1 and true are not, lists are ordered."""
     if a is b:
         return True
     if a != b:
@@ -20,7 +20,7 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def identical(a: Any, b: Any) -> bool:
-    """Whether the two are written alike: equal, and 1 is not 1.0."""
+    """Return whether two values have the same JSON: equal, and 1 differs from 1.0."""
     if a is b:
         return True
     kind = type(a)

@@ -1,63 +1,63 @@
-"""Merge an applied configuration into a live value, and take fields out of a value, along a shape.
+"""Merge an applied configuration into a live value, and remove fields from a value, by its schema.
 
-Results share every part that did not change with the live value; where nothing changed it is that very value.
+Results share all unchanged parts with the live value. If nothing changes, the result is the live value itself.
 """
 
 from typing import Any
 
 from fairlead.api.fields.tries import Trie
 from fairlead.server.ownership.equality import identical
-from fairlead.server.ownership.extraction import element_of
-from fairlead.server.ownership.shapes import ATOMIC, Shape
+from fairlead.server.ownership.field_extraction import path_element
+from fairlead.server.ownership.merge_schema import ATOMIC, MergeSchema
 
 
-def merge(shape: Shape, live: Any, config: Any) -> Any:
-    """`live` with what `config` says. Nothing is removed; a null replaces leaves and leaves all else alone."""
+def merge(schema: MergeSchema, live: Any, config: Any) -> Any:
+    """Return `live` with the values of `config`. Nothing is removed. A null replaces only leaves."""
     kind = type(config)
-    if kind is dict and shape.is_map:
-        if shape.atomic or (not config and not (type(live) is dict and live)):
+    if kind is dict and schema.is_map:
+        if schema.atomic or (not config and not (type(live) is dict and live)):
             return live if identical(live, config) else config
         if type(live) is not dict or not live:
             return config
-        return _merge_map(shape.open(), live, config)
-    if kind is list and shape.is_list:
-        if shape.listing == ATOMIC or (not config and not (type(live) is list and live)):
+        return _merge_map(schema.expand(), live, config)
+    if kind is list and schema.is_list:
+        if schema.list_type == ATOMIC or (not config and not (type(live) is list and live)):
             return live if identical(live, config) else config
         if type(live) is not list or not live:
             return config
-        return _merge_items(shape.open(), live, config)
-    if config is None and _shared(shape, live):
+        return _merge_items(schema.expand(), live, config)
+    if config is None and _is_granular(schema, live):
         return live
     return live if identical(live, config) else config
 
 
-def _shared(shape: Shape, live: Any) -> bool:
-    """Whether `live` is a container with parts of its own, which a null does not replace."""
+def _is_granular(schema: MergeSchema, live: Any) -> bool:
+    """Return whether `live` is a map or list whose parts have separate owners: a null does not replace it."""
     if not live:
         return False
-    if shape.is_map:
-        return type(live) is dict and not shape.atomic
-    return not shape.scalar and type(live) is list and shape.listing != ATOMIC
+    if schema.is_map:
+        return type(live) is dict and not schema.atomic
+    return not schema.scalar and type(live) is list and schema.list_type != ATOMIC
 
 
-def _merge_map(shape: Shape, live: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+def _merge_map(schema: MergeSchema, live: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] | None = None
-    fields = shape.fields
-    for name, theirs in config.items():
-        merged = theirs
+    fields = schema.fields
+    for name, config_value in config.items():
+        merged = config_value
         if name in live:
-            ours = live[name]
-            if ours is theirs:
+            live_value = live[name]
+            if live_value is config_value:
                 continue
-            if type(theirs) is str:
-                if theirs == ours:
+            if type(config_value) is str:
+                if config_value == live_value:
                     continue
             else:
                 declared = fields.get(name)
-                child = declared[1] if declared is not None else shape.values
+                child = declared[1] if declared is not None else schema.values
                 if child is not None:
-                    merged = merge(child, ours, theirs)
-                    if merged is ours:
+                    merged = merge(child, live_value, config_value)
+                    if merged is live_value:
                         continue
         if out is None:
             out = dict(live)
@@ -65,77 +65,81 @@ def _merge_map(shape: Shape, live: dict[str, Any], config: dict[str, Any]) -> di
     return live if out is None else out
 
 
-def _merge_items(shape: Shape, live: list[Any], config: list[Any]) -> list[Any]:
-    """The merged list: shared items in the configuration's order; its new items go before the shared item that they
-    precede there, or to the end."""
-    child = shape.item
+def _merge_items(schema: MergeSchema, live: list[Any], config: list[Any]) -> list[Any]:
+    """Return the merged list.
+
+    Common items are in the order of `config`. A new item stands before the common item that follows it in `config`, or
+    at the end.
+    """
+    child = schema.item
     assert child is not None
-    ours = [element_of(shape, item) for item in live]
-    theirs = [element_of(shape, item) for item in config]
-    at_ours: dict[str, Any] = {}
-    for element, item in zip(ours, live, strict=True):
-        at_ours[element] = None if element in at_ours else item  # a repeated item is replaced, not merged
-    wanted = set(theirs)
-    due = [element for element in theirs if element in at_ours]  # shared items, in the order to keep
-    due.append("")
-    turn = 0
+    live_elements = [path_element(schema, item) for item in live]
+    config_elements = [path_element(schema, item) for item in config]
+    live_by_element: dict[str, Any] = {}
+    for element, item in zip(live_elements, live, strict=True):
+        live_by_element[element] = None if element in live_by_element else item  # a duplicate is replaced, not merged
+    in_config = set(config_elements)
+    common = [element for element in config_elements if element in live_by_element]  # in the order to keep
+    common.append("")
+    next_common = 0
     out: list[Any] = []
-    taken: set[str] = set()
+    merged_elements: set[str] = set()
     i = j = 0
-    while i < len(ours) or j < len(theirs):
-        if i < len(ours):
-            element = ours[i]
-            if element not in wanted:
+    while i < len(live_elements) or j < len(config_elements):
+        if i < len(live_elements):
+            element = live_elements[i]
+            if element not in in_config:
                 out.append(live[i])
                 i += 1
                 continue
-            if j < len(theirs) and element != theirs[j] and due[turn] and element != due[turn]:
-                i += 1  # shared, but its turn is another
+            is_next = element == common[next_common] or not common[next_common]
+            if j < len(config_elements) and element != config_elements[j] and not is_next:
+                i += 1  # a common item that comes later in the order of `config`
                 continue
-            if element in taken or (j < len(theirs) and element == theirs[j]):
+            if element in merged_elements or (j < len(config_elements) and element == config_elements[j]):
                 i += 1
-        if j < len(theirs):
-            element = theirs[j]
-            out.append(merge(child, at_ours[element], config[j]) if element in at_ours else config[j])
-            taken.add(element)
+        if j < len(config_elements):
+            element = config_elements[j]
+            out.append(merge(child, live_by_element[element], config[j]) if element in live_by_element else config[j])
+            merged_elements.add(element)
             j += 1
-            if element == due[turn]:
-                turn += 1
+            if element == common[next_common]:
+                next_common += 1
     if len(out) == len(live) and all(x is y for x, y in zip(out, live, strict=True)):
         return live
     return out
 
 
-def remove(shape: Shape | None, value: Any, fields: Trie) -> Any:
-    """`value` without `fields` and what is below them. A container that loses its last part becomes null."""
+def remove(schema: MergeSchema | None, value: Any, fields: Trie) -> Any:
+    """Return `value` without `fields` and everything below them. A map or list that becomes empty becomes null."""
     if type(value) is dict:
-        if shape is None or not shape.is_map:
+        if schema is None or not schema.is_map:
             return value
-        if not value or shape.atomic:
+        if not value or schema.atomic:
             return None
-        shape = shape if shape.opened else shape.open()
-        declared = shape.fields
-        kept: dict[str, Any] = {}
-        for name, below in value.items():
-            known = declared.get(name)
-            node = fields.get(known[0] if known is not None else "f:" + name)
+        schema = schema if schema.expanded else schema.expand()
+        declared = schema.fields
+        remaining: dict[str, Any] = {}
+        for name, child_value in value.items():
+            field = declared.get(name)
+            node = fields.get(field[0] if field is not None else "f:" + name)
             if node is None:
-                kept[name] = below
+                remaining[name] = child_value
             elif node and "." not in node:
-                kept[name] = remove(known[1] if known is not None else shape.values, below, node)
-        return kept or None
+                remaining[name] = remove(field[1] if field is not None else schema.values, child_value, node)
+        return remaining or None
     if type(value) is list:
-        if shape is None or not shape.is_list:
+        if schema is None or not schema.is_list:
             return value
-        if not value or shape.listing == ATOMIC:
+        if not value or schema.list_type == ATOMIC:
             return None
-        shape = shape if shape.opened else shape.open()
+        schema = schema if schema.expanded else schema.expand()
         items: list[Any] = []
         for item in value:
-            node = fields.get(element_of(shape, item))
+            node = fields.get(path_element(schema, item))
             if node is None:
                 items.append(item)
             elif node and "." not in node:
-                items.append(remove(shape.item, item, node))
+                items.append(remove(schema.item, item, node))
         return items or None
     return value

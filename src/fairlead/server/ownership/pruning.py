@@ -1,61 +1,79 @@
-"""What an applier gives up by no longer mentioning it."""
+"""Pruning: remove the fields that an applier dropped from its configuration."""
 
 from typing import Any, Final
 
-from fairlead.api.fields.tries import LEAF, Trie, difference_of_roots, holds_root, intersection_of_roots, union_of_roots
-from fairlead.server.ownership.extraction import applied
-from fairlead.server.ownership.managed import Entry
+from fairlead.api.fields.tries import (
+    LEAF,
+    Trie,
+    difference_of_roots,
+    intersection_of_roots,
+    is_superset_of_root,
+    union_of_roots,
+)
+from fairlead.server.ownership.field_extraction import extract_applied_fields
+from fairlead.server.ownership.kind_versions import KindVersions, convert_to, get_merge_schema
+from fairlead.server.ownership.managed_fields import ManagedFieldsEntry
+from fairlead.server.ownership.merge_schema import MergeSchema
 from fairlead.server.ownership.merging import remove
-from fairlead.server.ownership.reconciling import with_named_fields
-from fairlead.server.ownership.schemas import Schemas, converted, served
-from fairlead.server.ownership.shapes import Shape
+from fairlead.server.ownership.schema_reconciliation import ensure_named_fields_are_members
 
 _FAILED: Final = "failed to prune fields:"
 _MERGED: Final = "failed to convert merged object"
 _PRUNED: Final = "failed to convert pruned object"
 
 
-def pruned(merged: dict[str, Any], last: Entry | None, entries: dict[str, Entry], mine: Entry, schemas: Schemas) -> Any:
-    """`merged` without what the applier owned by its last apply, does not mention now, and no one else owns.
+def prune_dropped_fields(
+    merged: dict[str, Any],
+    last: ManagedFieldsEntry | None,
+    entries: dict[str, ManagedFieldsEntry],
+    applied: ManagedFieldsEntry,
+    versions: KindVersions,
+) -> Any:
+    """Return `merged` without the fields that only the applier owned, by its last apply, and that it no longer applies.
 
-    An item that only plain writers added fields to goes with its applier; a field that no one owns stays unless it is
-    inside such an item. `entries` hold `mine`, the applier's entry of now.
+    An item of a list is removed even if plain writers added fields to it. A field without an owner stays, unless it is
+    in such an item. `entries` contains `applied`, the applier's new entry.
     """
     if last is None or not last.fields:
         return merged
     one_version = all(entry.api_version == last.api_version for entry in entries.values())
-    if one_version and holds_root(mine.fields.trie, last.fields.trie):
-        return merged  # nothing was given up
-    at = last.api_version
-    shape = served(schemas, at)
-    whole = converted(schemas, merged, at, f"{_FAILED} {_MERGED} to last applied version: ")
-    given_up = with_named_fields(shape, last.fields.trie)
-    less = remove(shape, whole, given_up)
-    less = _with_owned(whole, less, at, entries, schemas)
-    less = converted(
-        schemas, less, at, f"{_FAILED} failed add back dangling items: {_PRUNED} to last applied version: "
+    if one_version and is_superset_of_root(applied.fields.trie, last.fields.trie):
+        return merged  # Nothing was dropped.
+    api_version = last.api_version
+    schema = get_merge_schema(versions, api_version)
+    before = convert_to(versions, merged, api_version, f"{_FAILED} {_MERGED} to last applied version: ")
+    dropped = ensure_named_fields_are_members(schema, last.fields.trie)
+    pruned = remove(schema, before, dropped)
+    pruned = _add_back_owned_fields(before, pruned, api_version, entries, versions)
+    pruned = convert_to(
+        versions, pruned, api_version, f"{_FAILED} failed add back dangling items: {_PRUNED} to last applied version: "
     )
-    gone = difference_of_roots(_held(shape, whole), _held(shape, less))
-    left = remove(shape, whole, intersection_of_roots(gone, given_up))
-    return converted(schemas, left, mine.api_version, f"{_FAILED} ")
+    removed = difference_of_roots(_fields_of(schema, before), _fields_of(schema, pruned))
+    result = remove(schema, before, intersection_of_roots(removed, dropped))
+    return convert_to(versions, result, applied.api_version, f"{_FAILED} ")
 
 
-def _with_owned(whole: Any, less: Any, at: str, entries: dict[str, Entry], schemas: Schemas) -> Any:
-    """`less` with what of `whole` anyone owns; first at the version at hand, because conversion may need it."""
-    owned: dict[str, Trie] = {at: LEAF}
+def _add_back_owned_fields(
+    before: Any, pruned: Any, api_version: str, entries: dict[str, ManagedFieldsEntry], versions: KindVersions
+) -> Any:
+    """Return `pruned` with all fields of `before` that have an owner.
+
+    The fields at `api_version` are added first, because conversion may need them.
+    """
+    owned: dict[str, Trie] = {api_version: LEAF}
     for entry in entries.values():
         owned[entry.api_version] = union_of_roots(owned.get(entry.api_version, LEAF), entry.fields.trie)
     for version, fields in owned.items():
-        if version == at and not fields:
+        if version == api_version and not fields:
             continue
-        shape = served(schemas, version)
-        failing = f"{_FAILED} failed add back owned items:"
-        whole = converted(schemas, whole, version, f"{failing} {_MERGED} at version {version}: ")
-        less = converted(schemas, less, version, f"{failing} {_PRUNED} at version {version}: ")
-        kept = union_of_roots(_held(shape, less), with_named_fields(shape, fields))
-        less = remove(shape, whole, difference_of_roots(_held(shape, whole), kept))
-    return less
+        schema = get_merge_schema(versions, version)
+        prefix = f"{_FAILED} failed add back owned items:"
+        before = convert_to(versions, before, version, f"{prefix} {_MERGED} at version {version}: ")
+        pruned = convert_to(versions, pruned, version, f"{prefix} {_PRUNED} at version {version}: ")
+        remaining = union_of_roots(_fields_of(schema, pruned), ensure_named_fields_are_members(schema, fields))
+        pruned = remove(schema, before, difference_of_roots(_fields_of(schema, before), remaining))
+    return pruned
 
 
-def _held(shape: Shape, value: Any) -> Trie:
-    return with_named_fields(shape, applied(shape, value) or LEAF)
+def _fields_of(schema: MergeSchema, value: Any) -> Trie:
+    return ensure_named_fields_are_members(schema, extract_applied_fields(schema, value) or LEAF)

@@ -1,130 +1,104 @@
-"""Ownership after a plain write: create, replace, patch."""
+"""Field ownership after a create, replace or patch."""
 
+from dataclasses import replace
 from typing import Any
 
 from fairlead.api.fields import FieldSet
-from fairlead.api.fields.tries import LEAF, union_of_roots
-from fairlead.server.ownership.comparing import first
+from fairlead.api.fields.tries import union_of_roots
+from fairlead.server.ownership.changes import (
+    Changes,
+    check_conformance,
+    reconcile_entries,
+    remove_changed_fields,
+    remove_unownable_fields,
+)
+from fairlead.server.ownership.comparison import compare_with_empty
 from fairlead.server.ownership.conformance import TypedError
-from fairlead.server.ownership.ledger import Changes, bereft, checked, current, ownable
-from fairlead.server.ownership.managed import NOTHING, Entry, Managed
-from fairlead.server.ownership.schemas import Schemas, served
+from fairlead.server.ownership.field_write import FieldWrite
+from fairlead.server.ownership.managed_fields import NO_MANAGED_FIELDS, ManagedFields, ManagedFieldsEntry
 
-KEPT_UPDATES = 10  # a real server's bound: each writer's User-Agent makes an entry, and objects must not grow for ever
+# A real server keeps this many Update entries. Every User-Agent makes one, and objects must not grow without limit.
+MAX_UPDATE_ENTRIES = 10
 
 
 def update(
-    live: dict[str, Any] | None,
-    managed: Managed,
-    new: dict[str, Any],
-    *,
-    manager: str,
-    api_version: str,
-    subresource: str = "",
-    schemas: Schemas,
-    reset: FieldSet | None = None,
-    reset_everywhere: bool = True,
-    now: str,
-) -> Managed:
-    """Who owns what after `live` became `new` by a plain write (None for a create).
+    live: dict[str, Any] | None, managed: ManagedFields, new: dict[str, Any], write: FieldWrite
+) -> ManagedFields:
+    """Return the managed fields after a write changed `live` (None for a create) to `new`.
 
-    `reset` is what the path never changes, at every version or at this one only. The writer owns what it added or
-    changed; whoever owned that, or what was removed, no longer does. An object that
-    no one owns anything of is not tracked until the next apply. An object that does not fit its schema is owned by no
-    one: a plain write never fails for its managedFields.
+    The writer owns the fields that it added or changed. Other managers lose these fields and the removed ones. If no
+    one owns any field of an object, the object is not tracked until the next apply. If an object does not conform to
+    its schema, the result is empty: a plain write never fails because of managedFields.
     """
     if not managed and live is not None and (live.get("metadata") or {}).get("uid"):
-        return NOTHING
+        return NO_MANAGED_FIELDS
     try:
         if live is None and not managed:
-            return _created(new, manager, api_version, subresource, schemas, reset, now)
-        old = schemas.empty(api_version) if live is None else live
-        return _updated(old, managed, new, manager, api_version, subresource, schemas, reset, reset_everywhere, now)
+            return _create(new, write)
+        old = write.versions.build_empty(write.api_version) if live is None else live
+        return _update(old, managed, new, write)
     except TypedError:
-        return NOTHING
+        return NO_MANAGED_FIELDS
 
 
-def before_first_apply(
-    live: dict[str, Any], *, api_version: str, subresource: str, schemas: Schemas, reset: FieldSet | None, now: str
-) -> Managed:
-    """One entry for all that an object held before anyone was tracked."""
+def own_existing_fields(live: dict[str, Any], write: FieldWrite) -> ManagedFields:
+    """Return one entry, "before-first-apply", that owns all fields of an object that was not tracked before."""
     try:
-        return _created(live, "before-first-apply", api_version, subresource, schemas, reset, now)
+        return _create(live, replace(write, manager="before-first-apply"))
     except TypedError as error:
         raise TypedError(f"failed to create manager for existing fields: {error}") from error
 
 
-def _created(
-    new: dict[str, Any],
-    manager: str,
-    api_version: str,
-    subresource: str,
-    schemas: Schemas,
-    reset: FieldSet | None,
-    now: str,
-) -> Managed:
-    """As `_updated` from nothing, where nobody can lose anything."""
-    shape = served(schemas, api_version)
-    checked(shape, new, "failed to convert new object ({}) to smd typed", repeats=True)
-    mine = ownable(first(shape, schemas.empty(api_version), new), LEAF if reset is None else reset.trie)
-    return (
-        (Entry(manager or "unknown", "Update", api_version, mine, subresource=subresource, time=now),) if mine else ()
-    )
+def _create(new: dict[str, Any], write: FieldWrite) -> ManagedFields:
+    """Do the same as `_update` from an empty object, where no manager can lose a field."""
+    schema = write.schema
+    check_conformance(schema, new, "failed to convert new object ({}) to smd typed", allow_duplicates=True)
+    added = compare_with_empty(schema, write.versions.build_empty(write.api_version), new)
+    owned = remove_unownable_fields(added, write.reset_trie)
+    return (write.build_entry("Update", owned, write.time),) if owned else ()
 
 
-def _updated(
-    old: dict[str, Any],
-    managed: Managed,
-    new: dict[str, Any],
-    manager: str,
-    api_version: str,
-    subresource: str,
-    schemas: Schemas,
-    reset: FieldSet | None,
-    everywhere: bool,
-    now: str,
-) -> Managed:
-    shape = served(schemas, api_version)
-    checked(shape, new, "failed to convert new object ({}) to smd typed", repeats=True)
-    checked(shape, old, "failed to convert live object ({}) to smd typed", repeats=True)
-    hidden = LEAF if reset is None else reset.trie
-    entries = current(managed, old, schemas)
-    changes = Changes(old, new, api_version, schemas, hidden, everywhere)
-    out: dict[str, Entry] = {}
-    for identity, entry in entries.items():
-        left = bereft(entry, changes)
-        if left.fields:
-            out[identity] = left
-    mine = ownable(changes.touched(api_version))
-    if mine:
-        me = Entry(manager or "unknown", "Update", api_version, mine, subresource=subresource, time=now)
-        before = out.get(me.identity)
-        if before is not None:
-            me = me.owning(FieldSet(union_of_roots(before.fields.trie, mine.trie)))
-        out[me.identity] = me
-    return tuple(_capped(out).values())
+def _update(old: dict[str, Any], managed: ManagedFields, new: dict[str, Any], write: FieldWrite) -> ManagedFields:
+    schema = write.schema
+    check_conformance(schema, new, "failed to convert new object ({}) to smd typed", allow_duplicates=True)
+    check_conformance(schema, old, "failed to convert live object ({}) to smd typed", allow_duplicates=True)
+    reconciled = reconcile_entries(managed, old, write.versions)
+    changes = Changes(old, new, write)
+    entries: dict[str, ManagedFieldsEntry] = {}
+    for identity, entry in reconciled.items():
+        remaining = remove_changed_fields(entry, changes)
+        if remaining.fields:
+            entries[identity] = remaining
+    owned = remove_unownable_fields(changes.added_or_modified(write.api_version))
+    if owned:
+        updated = write.build_entry("Update", owned, write.time)
+        previous = entries.get(updated.identity)
+        if previous is not None:
+            updated = updated.with_fields(FieldSet(union_of_roots(previous.fields.trie, owned.trie)))
+        entries[updated.identity] = updated
+    return tuple(_cap_update_entries(entries).values())
 
 
-def _capped(entries: dict[str, Entry]) -> dict[str, Entry]:
-    """At most so many Update entries: the oldest of each version become one, "ancient-changes"."""
+def _cap_update_entries(entries: dict[str, ManagedFieldsEntry]) -> dict[str, ManagedFieldsEntry]:
+    """Merge the oldest Update entries of each version into one, "ancient-changes", if there are too many."""
     updates = [entry for entry in entries.values() if entry.operation == "Update"]
-    excess = len(updates) - KEPT_UPDATES
+    excess = len(updates) - MAX_UPDATE_ENTRIES
     if excess <= 0:
         return entries
-    out = dict(entries)
-    first: dict[str, Entry] = {}
-    for entry in sorted(updates, key=lambda each: (each.time or "", each.identity)):
+    capped = dict(entries)
+    oldest_by_version: dict[str, ManagedFieldsEntry] = {}
+    for entry in sorted(updates, key=lambda item: (item.time or "", item.identity)):
         if excess <= 0:
             break
         version = entry.api_version
-        if version not in first:
-            first[version] = entry
+        if version not in oldest_by_version:
+            oldest_by_version[version] = entry
             continue
-        bucket = Entry("ancient-changes", "Update", version, entry.fields, time=entry.time)
-        if bucket.identity not in out:
-            oldest = out.pop(first[version].identity)
-            out[bucket.identity] = oldest
-        out[bucket.identity] = bucket.owning(out[bucket.identity].fields | entry.fields)
-        del out[entry.identity]  # where this is the bucket itself, what it held is forgotten, as on a real server
+        bucket = ManagedFieldsEntry("ancient-changes", "Update", version, entry.fields, time=entry.time)
+        if bucket.identity not in capped:
+            oldest = capped.pop(oldest_by_version[version].identity)
+            capped[bucket.identity] = oldest
+        capped[bucket.identity] = bucket.with_fields(capped[bucket.identity].fields | entry.fields)
+        del capped[entry.identity]  # If this entry is the bucket itself, its fields are lost, as on a real server.
         excess -= 1
-    return out
+    return capped

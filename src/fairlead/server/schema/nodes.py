@@ -31,9 +31,9 @@ class Node:
         "keys",
         "list_type",
         "map_type",
+        "merge_schemas",
         "nullable",
         "preserve",
-        "shapes",
         "type",
         "values",
     )
@@ -71,7 +71,7 @@ class Node:
         self.format = format  # of a string: a typed merge takes any scalar where one is given
         self.default = default
         self.constraints = constraints  # compiled validations of a custom resource (validation.py), or None
-        self.shapes: Any = None  # what ownership/shapes.py made of this node
+        self.merge_schemas: Any = None  # a cache of ownership/merge_schema.py
         self.go = go  # facts of a built-in field's Go type (builtin.py): omitempty, pointer, patch strategy, ...
 
     def child(self, key: str) -> "Node | None":

@@ -19,13 +19,13 @@ from fairlead.server.http import bodies, representations
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
-from fairlead.server.ownership import same_but_times
+from fairlead.server.ownership import equal_except_times
 from fairlead.server.patches import document_text, json_patch, merge_patch, strategic
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.replace import expect_name
 from fairlead.server.write import decoding, pipeline
-from fairlead.server.write.tracking import bare_of, with_managed
+from fairlead.server.write.managed_fields import get_unmanaged, set_managed_fields
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -94,19 +94,21 @@ def _same_thing(write: pipeline.Write, obj: Object) -> Object:
 
 def applied(write: pipeline.Write, live: Stored | None, config: Object, twice: list[str]) -> Object:
     """The object that an apply makes of the live one: the very live one when nothing changes."""
-    obj, managed = write.server.tracking.applied(write, live, config)
+    obj, managed = write.server.field_tracker.apply(write, live, config)
     mind_repeats(write, twice)
     before = live.object["metadata"].get("managedFields") if live is not None else None
-    if live is not None and obj is bare_of(live) and same_but_times(managed, before):
+    if live is not None and obj is get_unmanaged(live) and equal_except_times(managed, before):
         return live.object
     given = obj.get("metadata") or {}
     if live is None and given.get("uid"):
         raise uid_of_missing(write, given["uid"])
     write.managed = managed
-    same = live is not None and obj is bare_of(live)  # only owners change, and no default comes of another version
+    same = live is not None and obj is get_unmanaged(
+        live
+    )  # only owners change, and no default comes of another version
     made = obj if same else decoding.decode_applied(write, obj)
     write.changes.note_merged(write, given, made)
-    return with_managed(_same_thing(write, made), managed)
+    return set_managed_fields(_same_thing(write, made), managed)
 
 
 def configuration(write: pipeline.Write) -> tuple[Object, list[str]]:

@@ -21,7 +21,7 @@ from fairlead.server.http import bodies, representations
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
-from fairlead.server.ownership import Entry, Managed, decode
+from fairlead.server.ownership import ManagedFields, ManagedFieldsEntry, decode
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
 from fairlead.server.storage import versions
@@ -29,7 +29,7 @@ from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.patch import APPLY, applied, configuration, evaluated, patch_type
 from fairlead.server.verbs.replace import expect_name
 from fairlead.server.write import decoding, pipeline
-from fairlead.server.write.tracking import managed_of, with_managed
+from fairlead.server.write.managed_fields import get_managed_fields, set_managed_fields
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -68,7 +68,7 @@ def put_scale(server: "Server", request: Request, route: Route) -> Response:
         if live is None:
             raise not_found(route.resource, route.name)
         scale = _scale(route.resource, live)
-        return _scaled(write, live, server.tracking.updated(inner, scale, wanted), inner.managed)
+        return _scaled(write, live, server.field_tracker.track_update(inner, scale, wanted), inner.managed)
 
     return _update(write, changed, request, uid=wanted["metadata"].get("uid") or "")
 
@@ -85,7 +85,7 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
         scale = _scale(route.resource, live)
         if kind == APPLY:
             config, twice = configuration(inner)
-            if route.resource.custom and not managed_of(scale):
+            if route.resource.custom and not get_managed_fields(scale):
                 raise _inconvertible("failed to create manager for existing fields: failed to convert live", "/")
             wanted = applied(inner, scale, config, twice)
             said, before = config.get("spec") or {}, scale.object.get("spec") or {}
@@ -100,7 +100,7 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
             if wanted is scale.object:
                 return live.object
         else:
-            wanted = server.tracking.updated(inner, scale, evaluated(inner, kind, scale))
+            wanted = server.field_tracker.track_update(inner, scale, evaluated(inner, kind, scale))
         return _scaled(write, live, wanted, inner.managed)
 
     return _update(write, changed, request)
@@ -179,7 +179,7 @@ def _scale(resource: Resource, live: Stored) -> Stored:
     """The Scale of a stored object as if it were stored itself, with those who own its replicas."""
     places = _replicas(resource)
     managed = tuple(
-        Entry(
+        ManagedFieldsEntry(
             entry.manager,
             entry.operation,
             API_VERSION,
@@ -187,18 +187,18 @@ def _scale(resource: Resource, live: Stored) -> Stored:
             subresource=entry.subresource,
             time=entry.time,
         )
-        for entry in managed_of(live)
+        for entry in get_managed_fields(live)
         if (at := places.get(entry.api_version)) and at in entry.fields
     )
     shown = scale_object(resource, live.object)
     if resource.custom and _at(live.object, resource.scale["specReplicasPath"]) is None:
         shown = {**shown, "spec": {"replicas": UNSET}}
-    scale = Stored(with_managed(shown, managed), live.version)
+    scale = Stored(set_managed_fields(shown, managed), live.version)
     scale.derived["managed"] = managed
     return scale
 
 
-def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed | None) -> Object:
+def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: ManagedFields | None) -> Object:
     """The object with the replicas of a Scale, owned as that is."""
     resource = write.resource
     replicas = (scale.get("spec") or {}).get("replicas") or 0
@@ -207,11 +207,11 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
     if replicas < 0 and not resource.custom:
         cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_kind("autoscaling", "Scale", write.name, [cause])
-    owners = _owners(resource, managed_of(live), managed or ())
+    owners = _owners(resource, get_managed_fields(live), managed or ())
     version = scale["metadata"].get("resourceVersion") or str(live.version)
     obj = _put(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
     obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
-    obj = with_managed(obj, owners)
+    obj = set_managed_fields(obj, owners)
     entries = obj["metadata"].get("managedFields") or []
     write.managed = decode(entries)  # of two entries of one writer, the later holds
     reordered = not resource.custom and any(_reordered(entry["fieldsV1"]) for entry in entries)
@@ -224,14 +224,14 @@ def _reordered(fields: Object) -> bool:
     return list(fields) != sorted(fields) or any(_reordered(inner) for inner in fields.values())
 
 
-def _owners(resource: Resource, owners: Managed, scaled: Managed) -> Managed:
+def _owners(resource: Resource, owners: ManagedFields, scaled: ManagedFields) -> ManagedFields:
     """Who owns what of the object, once the Scale's owners are known: replicas go to them, without a time.
 
     An entry of a version without a scale stays whole; one of a version that is no more goes.
     """
     places = _replicas(resource)
     by = {entry.identity: entry for entry in scaled}
-    found: list[Entry] = []
+    found: list[ManagedFieldsEntry] = []
     for entry in owners:
         if entry.api_version not in places:
             continue
@@ -241,12 +241,14 @@ def _owners(resource: Resource, owners: Managed, scaled: Managed) -> Managed:
             continue
         rest = entry.fields - FieldSet.of(at)
         if rest:
-            found.append(entry.owning(rest))
+            found.append(entry.with_fields(rest))
     for entry in by.values():
         if REPLICAS in entry.fields:
             own = FieldSet.of(_path(resource.scale))
             found.append(
-                Entry(entry.manager, entry.operation, resource.api_version, own, subresource=entry.subresource)
+                ManagedFieldsEntry(
+                    entry.manager, entry.operation, resource.api_version, own, subresource=entry.subresource
+                )
             )
     return tuple(found)
 

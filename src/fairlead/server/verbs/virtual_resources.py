@@ -22,7 +22,7 @@ def received(
     options = write_options(request, "CreateOptions")
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     obj = pipeline.expect_namespace(decoding.decode_body(write), write)
-    return write, server.tracking.created(write, obj) if tracked else obj
+    return write, server.field_tracker.track_create(write, obj) if tracked else obj
 
 
 def answered(write: pipeline.Write, obj: Object) -> Response:

@@ -27,7 +27,7 @@ from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import empty_values
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
-from fairlead.server.write.tracking import bare_of, managed_of, without_managed
+from fairlead.server.write.managed_fields import get_managed_fields, get_unmanaged, remove_managed_fields
 
 if TYPE_CHECKING:
     from fairlead.server.write.pipeline import Write
@@ -98,13 +98,13 @@ class ChangeDetection:
         old_entries = live.object["metadata"].get("managedFields")
         if entries is old_entries or entries == old_entries or write.managed is None:
             return obj
-        if not ownership.same_but_times(write.managed, old_entries):
+        if not ownership.equal_except_times(write.managed, old_entries):
             return obj
-        if write.subresource == "scale" and not ownership.same_order(entries, old_entries):
+        if write.subresource == "scale" and not ownership.have_same_order(entries, old_entries):
             return obj
-        if without_managed(obj) != bare_of(live):
+        if remove_managed_fields(obj) != get_unmanaged(live):
             return obj
-        write.managed = managed_of(live)
+        write.managed = get_managed_fields(live)
         return {**obj, "metadata": {**obj["metadata"], "managedFields": old_entries}}
 
 

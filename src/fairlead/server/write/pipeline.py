@@ -27,7 +27,7 @@ from fairlead.server.errors.statuses import (
 from fairlead.server.golang import encoding
 from fairlead.server.http.messages import Request
 from fairlead.server.http.options import WriteOptions
-from fairlead.server.ownership import Managed
+from fairlead.server.ownership import ManagedFields
 from fairlead.server.registry.resource import Resource
 from fairlead.server.schema import empty_values, pruning
 from fairlead.server.storage import versions
@@ -72,7 +72,7 @@ class Write:
     subresource: str
     options: WriteOptions
     changes: ChangeDetection = field(default_factory=ChangeDetection)
-    managed: Managed | None = None  # the owners of what is to be stored, once they are known
+    managed: ManagedFields | None = None  # the owners of what is to be stored, once they are known
 
     @property
     def table(self) -> Table:
@@ -102,7 +102,7 @@ def create(write: Write, obj: Object) -> Stored:
     obj = expect_namespace(metadata.wiped(obj), write)
     obj = dedup_owners(obj, write, DUPLICATE_OWNERS)
     _admit_create(write, obj)
-    return _commit_create(write, _initialised(write.server.tracking.created(write, obj), write))
+    return _commit_create(write, _initialised(write.server.field_tracker.track_create(write, obj), write))
 
 
 def _admit_create(write: Write, obj: Object) -> None:
@@ -229,13 +229,13 @@ def update(
         obj = expect_namespace(obj, write)
         _admit_create(write, obj)
         if not owned:
-            obj = server.tracking.created(write, obj)
+            obj = server.field_tracker.track_create(write, obj)
         obj = _initialised(dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED), write)
         return _commit_create(write, obj, by_update=True), True
     may_grant(write, obj, live.object)
     nameless = resource.custom and not obj.get("apiVersion")
     if not owned and not nameless:
-        obj = server.tracking.updated(write, live, obj)
+        obj = server.field_tracker.track_update(write, live, obj)
     obj = dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED)  # of a patch: whoever repeats an owner owns it
     if not version and not resource.unconditional_update:
         cause = FieldError(
@@ -295,7 +295,7 @@ def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
     stored = write.server.store.put(
         write.table, versions.stored_form(resource, obj), None if resource.storage else resource
     )
-    if write.managed is not None and not any(entry.fields.exact for entry in write.managed):
+    if write.managed is not None and not any(entry.fields.has_large_numbers for entry in write.managed):
         stored.derived["managed"] = write.managed
     stored.bytes_differ = write.changes.bytes_differ
     write.server.after_write(resource, live, stored)

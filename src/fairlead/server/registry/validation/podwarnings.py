@@ -6,7 +6,7 @@ Selectors of nothing, old labels and sources, parts of bytes; and what is said t
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fairlead.api.fields.elements import quoted
+from fairlead.api.fields.path_elements import quote_go
 from fairlead.server.registry.resource import Object
 from fairlead.server.registry.validation import nodelabels
 from fairlead.server.schema import quantity
@@ -106,7 +106,7 @@ def _twice(spec: Object, at: str) -> Iterator[str]:
         given = [one.get(field) or "" for one in spec.get(key) or ()]
         for index, text in enumerate(given):
             if text in given[:index]:
-                yield f"{at}.{key}[{index}].{field}: duplicate {field} {quoted(text)}"
+                yield f"{at}.{key}[{index}].{field}: duplicate {field} {quote_go(text)}"
         if key == "imagePullSecrets":
             empty = [index for index, text in enumerate(given) if not text]
             yield from (f'{at}.{key}[{index}].name: invalid empty name ""' for index in empty)
@@ -117,7 +117,7 @@ def _fractions(amounts: Object | None, at: str, of: tuple[str, ...] = ("memory",
     for name in of:
         amount = (amounts or {}).get(name)
         if amount is not None and quantity.parse(amount)[0] % 1:
-            yield f"{at}[{name}]: fractional byte value {quoted(amount)} is invalid, must be an integer"
+            yield f"{at}[{name}]: fractional byte value {quote_go(amount)} is invalid, must be an integer"
 
 
 def claim(new: Object, old: Object | None) -> list[str]:
@@ -177,9 +177,8 @@ def _hidden(container: Object, at: str) -> Iterator[str]:
         reference = f"$({name})"
         builds_on = not variable.get("valueFrom") and value != reference and reference in value
         if name in seen and not builds_on:
-            yield (
-                f"{at}.env[{index}]: hides previous definition of {quoted(name)}, which may be dropped when using apply"
-            )
+            hidden = f"hides previous definition of {quote_go(name)}, which may be dropped when using apply"
+            yield f"{at}.env[{index}]: {hidden}"
         seen.add(name)
 
 
@@ -204,7 +203,7 @@ def _ports(containers: list[tuple[Object, str]]) -> list[str]:
         name = port.get("name")
         if name and (first := named.setdefault(name, at)) is not at:
             out.append(
-                f"{at}: duplicate port name {quoted(name)} with {first}, "
+                f"{at}: duplicate port name {quote_go(name)} with {first}, "
                 f"services and probes that select ports by name will use {first}"
             )
     return out

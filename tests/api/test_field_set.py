@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.api.fields import FieldSet, field, human, index, key, path, union, value
+from fairlead.api.fields import FieldSet, field, format_path, index, key, path, union, value
 
 ELEMENTS = [
     *[field(name) for name in ("a", "b", "spec", "example.com/x")],
@@ -36,7 +36,7 @@ def test_the_algebra_is_that_of_sets_of_paths(pair):
     assert frozenset(ours - theirs) == a - b
     assert (ours <= theirs) == (a <= b)
     assert (ours == theirs) == (a == b)
-    assert frozenset(ours.without(theirs)) == {p for p in a if not any(above(q, p) for q in b)}
+    assert frozenset(ours.recursive_difference(theirs)) == {p for p in a if not any(above(q, p) for q in b)}
 
 
 @given(models, paths)
@@ -68,7 +68,7 @@ def test_fields_v1_round_trips_through_json(model):
 def test_nothing_changes_its_arguments(pair):
     a, b = (FieldSet.of(*model) for model in pair)
     before = json.dumps([a.trie, b.trie])
-    _ = a | b, a & b, a - b, a.without(b), a.leaves(), union([a, b]), list(a)
+    _ = a | b, a & b, a - b, a.recursive_difference(b), a.leaves(), union([a, b]), list(a)
     assert json.dumps([a.trie, b.trie]) == before
 
 
@@ -117,7 +117,7 @@ def test_encoding_is_in_a_servers_order():
 
 def test_paths_come_members_first():
     ours = FieldSet.of(path("b"), path("a", "x"), path("a"), path("b", "y"))
-    assert [human(p) for p in ours] == [".a", ".b", ".a.x", ".b.y"]
+    assert [format_path(p) for p in ours] == [".a", ".b", ".a.x", ".b.y"]
 
 
 @pytest.mark.parametrize(
@@ -135,4 +135,4 @@ def test_paths_come_members_first():
     ],
 )
 def test_paths_print_as_in_conflicts(said, shown):
-    assert human(said) == shown
+    assert format_path(said) == shown

@@ -1,4 +1,4 @@
-"""kubectl's last-applied annotation: the manager "kubectl" may take over what it lists, and keeps it true."""
+"""kubectl's last-applied annotation: the manager "kubectl" may take over the fields in it, and updates it."""
 
 import json
 from typing import Any, Final
@@ -6,33 +6,33 @@ from typing import Any, Final
 from fairlead.api import gojson
 from fairlead.api.fields import FieldSet
 from fairlead.api.fields.tries import LEAF
-from fairlead.server.ownership.comparing import compare
+from fairlead.server.ownership.comparison import compare
 from fairlead.server.ownership.conformance import conforms
-from fairlead.server.ownership.extraction import applied
-from fairlead.server.ownership.shapes import Shape
+from fairlead.server.ownership.field_extraction import extract_applied_fields
+from fairlead.server.ownership.merge_schema import MergeSchema
 
 MANAGER: Final = "kubectl"
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_ANNOTATIONS_LIMIT: Final = 256 * 1024  # of a real server's validation: beyond it the annotation is dropped
+_ANNOTATIONS_LIMIT: Final = 256 * 1024  # the limit of validation: the annotation is dropped if it is exceeded
 
 
-def allowed(live: dict[str, Any], api_version: str, shape: Shape) -> FieldSet | None:
-    """The fields that client-side apply set and that still are as it set them; None where that cannot be told."""
+def find_unchanged_fields(live: dict[str, Any], api_version: str, schema: MergeSchema) -> FieldSet | None:
+    """Return the fields that client-side apply set and that have not changed since, or None if they are unknown."""
     try:
         last = json.loads(_annotations(live).get(ANNOTATION) or "")
     except ValueError:
         return None
     if not isinstance(last, dict) or not last.get("kind") or last.get("apiVersion") != api_version:
         return None
-    if not conforms(shape, live, repeats=False) or not conforms(shape, last, repeats=False):
+    if not conforms(schema, live, allow_duplicates=False) or not conforms(schema, last, allow_duplicates=False):
         return None
-    changes = compare(shape, last, live)
-    fields = FieldSet(applied(shape, last) or LEAF)
+    changes = compare(schema, last, live)
+    fields = FieldSet(extract_applied_fields(schema, last) or LEAF)
     return fields - FieldSet(changes.modified) - FieldSet(changes.added) - FieldSet(changes.removed)
 
 
-def synced(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """`obj` with its last-applied annotation, if it has one, saying `config`; itself where it does."""
+def update_annotation(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """Return `obj` with `config` in its last-applied annotation, if it has one: `obj` itself if nothing changes."""
     annotations = _annotations(obj)
     if not annotations.get(ANNOTATION):
         return obj

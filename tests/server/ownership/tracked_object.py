@@ -1,7 +1,9 @@
-"""Schemas for the tests of ownership: a built-in kind and a small custom one."""
+"""Schemas and a recorder of writes for the tests of ownership."""
 
 from typing import Any
 
+from fairlead.server import ownership
+from fairlead.server.ownership import FieldWrite
 from fairlead.server.schema.nodes import Node
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
@@ -33,63 +35,57 @@ def spec(**fields: Node) -> Node:
 
 
 class Kind:
-    """Schemas of one kind whose versions differ in nothing but their name and node."""
+    """The versions of one kind. Conversion changes only the apiVersion."""
 
     def __init__(self, kind: str = "Widget", **versions: Node) -> None:
         self.kind = kind
         self.versions = versions
 
-    def node(self, api_version: str) -> Node | None:
+    def find_schema(self, api_version: str) -> Node | None:
         return self.versions.get(api_version)
 
     def convert(self, obj: dict[str, Any], api_version: str) -> dict[str, Any]:
         return obj if obj["apiVersion"] == api_version else {**obj, "apiVersion": api_version}
 
-    def empty(self, api_version: str) -> dict[str, Any]:
+    def build_empty(self, api_version: str) -> dict[str, Any]:
         return {"apiVersion": api_version, "kind": self.kind}
 
 
-class Story:
-    """One object and what its writers do to it."""
+class TrackedObject:
+    """One object with its managed fields, and the writes of several managers."""
 
-    def __init__(self, schemas: Kind, version: str = "v1") -> None:
-        from fairlead.server import ownership
-
-        self.ownership = ownership
-        self.schemas = schemas
+    def __init__(self, kind: Kind, version: str = "v1") -> None:
+        self.kind = kind
         self.version = version
         self.live: dict[str, Any] | None = None
-        self.managed: Any = ownership.NOTHING
+        self.managed: Any = ownership.NO_MANAGED_FIELDS
 
     def object(self, **parts: Any) -> dict[str, Any]:
         metadata = {"name": "a", **parts.pop("metadata", {})}
-        return {"apiVersion": self.version, "kind": self.schemas.kind, "metadata": metadata, **parts}
+        return {"apiVersion": self.version, "kind": self.kind.kind, "metadata": metadata, **parts}
 
     def apply(self, manager, *, force=False, now=NOW, subresource="", reset=None, **parts) -> Any:
-        made = self.ownership.apply(
-            self.live, self.managed, self.object(**parts), manager=manager, force=force, api_version=self.version,
-            subresource=subresource, schemas=self.schemas, reset=reset, now=now,
-        )  # fmt: skip
-        self.live, self.managed = made.object, made.managed
-        self._exist()
-        return made
+        write = FieldWrite(manager, self.version, self.kind, now, subresource, reset)
+        result = ownership.apply(self.live, self.managed, self.object(**parts), write, force=force)
+        self.live, self.managed = result.object, result.managed
+        self._set_uid()
+        return result
 
     def write(self, manager: str, *, now: str = NOW, subresource: str = "", reset: Any = None, **parts: Any) -> None:
         new = self.object(**parts)
-        self.managed = self.ownership.update(
-            self.live, self.managed, new, manager=manager, api_version=self.version, subresource=subresource,
-            schemas=self.schemas, reset=reset, now=now,
-        )  # fmt: skip
+        write = FieldWrite(manager, self.version, self.kind, now, subresource, reset)
+        self.managed = ownership.update(self.live, self.managed, new, write)
         self.live = new
-        self._exist()
+        self._set_uid()
 
-    def _exist(self) -> None:
+    def _set_uid(self) -> None:
         assert self.live is not None
         if "uid" not in self.live["metadata"]:
             self.live = {**self.live, "metadata": {**self.live["metadata"], "uid": "u"}}
 
-    def owns(self, manager: str, operation: str = "Apply") -> Any:
-        found = [
-            e for e in self.ownership.encode(self.managed) if (e["manager"], e["operation"]) == (manager, operation)
-        ]
-        return found[0]["fieldsV1"] if found else None
+    def fields_of(self, manager: str, operation: str = "Apply") -> Any:
+        """Return the manager's fieldsV1, or None if it has no entry."""
+        for entry in ownership.encode(self.managed):
+            if (entry["manager"], entry["operation"]) == (manager, operation):
+                return entry["fieldsV1"]
+        return None

@@ -1,0 +1,217 @@
+"""Path elements of FieldsV1.
+
+An element is a string: `f:spec` (a field), `k:{"name":"x"}` (an item of a keyed list), `v:"a"` (an item of a set),
+`i:0` (an index). Elements are canonical: equal elements are equal strings. A path is a tuple of elements.
+
+A server reads the numbers in FieldsV1 as floats. The element of an integer that a float cannot represent is therefore a
+`LargeNumberElement`.
+"""
+
+import functools
+import json
+from decimal import Decimal
+from typing import Any
+
+from fairlead.api import gojson
+
+Path = tuple[str, ...]
+
+_FLOAT_LIMIT = 2**53  # from here on a float cannot represent every integer
+_CACHE_SIZE = 65536  # the keys and set items of a cluster repeat often
+
+
+class LargeNumberElement(str):
+    """An element with a number that is rounded when it is read. The string is the rounded element.
+
+    `exact` is the element as it is written. Two such elements are equal if their `exact` forms are equal. Compared with
+    an element that was read, only the rounded form counts.
+    """
+
+    __slots__ = ("exact",)
+    exact: str
+
+    def __new__(cls, rounded: str, exact: str) -> "LargeNumberElement":
+        element = super().__new__(cls, rounded)
+        element.exact = exact
+        return element
+
+    def __eq__(self, other: object) -> bool:
+        return self.exact == other.exact if isinstance(other, LargeNumberElement) else str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+def field(name: str) -> str:
+    """Return the element of a field or map key."""
+    return "f:" + name
+
+
+def value(item: Any) -> str:
+    """Return the element of a set's item (a scalar)."""
+    element = "v:" + _json(item)
+    return LargeNumberElement(_round(element), element) if _is_large(item) else element
+
+
+def index(position: int) -> str:
+    """Return the element of a position in a list."""
+    return f"i:{position}"
+
+
+def key(fields: dict[str, Any]) -> str:
+    """Return the element of a keyed list's item, from its key fields in any order."""
+    element = "k:{" + ",".join([f"{_json(name)}:{_json(fields[name])}" for name in sorted(fields)]) + "}"
+    return LargeNumberElement(_round(element), element) if any(map(_is_large, fields.values())) else element
+
+
+def _is_large(item: Any) -> bool:
+    return type(item) is int and not -_FLOAT_LIMIT < item < _FLOAT_LIMIT
+
+
+@functools.lru_cache(_CACHE_SIZE)
+def key_of_text(name: str, text: str) -> str:
+    """Return `key({name: text})`. It is cached, because most keyed lists have one key, which is a string."""
+    return "k:{" + f"{_json_text(name)}:{_json_text(text)}" + "}"
+
+
+def path(*parts: str | int | dict[str, Any]) -> Path:
+    """Return a path from its parts: a name for a field, a dict for a keyed item, a number for an index.
+
+    Example: `path("spec", "containers", {"name": "app"}, "image")`. A path to a set item is built as
+    `(*path("metadata", "finalizers"), value("x"))`, because a string always means a field.
+    """
+    return tuple([field(p) if isinstance(p, str) else index(p) if isinstance(p, int) else key(p) for p in parts])
+
+
+@functools.lru_cache(_CACHE_SIZE)
+def canonicalize(element: str) -> str | None:
+    """Return the canonical form of an element, or None if its kind is unknown.
+
+    Raises ValueError if it is not an element.
+    """
+    kind, separator, rest = element[:1], element[1:2], element[2:]
+    if separator != ":":
+        raise ValueError(f"{element!r} is not a path element: it does not start with a kind and a colon")
+    if kind == "f":
+        return element
+    if kind == "v":
+        return value(json.loads(rest, parse_int=float))
+    if kind == "k":
+        fields = json.loads(rest, parse_int=float)
+        if not isinstance(fields, dict):
+            raise ValueError(f"{element!r} is not a path element: its key is not a JSON object")
+        return key(fields)
+    if kind == "i":
+        return index(int(rest))
+    return None
+
+
+def _round(element: str) -> str:
+    rounded = canonicalize(element)
+    assert rounded is not None
+    return rounded
+
+
+def format_path(path: Path) -> str:
+    """Format a path as conflicts name it: `.spec.containers[name="app"].image`, `.metadata.finalizers[="x"]`."""
+    return "".join([_format_element(element) for element in path])
+
+
+@functools.lru_cache(_CACHE_SIZE)
+def _format_element(element: str) -> str:
+    kind, rest = element[0], element[2:]
+    if kind == "f":
+        return "." + rest
+    if kind == "i":
+        return f"[{rest}]"
+    parsed = json.loads(rest, parse_int=float)
+    return format_key(parsed) if kind == "k" else f"[={format_value(parsed)}]"
+
+
+def format_key(fields: dict[str, Any]) -> str:
+    """Format a keyed item: `[port=80,protocol="TCP"]`."""
+    return "[" + ",".join([f"{name}={format_value(fields[name])}" for name in sorted(fields)]) + "]"
+
+
+def format_value(item: Any) -> str:
+    """Format a value: strings are quoted, floats are formatted like Go's %v."""
+    if item is None:
+        return "null"
+    if item is True or item is False:
+        return "true" if item else "false"
+    if isinstance(item, str):
+        return quote_go(item)
+    if isinstance(item, float):
+        return _format_float(item)
+    if isinstance(item, list):
+        return "[" + ",".join([format_value(value) for value in item]) + "]"
+    if isinstance(item, dict):
+        return "".join([f"{name}={format_value(item[name])}" for name in sorted(item)])
+    return str(item)
+
+
+def quote_go(text: str) -> str:
+    """Quote a string as Go's %q does."""
+    return '"' + "".join([_ESCAPES.get(c) or (c if c.isprintable() else _escape(c)) for c in text]) + '"'
+
+
+_LETTERS = dict(zip("\a\b\f\n\r\t\v", "abfnrtv", strict=True))
+_ESCAPES = {'"': '\\"', "\\": "\\\\", **{char: f"\\{letter}" for char, letter in _LETTERS.items()}}
+
+
+def _escape(char: str) -> str:
+    point = ord(char)
+    return f"\\x{point:02x}" if point < 0x80 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def _format_float(number: float) -> str:
+    exact = Decimal(repr(number)).normalize()
+    power = exact.adjusted()
+    if -4 <= power < 6:
+        return f"{exact:f}"
+    digits = "".join(map(str, exact.as_tuple().digits))
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{'-' if number < 0 else ''}{digits[0]}{fraction}e{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+@functools.lru_cache(_CACHE_SIZE)
+def sort_key(element: str) -> tuple[Any, ...]:
+    """Return a key that sorts elements as a server does: fields, keys, values, indexes."""
+    kind, rest = element[0], element[2:]
+    if kind == "f":
+        return (0, rest.encode())  # Go compares strings as bytes.
+    if kind == "i":
+        return (3, int(rest))
+    parsed = json.loads(rest)
+    if kind == "v":
+        return (2, _value_sort_key(parsed))
+    return (1, tuple([(name.encode(), _value_sort_key(parsed[name])) for name in sorted(parsed)]))
+
+
+def _value_sort_key(item: Any) -> tuple[int, Any]:
+    if item is None:
+        return (5, 0)
+    if isinstance(item, bool):
+        return (2, item)
+    if isinstance(item, int | float):
+        return (0, item)
+    if isinstance(item, str):
+        return (1, item.encode())
+    if isinstance(item, list):
+        return (3, tuple([_value_sort_key(value) for value in item]))
+    return (4, tuple([(name.encode(), _value_sort_key(item[name])) for name in sorted(item)]))
+
+
+def _json(item: Any) -> str:
+    if type(item) is str:
+        return _json_text(item)
+    if type(item) is float:
+        return gojson.number(item, padded=True)
+    return str(item) if type(item) is int else gojson.dumps(item).decode()
+
+
+@functools.lru_cache(_CACHE_SIZE)
+def _json_text(text: str) -> str:
+    return gojson.dumps(text).decode()

@@ -1,0 +1,184 @@
+"""Comparison of two typed values: which fields were added, modified and removed."""
+
+from typing import Any
+
+from fairlead.api.fields.tries import LEAF, Trie, union, union_of_roots
+from fairlead.server.ownership.equality import equal
+from fairlead.server.ownership.field_extraction import extract_all_fields, path_element
+from fairlead.server.ownership.merge_schema import ATOMIC, MergeSchema
+
+
+class Comparison:
+    """The added, modified and removed fields, as disjoint tries."""
+
+    __slots__ = ("added", "modified", "removed")
+
+    def __init__(self, added: Trie, modified: Trie, removed: Trie) -> None:
+        self.added = added
+        self.modified = modified
+        self.removed = removed
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.modified or self.removed)
+
+
+def compare(schema: MergeSchema, old: Any, new: Any) -> Comparison:
+    """Return the difference of `new` from `old`. The order of list items is ignored.
+
+    Parts that are the same object in both are skipped.
+    """
+    changes = Comparison({}, {}, {})
+    if old is not new:
+        _compare_values(schema, old, new, changes)
+    return changes
+
+
+def compare_with_empty(schema: MergeSchema, empty: dict[str, Any], new: dict[str, Any]) -> Trie:
+    """Return the fields that a create adds to and modifies in the `empty` object of its kind."""
+    schema = schema if schema.expanded else schema.expand()
+    fields = schema.fields
+    out: Trie = {}
+    for name, after in new.items():
+        declared = fields.get(name)
+        if declared is None:
+            if schema.values is None:
+                continue
+            element, child = "f:" + name, schema.values
+        else:
+            element, child = declared
+        if name not in empty:
+            out[element] = extract_all_fields(child, after)
+        elif empty[name] != after:
+            if empty[name] or not after or type(after) is not dict or not child.is_map or child.atomic:
+                changes = compare(schema, empty, new)
+                return union_of_roots(changes.added, changes.modified)
+            out[element] = below = extract_all_fields(child, after)
+            del below["."]
+    return out
+
+
+def _compare_values(schema: MergeSchema, old: Any, new: Any, out: Comparison) -> bool:
+    """Add the differences of two values to `out`. Return whether the value itself is modified."""
+    old_kind, new_kind = _container_kind(schema, old), _container_kind(schema, new)
+    modified = _compare_as(schema, old_kind, old, new, out)
+    if old_kind != new_kind:  # The value changed its kind, for example from a map to a list: compare it as both.
+        modified = _compare_as(schema, new_kind, old, new, out) or modified
+    return modified
+
+
+def _container_kind(schema: MergeSchema, value: Any) -> str:
+    """Return whether a value is compared as a map, a list or a scalar."""
+    if type(value) is dict and schema.is_map:
+        return "map"
+    if type(value) is list and schema.is_list:
+        return "list"
+    if value is not None and schema.scalar:
+        return "scalar"
+    return "map" if schema.is_map else "scalar" if schema.scalar else "list"
+
+
+def _compare_as(schema: MergeSchema, kind: str, old: Any, new: Any, out: Comparison) -> bool:
+    if kind == "map":
+        old_map = old if type(old) is dict else {}
+        new_map = new if type(new) is dict else {}
+        if not schema.atomic and (old_map or new_map):
+            _compare_maps(schema if schema.expanded else schema.expand(), old_map, new_map, out)
+            return False
+    elif kind == "list":
+        old_list = old if type(old) is list else []
+        new_list = new if type(new) is list else []
+        if schema.list_type != ATOMIC and (old_list or new_list):
+            _compare_lists(schema if schema.expanded else schema.expand(), old_list, new_list, out)
+            return False
+    return not equal(old, new)
+
+
+def _compare_maps(schema: MergeSchema, old: dict[str, Any], new: dict[str, Any], out: Comparison) -> None:
+    fields = schema.fields
+    for name, before in old.items():
+        if name in new:
+            after = new[name]
+            if before is after:
+                continue
+            if type(before) is str and type(after) is str:
+                if before != after:
+                    out.modified["f:" + name] = LEAF
+                continue
+        declared = fields.get(name)
+        if declared is not None:
+            element, child = declared
+        else:
+            element = "f:" + name
+            if schema.values is None:
+                continue
+            child = schema.values
+        if name in new:
+            _compare_children(child, element, before, new[name], out)
+        else:
+            _add(out.removed, element, extract_all_fields(child, before))
+    if len(new) == len(old) and not out.removed:
+        return
+    for name, after in new.items():
+        if name in old:
+            continue
+        declared = fields.get(name)
+        if declared is not None:
+            _add(out.added, declared[0], extract_all_fields(declared[1], after))
+        elif schema.values is not None:
+            _add(out.added, "f:" + name, extract_all_fields(schema.values, after))
+
+
+def _compare_children(child: MergeSchema, element: str, before: Any, after: Any, out: Comparison) -> None:
+    """Compare the values that both have at `element`."""
+    below = Comparison({}, {}, {})
+    if _compare_values(child, before, after, below):
+        below.modified = {".": LEAF, **below.modified} if below.modified else LEAF
+        _add(out.modified, element, below.modified)
+    elif below.modified:
+        _add(out.modified, element, below.modified)
+    if below.added:
+        _add(out.added, element, below.added)
+    if below.removed:
+        _add(out.removed, element, below.removed)
+
+
+def _add(trie: Trie, element: str, node: Trie) -> None:
+    present = trie.get(element)
+    trie[element] = node if present is None else union(present, node)
+
+
+def _compare_lists(schema: MergeSchema, old: list[Any], new: list[Any], out: Comparison) -> None:
+    child = schema.item
+    assert child is not None
+    before, after = _by_element(schema, old), _by_element(schema, new)
+    for element, items in before.items():
+        new_items = after.get(element)
+        if new_items is None:
+            _add(out.removed, element, LEAF if len(items) > 1 else extract_all_fields(child, items[0]))
+        elif len(items) == 1 and len(new_items) == 1:
+            if items[0] is not new_items[0]:
+                _compare_children(child, element, items[0], new_items[0], out)
+        elif len(items) > 1 and len(new_items) > 1:
+            if not equal(items, new_items):
+                _add(out.modified, element, LEAF)
+        elif len(items) > 1:  # a duplicate before, now unique
+            _add(out.added, element, extract_all_fields(child, new_items[0]))
+            _add(out.removed, element, LEAF)
+        else:  # unique before, now a duplicate
+            _add(out.removed, element, extract_all_fields(child, items[0]))
+            _add(out.added, element, LEAF)
+    for element, new_items in after.items():
+        if element not in before:
+            _add(out.added, element, LEAF if len(new_items) > 1 else extract_all_fields(child, new_items[0]))
+
+
+def _by_element(schema: MergeSchema, items: list[Any]) -> dict[str, list[Any]]:
+    out: dict[str, list[Any]] = {}
+    for item in items:
+        element = path_element(schema, item)
+        present = out.get(element)
+        if present is None:
+            out[element] = [item]
+        else:
+            present.append(item)
+    return out

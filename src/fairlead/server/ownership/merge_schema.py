@@ -1,0 +1,178 @@
+"""Merge schemas: what a typed merge needs to know of a schema (structured-merge-diff's Atom).
+
+A value may be a map, a list or a scalar, and sometimes any of them. The type of unknown fields is deduced from their
+values. Some scalar types accept any scalar.
+"""
+
+from typing import Any, Final
+
+from fairlead.api.fields import path_elements
+from fairlead.server.schema.nodes import MISSING, Node
+
+ATOMIC, SET, KEYED = range(3)
+_SCALARS: Final = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
+_ANY_SCALAR: Final = ("Time", "MicroTime", "Quantity")  # Go types that have a format in the published schemas
+
+
+class ItemError(Exception):
+    """A list item without an identity. The message is a real server's."""
+
+
+class MergeSchema:
+    """Which values a field or item may have, and whether managers own it as a whole or in parts.
+
+    `scalar` is "" if the value may not be a scalar, otherwise string, numeric, boolean or untyped (any of them).
+    """
+
+    __slots__ = (
+        "atomic",
+        "defaults",
+        "expanded",
+        "fields",
+        "is_list",
+        "is_map",
+        "item",
+        "key",
+        "keys",
+        "list_type",
+        "node",
+        "preserves_unknown",
+        "scalar",
+        "values",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.scalar = ""
+        self.is_map = False
+        self.atomic = False  # a map that is owned as a whole
+        self.fields: dict[str, tuple[str, MergeSchema]] = {}  # declared fields: name -> (path element, schema)
+        self.values: MergeSchema | None = None  # the schema of all other keys
+        self.is_list = False
+        self.list_type = ATOMIC  # ATOMIC, SET or KEYED
+        self.item: MergeSchema | None = None
+        self.keys: tuple[str, ...] = ()
+        self.key = ""  # the key, if there is exactly one
+        self.defaults: dict[str, Any] = {}  # the default values of keys
+        self.expanded = True  # whether `fields`, `values` and `item` are set
+        self.node: Node | None = None
+        self.preserves_unknown = False
+
+    def expand(self) -> "MergeSchema":
+        """Build the schemas of fields and items. This happens on first use: schemas are large and recursive."""
+        if self.expanded:
+            return self
+        node, preserves_unknown = self.node, self.preserves_unknown
+        assert node is not None
+        self.expanded = True
+        if self.is_map:
+            for name, child in node.fields.items():
+                self.fields[name] = ("f:" + name, _schema_below(child, preserves_unknown))
+            if node.values is not None:
+                self.values = _schema_below(node.values, preserves_unknown)
+            elif preserves_unknown or not node.fields:
+                self.values = DEDUCED
+        if self.is_list:
+            self.item = UNTYPED if node.items is None else _schema_below(node.items, preserves_unknown)
+            if self.list_type == KEYED and node.items is not None:
+                declared = node.items.fields
+                for key in self.keys:
+                    default = declared[key].default if key in declared else None
+                    if default is not MISSING and default is not None:
+                        self.defaults[key] = default
+        return self
+
+    def path_element(self, item: Any) -> str:
+        """Return the path element of an item of this list. Raise ItemError if the item has none."""
+        if self.list_type == KEYED:
+            if type(item) is dict:
+                if self.key:
+                    text = item.get(self.key)
+                    if type(text) is str:
+                        return path_elements.key_of_text(self.key, text)
+                present = {key: item[key] if key in item else self.defaults[key] for key in self.keys
+                           if key in item or key in self.defaults}  # fmt: skip
+                if present:
+                    return path_elements.key(present)
+                names = "[" + " ".join([path_elements.quote_go(key) for key in self.keys]) + "]"
+                raise ItemError(
+                    f"associative list with keys has an element that omits all key fields {names} "
+                    "(and doesn't have default values for any key fields)"
+                )
+            if item is None:
+                raise ItemError("associative list with keys may not have a null element")
+            raise ItemError("associative list with keys may not have non-map elements")
+        if type(item) is dict:
+            raise ItemError("associative list without keys has an element that's a map type")
+        if type(item) is list:
+            raise ItemError("not supported: associative list with lists as elements")
+        if item is None:
+            raise ItemError("associative list without keys has an element that's an explicit null")
+        return path_elements.value(item)
+
+    def child(self, element: str) -> "MergeSchema | None":
+        """Return the schema of a field or item by its path element, or None if the schema does not declare it."""
+        schema = self if self.expanded else self.expand()
+        if element[0] == "f":
+            if not schema.is_map:
+                return None
+            declared = schema.fields.get(element[2:])
+            return declared[1] if declared is not None else schema.values
+        return schema.item if element[0] == "k" and schema.is_list else None
+
+
+def _untyped(atomic: bool) -> MergeSchema:
+    schema = MergeSchema()
+    schema.scalar = "untyped"
+    schema.is_map = schema.is_list = True
+    schema.atomic = atomic
+    return schema
+
+
+UNTYPED: Final = _untyped(atomic=True)
+UNTYPED.values = UNTYPED.item = UNTYPED
+DEDUCED: Final = _untyped(atomic=False)
+DEDUCED.values, DEDUCED.item = DEDUCED, UNTYPED
+
+
+def merge_schema_of(node: Node) -> MergeSchema:
+    """Return the merge schema of a schema node. It is built once per node."""
+    return _schema_below(node, False)
+
+
+def _schema_below(node: Node, preserves_unknown: bool) -> MergeSchema:
+    if node.go is not None:
+        preserves_unknown = False  # a Go type, even inside a custom resource (its metadata)
+    preserves_unknown = preserves_unknown or (node.preserve and node.go is None)
+    if node.merge_schemas is None:
+        node.merge_schemas = [None, None]
+    schema: MergeSchema | None = node.merge_schemas[preserves_unknown]
+    if schema is None:
+        schema = node.merge_schemas[preserves_unknown] = _build(node, preserves_unknown)
+    return schema
+
+
+def _build(node: Node, preserves_unknown: bool) -> MergeSchema:
+    if node.go is not None and node.go.kind == "Raw":
+        return UNTYPED
+    schema = MergeSchema()
+    schema.node, schema.preserves_unknown = node, preserves_unknown
+    if node.type in _SCALARS:
+        free = node.format not in ("", "byte") or (node.go is not None and node.go.kind in _ANY_SCALAR)
+        schema.scalar = "untyped" if node.type == "string" and free else _SCALARS[node.type]
+        return schema
+    schema.expanded = False
+    if node.type in ("object", ""):
+        schema.is_map = True
+        schema.atomic = node.map_type == "atomic"
+    if node.type in ("array", ""):
+        schema.is_list = True
+        if node.list_type == "map":
+            schema.list_type, schema.keys = KEYED, node.keys
+            schema.key = node.keys[0] if len(node.keys) == 1 else ""
+        elif node.list_type == "set":
+            schema.list_type = SET
+    if node.type == "":
+        schema.scalar = "untyped"
+    if node.go is not None and node.go.kind == "Quantity":
+        schema.is_map = schema.is_list = False
+    return schema

@@ -1,0 +1,59 @@
+"""Adapt field sets to a schema: to one that changed since the set was written, and for pruning."""
+
+from fairlead.api.fields.tries import LEAF, Trie, as_member
+from fairlead.server.ownership.merge_schema import ATOMIC, UNTYPED, MergeSchema
+
+
+def reconcile_field_set(schema: MergeSchema, fields: Trie) -> Trie:
+    """Return `fields` with one leaf for each part that has become atomic.
+
+    Parts that have become granular stay. Return `fields` itself if nothing changes.
+    """
+    schema = schema if schema.expanded else schema.expand()
+    if _is_deduced(schema) or (schema.scalar and not schema.is_map):
+        return fields
+    out: Trie | None = None
+    for element, node in fields.items():
+        if not node:
+            continue  # a leaf
+        child = _child_schema(schema, element)
+        if child is None:
+            continue
+        is_atomic = child.atomic if child.is_map else not child.scalar and child.list_type == ATOMIC
+        changed = LEAF if is_atomic and not _is_deduced(child) else reconcile_field_set(child, node)
+        if changed is not node:
+            if out is None:
+                out = dict(fields)
+            out[element] = changed
+    return fields if out is None else out
+
+
+def _is_deduced(schema: MergeSchema) -> bool:
+    """Return whether a map accepts unknown fields only, so that the schema does not define who owns its parts."""
+    values = (schema if schema.expanded else schema.expand()).values
+    return not schema.fields and values is not None and values is not UNTYPED and values.scalar == "untyped"
+
+
+def _child_schema(schema: MergeSchema, element: str) -> MergeSchema | None:
+    if schema.is_map:
+        declared = schema.fields.get(element[2:]) if element[0] == "f" else None
+        return declared[1] if declared is not None else schema.values
+    return schema.item
+
+
+def ensure_named_fields_are_members(schema: MergeSchema | None, fields: Trie) -> Trie:
+    """Return `fields` with all declared fields above them: who owns `spec.replicas` then also owns `spec`."""
+    if schema is None:
+        return fields
+    out: Trie | None = None
+    for element, node in fields.items():
+        if not node:
+            continue
+        below = ensure_named_fields_are_members(schema.child(element), node)
+        if element[0] == "f" and schema.is_map and element[2:] in schema.fields:
+            below = as_member(below)
+        if below is not node:
+            if out is None:
+                out = dict(fields)
+            out[element] = below
+    return fields if out is None else out

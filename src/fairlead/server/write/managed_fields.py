@@ -1,0 +1,175 @@
+"""Managed fields of written objects: metadata.managedFields after each write."""
+
+from typing import TYPE_CHECKING
+
+from fairlead.api.fields import FieldSet, path
+from fairlead.server import ownership
+from fairlead.server.errors.statuses import status_error, unclassified
+from fairlead.server.ownership import FieldWrite
+from fairlead.server.registry.lookup import Registry
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import codec
+from fairlead.server.schema.nodes import Node
+from fairlead.server.storage import versions
+from fairlead.server.storage.stored import Stored
+
+if TYPE_CHECKING:
+    from fairlead.server.write.pipeline import Write
+
+_STATUS = FieldSet.of(path("status"))
+_SPEC = FieldSet.of(path("spec"))
+_ALL_BUT_STATUS = FieldSet.of(path("metadata"), path("spec"))
+
+
+class RegisteredVersions:
+    """The versions of one kind in the registry (an ownership.KindVersions)."""
+
+    def __init__(self, registry: Registry, resource: Resource) -> None:
+        self._registry = registry
+        self._resource = resource
+
+    def find_schema(self, api_version: str) -> Node | None:
+        resource = self._resource
+        if api_version == resource.api_version:
+            return resource.schema
+        if resource.custom:
+            return versions.schema(resource, api_version)
+        group, _, version = api_version.rpartition("/")
+        if group != resource.group:
+            return None
+        other = self._registry.find(group, version, resource.plural)
+        return other.schema if other else None
+
+    def convert(self, obj: Object, api_version: str) -> Object:
+        """Convert an object. A custom resource is not pruned: undeclared fields are errors in the other version."""
+        resource = self._resource
+        if obj.get("apiVersion") == api_version:
+            return obj
+        target = self._registry.find(resource.group, api_version.rpartition("/")[2], resource.plural)
+        if target is None or target.custom:
+            return {**obj, "apiVersion": api_version}
+        return versions.convert(target, obj)
+
+    def build_empty(self, api_version: str) -> Object:
+        empty: Object = {} if self._resource.custom else codec.zero_value(self._resource.schema)
+        return empty | {"apiVersion": api_version, "kind": self._resource.kind}
+
+
+def get_managed_fields(stored: Stored) -> ownership.ManagedFields:
+    """Return the decoded managed fields of a stored object."""
+    managed: ownership.ManagedFields | None = stored.derived.get("managed")
+    if managed is None:
+        managed = stored.derived["managed"] = ownership.decode(stored.object["metadata"].get("managedFields"))
+    return managed
+
+
+def get_unmanaged(stored: Stored) -> Object:
+    """Return a stored object without its managedFields. The result is the same dict every time."""
+    obj: Object | None = stored.derived.get("unmanaged")
+    if obj is None:
+        obj = stored.derived["unmanaged"] = remove_managed_fields(stored.object)
+    return obj
+
+
+def remove_managed_fields(obj: Object) -> Object:
+    metadata = obj.get("metadata")
+    if not metadata or "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+
+
+def set_managed_fields(obj: Object, managed: ownership.ManagedFields) -> Object:
+    metadata = dict(obj.get("metadata") or {})
+    metadata.pop("managedFields", None)
+    if managed:
+        metadata["managedFields"] = ownership.encode(managed)
+    return {**obj, "metadata": metadata}
+
+
+def find_reset_fields(resource: Resource, subresource: str) -> FieldSet | None:
+    """Return the fields that a write on this path never changes, and therefore never owns."""
+    if subresource == "status" and resource.custom:
+        return _ALL_BUT_STATUS
+    if subresource == "status":
+        kept = [path("metadata", key) for key in resource.status_keeps]
+        return FieldSet.of(path("spec"), *kept) if kept else _SPEC
+    if resource.resets:
+        return FieldSet.of(path("status"), *map(path, resource.resets))
+    return _STATUS if resource.status else None
+
+
+class FieldTracker:
+    """Computes metadata.managedFields of written objects."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def track_create(self, write: "Write", obj: Object) -> Object:
+        """Return a new object with its managedFields.
+
+        The writer owns every field that the submitted managedFields do not assign to another manager.
+        """
+        submitted = (obj.get("metadata") or {}).get("managedFields")
+        managed = ownership.read_submitted(ownership.NO_MANAGED_FIELDS, submitted)
+        obj = remove_managed_fields(obj)
+        write.managed = ownership.update(None, managed, obj, self._field_write(write))
+        return set_managed_fields(obj, write.managed)
+
+    def track_update(self, write: "Write", live: Stored, obj: Object) -> Object:
+        """Return a changed object with its managedFields. The writer owns the changed fields."""
+        submitted = (obj.get("metadata") or {}).get("managedFields")
+        managed = get_managed_fields(live)
+        # A write to a subresource cannot change or reset them.
+        if not write.subresource and submitted != live.object["metadata"].get("managedFields"):
+            managed = ownership.read_submitted(managed, submitted)
+        obj = remove_managed_fields(obj)
+        write.managed = ownership.update(get_unmanaged(live), managed, obj, self._field_write(write))
+        return set_managed_fields(obj, write.managed)
+
+    def track_server_update(
+        self, resource: Resource, live: Stored, obj: Object, manager: str, subresource: str, now: str
+    ) -> tuple[Object, ownership.ManagedFields]:
+        """Return an object that the server itself changed, and its managed fields."""
+        obj = remove_managed_fields(obj)
+        field_write = FieldWrite(
+            manager,
+            resource.api_version,
+            RegisteredVersions(self._registry, resource),
+            now,
+            subresource,
+            find_reset_fields(resource, subresource),
+        )
+        managed = ownership.update(get_unmanaged(live), get_managed_fields(live), obj, field_write)
+        return set_managed_fields(obj, managed), managed
+
+    def apply(self, write: "Write", live: Stored | None, config: Object) -> tuple[Object, ownership.ManagedFields]:
+        """Return the merged object without managedFields, and its managed fields.
+
+        If nothing changes, the merged object is the dict of `get_unmanaged`.
+        """
+        try:
+            result = ownership.apply(
+                get_unmanaged(live) if live else None,
+                get_managed_fields(live) if live else ownership.NO_MANAGED_FIELDS,
+                config,
+                self._field_write(write),
+                force=write.options.force,
+            )
+        except ownership.FieldConflict as conflict:
+            raise status_error(409, "Conflict", conflict.message, {"causes": conflict.causes}) from None
+        except ownership.TypedError as error:
+            raise unclassified(str(error)) from None
+        return result.object, result.managed
+
+    def _field_write(self, write: "Write") -> FieldWrite:
+        resource, subresource = write.resource, write.subresource
+        return FieldWrite(
+            write.options.manager,
+            resource.api_version,
+            RegisteredVersions(self._registry, resource),
+            write.now,
+            subresource,
+            find_reset_fields(resource, subresource),
+            # On the main path of a custom resource, the reset fields of other versions are forgotten.
+            resets_all_versions=bool(subresource) or not resource.custom,
+        )
