@@ -282,9 +282,17 @@ MUTANTS = [
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
             except ObjectDeleting:
                 return NOTHING_TO_REPORT  # Nothing was done yet, so there is nothing to clean up.
-        result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
+        result = RECONCILED
+        try:
+            await self._call(declared.reconcile, obj, ctx)
+        except RequeueAfter as later:
+            result = pass_results.from_error(later)
 """,
-        """        result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
+        """        result = RECONCILED
+        try:
+            await self._call(declared.reconcile, obj, ctx)
+        except RequeueAfter as later:
+            result = pass_results.from_error(later)
         if cleanup is not None:
             try:
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
@@ -295,22 +303,23 @@ MUTANTS = [
     Mutant(
         "order: the finalizer is off after the clean-up",
         "runtime/controller.py",
-        """            returned = await self._call(cleanup.clean, obj, ctx)
-            pass_results.from_return_value(returned, "cleanup")
+        """            try:
+                await self._call(cleanup.clean, obj, ctx)
 """,
         """            await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
-            returned = await self._call(cleanup.clean, obj, ctx)
-            pass_results.from_return_value(returned, "cleanup")
+            try:
+                await self._call(cleanup.clean, obj, ctx)
 """,
     ),
     Mutant(
-        "order: prune only after a normal return",
+        "order: prune only after a complete pass",
         "runtime/controller.py",
-        """        result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
+        """        except RequeueAfter as later:
+            result = pass_results.from_error(later)
         await self._prune(obj, ctx)
 """,
-        """        try:
-            result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
+        """        except RequeueAfter as later:
+            result = pass_results.from_error(later)
         finally:
             await self._prune(obj, ctx)
 """,
@@ -318,7 +327,7 @@ MUTANTS = [
     Mutant(
         "unknown outcome: read live before anything else",
         "runtime/controller.py",
-        "if key in self._doubts:",
+        "if key in self._unknown_writes:",
         "if False:",
     ),
     Mutant(

@@ -62,7 +62,7 @@ def operator(log, who):
     async def reconcile(obj, ctx):
         log.append(who)
         ctx.status(by=who)
-        return fl.RequeueAfter(1.0)
+        raise fl.RequeueAfter(1.0)
 
     return op
 
@@ -139,7 +139,7 @@ def test_back_off_resync_and_after_keep_their_time_whatever_the_wall_clock_does(
             async def reconcile(obj, ctx):
                 looks.append((round(loop.time(), 6), obj.name))
                 if obj.name == "waits":
-                    return fl.RequeueAfter(17.0)
+                    raise fl.RequeueAfter(17.0)
                 raise ValueError("again")
 
             async with op.running(bed.server.transport(), world) as running:

@@ -243,7 +243,7 @@ def test_after_calls_again_in_time(virtually):
 
         async def reconcile(obj, ctx):
             calls.append(bed.world.clock.monotonic())
-            return fl.RequeueAfter(100)
+            raise fl.RequeueAfter(100)
 
         await bed.make("thing")
         async with bed.running(operator(reconcile)) as running:
@@ -319,7 +319,7 @@ def test_a_status_that_is_refused_does_not_delay_a_look_that_was_asked_for(virtu
         async def reconcile(obj, ctx):
             calls.append(obj.name)
             ctx.status(phase=5)
-            return fl.RequeueAfter(20)
+            raise fl.RequeueAfter(20)
 
         await bed.make("thing", kind=narrow)
         async with bed.running(op):
@@ -655,8 +655,7 @@ class TestCleanup:
                 if len(tries) == 1:
                     raise OSError("the backend is away")
                 if len(tries) == 2:
-                    return fl.RequeueAfter(10)
-                return None
+                    raise fl.RequeueAfter(10)
 
             op = operator(reconcile)
             op.cleanup(Thing, finalizer="cloud.example.com/finalizer")(leave)

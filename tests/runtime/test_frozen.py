@@ -30,7 +30,7 @@ OPERATOR = """
         global turns
         turns += 1
         ctx.status(by=os.environ["WHO"], turn=turns)
-        return fl.RequeueAfter(0.05)
+        raise fl.RequeueAfter(0.05)
 """
 
 

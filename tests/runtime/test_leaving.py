@@ -233,14 +233,14 @@ def test_a_dry_run_changes_nothing_on_the_server_not_even_a_lease(virtually):
 
 
 def test_a_run_that_shall_end_ends_when_a_watch_keeps_failing(virtually, caplog):
-    from fairlead.cli.run import Place, _once
+    from fairlead.cli.run import Target, _reconcile_once
 
     async def test(bed):
         async def reconcile(obj, ctx): ...
 
         bed.server.inject(Plan([Fault(status=500, verb="watch", kind="Thing")]))
-        place = Place(bed.wire, "here", (), None, {})
-        return await asyncio.wait_for(_once(operator(reconcile), place, bed.world, {}), 300)
+        target = Target(bed.wire, "here", (), None, {})
+        return await asyncio.wait_for(_reconcile_once(operator(reconcile), target, bed.world, {}), 300)
 
     assert virtually(test) == 1
     assert "Thing.v1.test.example.com: InternalError" in caplog.text

@@ -373,7 +373,7 @@ def test_controllers_need_names_of_their_own():
     op = fl.Operator("tester")
     op.reconcile(Thing)(lambda obj, ctx: None)
     elsewhere = fl.kind("other.example.com/v1", "Thing")
-    with pytest.raises(ValueError, match="has a controller thing already: tell them apart with name="):
+    with pytest.raises(ValueError, match="has a controller thing already: choose another with name="):
         op.reconcile(elsewhere)(lambda obj, ctx: None)
     op.reconcile(elsewhere, name="their-thing")(lambda obj, ctx: None)
 
@@ -397,5 +397,5 @@ def test_an_api_error_is_told_by_its_reason(virtually, caplog):
 def test_what_would_never_or_always_run_is_refused_where_it_is_declared(wrong):
     with pytest.raises(ValueError, match="at least 1"):
         operator(lambda obj, ctx: None, **wrong)
-    with pytest.raises(ValueError, match="some time"):
+    with pytest.raises(ValueError, match="interval in seconds"):
         fl.Operator("tester").timer(0)

@@ -76,7 +76,7 @@ def test_a_wake_up_that_a_watch_function_lost_by_raising_is_made_up_for(virtuall
             assert seen == ["a"]  # once for all five
             failures = running.metrics.registry.get_sample_value
             assert failures("fairlead_watch_function_failures_total", {"controller": "thing"}) == 5
-            assert caplog.text.count("things_of raised on default/o0: looking at every Thing in") == 1
+            assert caplog.text.count("things_of raised for default/o0: every Thing is reconciled in") == 1
             await bed.client.delete(Other, "o0", "default")  # it goes on failing: everything is looked at more rarely
             await asyncio.sleep(1.5)
             assert seen == ["a"]

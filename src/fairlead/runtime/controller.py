@@ -1,4 +1,4 @@
-"""One controller at work: what wakes its keys, and what a pass over a key is."""
+"""One running controller: which changes queue a key, and what a pass over a key does."""
 
 import asyncio
 import inspect
@@ -13,22 +13,28 @@ from fairlead.cache import Change, Handler
 from fairlead.queue import Priority
 from fairlead.runtime import logs, pass_results
 from fairlead.runtime.context import Context, ReadContext
-from fairlead.runtime.handlers import HandlerTimeout, call_handler
+from fairlead.runtime.handlers import (
+    HandlerTimeout,
+    call_handler,
+    name_of,
+    reject_return_value,
+    traceback_from_handler,
+)
 from fairlead.runtime.operator import Cleanup, Controller, Mapper
 from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
-from fairlead.runtime.pass_results import NOTHING_TO_REPORT, PassResult, QueueAction
+from fairlead.runtime.pass_results import NOTHING_TO_REPORT, RECONCILED, PassResult, QueueAction
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME
 from fairlead.runtime.transports import NotLeading
 from fairlead.writes import StatusReport, Writer, finalizers, status
 from fairlead.writes.errors import ObjectDeleting, WriteError
 
-# A function that raised may do so on every change: each look at everything waits longer than the one before.
-_CATCH_UP = 1.0, 300.0
+# A watches= function that raised may raise on every change: each resync of all objects waits longer than the last.
+_RESYNC_BACKOFF = 1.0, 300.0
 
 
 class Reconciler:
-    """Runs one `@op.reconcile` and the `@op.cleanup` that goes with it."""
+    """Runs one `@op.reconcile` handler and the `@op.cleanup` handler of the same kind."""
 
     def __init__(self, declared: Controller, cleanup: Cleanup | None, writer: Writer, services: Services) -> None:
         self.name = declared.name
@@ -36,44 +42,50 @@ class Reconciler:
         self._cleanup = cleanup
         self._writer = writer
         self._services = services
-        self._errors: dict[Key, int] = {}  # failures in a row
-        self._doubts: set[Key] = set()  # a write's answer was lost there
-        self._catching_up: asyncio.TimerHandle | None = None
-        self._unmapped_in_a_row = 0
-        # What the kind's status turned out not to hold; learnt from the first answer without it.
-        self._holds_condition = self._holds_observed = True
-        metrics = services.metrics  # looked up once: a label costs as much as a queue's turn
-        self._working = metrics.workers.labels(self.name)
+        self._failures_in_a_row: dict[Key, int] = {}
+        self._logged_traceback: dict[Key, str] = {}  # the last error whose traceback was logged
+        self._unknown_writes: set[Key] = set()  # keys with a write whose answer was lost
+        self._scheduled_resync: asyncio.TimerHandle | None = None
+        self._failed_mappings_in_a_row = 0
+        # Whether the kind's status schema keeps these fields. The first answer without one clears the flag.
+        self._status_has_condition = self._status_has_observed_generation = True
+        metrics = services.metrics  # Labels are looked up once, because a lookup costs as much as a queue operation.
+        self._active = metrics.workers.labels(self.name)
         self._seconds = metrics.seconds.labels(self.name)
-        self._results = {word: metrics.reconciles.labels(self.name, word) for word in pass_results.RESULTS}
+        self._results = {label: metrics.reconciles.labels(self.name, label) for label in pass_results.METRIC_LABELS}
 
-    # What wakes a key
+    # What queues a key
 
     def subscribe(self) -> None:
-        """Hear of every change to the primaries, the children and what is mapped."""
+        """Subscribe to changes of the primary objects, their children and the mapped objects."""
         local = self._services.local
-        local.subscribe(self.declared.kind, self._primary)
+        local.subscribe(self.declared.kind, self._on_primary)
         for source in self.declared.owns:
-            local.subscribe(source.kind, self._child)
+            local.subscribe(source.kind, self._on_child)
         for source, mapper in self.declared.watches.items():
             if mapper is not None:
-                there = local if source.cluster == HOME else self._services.clusters[source.cluster].local
-                there.subscribe(source.kind, self._mapped(mapper))
+                cache = local if source.cluster == HOME else self._services.clusters[source.cluster].local
+                cache.subscribe(source.kind, self._mapping_handler(mapper))
 
     def resync(self) -> None:
-        """Look at everything again, after whatever is fresh."""
+        """Queue every object of the kind, behind the keys that changed."""
         for namespace, name in self._services.local.keys(self.declared.kind):
-            self._wake(namespace, name, Priority.RESYNC)
+            self._enqueue(namespace, name, Priority.RESYNC)
 
-    def _wake(self, namespace: str | None, name: str, priority: Priority = Priority.FRESH) -> None:
+    def stop(self) -> None:
+        """Cancel a scheduled resync."""
+        if self._scheduled_resync is not None:
+            self._scheduled_resync.cancel()
+
+    def _enqueue(self, namespace: str | None, name: str, priority: Priority = Priority.FRESH) -> None:
         self._services.queue.add(Key(self.name, namespace, name), priority=priority)
 
-    def _primary(self, change: Change) -> None:
-        self._wake(change.namespace, change.name, Priority.RESYNC if change.initial else Priority.FRESH)
+    def _on_primary(self, change: Change) -> None:
+        self._enqueue(change.namespace, change.name, Priority.RESYNC if change.initial else Priority.FRESH)
 
-    def _child(self, change: Change) -> None:
+    def _on_child(self, change: Change) -> None:
         if change.initial:
-            return  # the primary is in a first list too
+            return  # The initial list of the primary objects queues them already.
         kind = self.declared.kind
         owners = {
             owner.name
@@ -82,149 +94,145 @@ class Reconciler:
             if owner.controller and owner.kind == kind.kind and owner.api_version.rpartition("/")[0] == kind.group
         }
         for name in owners:
-            self._wake(change.namespace if kind.namespaced else None, name)
+            self._enqueue(change.namespace if kind.namespaced else None, name)
 
-    def _mapped(self, mapper: Mapper) -> Handler:
-        view = (ReadContext(self._services),) if len(inspect.signature(mapper).parameters) > 1 else ()
+    def _mapping_handler(self, mapper: Mapper) -> Handler:
+        context = (ReadContext(self._services),) if len(inspect.signature(mapper).parameters) > 1 else ()
 
         def handle(change: Change) -> None:
             if change.initial:
                 return
-            wanted: set[tuple[str | None, str]] = set()
-            # the old object too: what it pointed at has lost something
+            keys: set[tuple[str | None, str]] = set()
+            # The old object is mapped too: the objects that it named may have to change.
             for snapshot in (change.old, change.new):
                 if snapshot is not None:
                     try:
-                        wanted.update(self._keys(mapper(snapshot.object(), *view), change.namespace))
+                        keys.update(self._resolve_keys(mapper(snapshot.object(), *context), change.namespace))
                     except Exception:
-                        self._unmapped(mapper, change)
+                        self._on_failed_mapping(mapper, change)
                     else:
-                        self._unmapped_in_a_row = 0
-            for namespace, name in wanted:
-                self._wake(namespace, name)
+                        self._failed_mappings_in_a_row = 0
+            for namespace, name in keys:
+                self._enqueue(namespace, name)
 
         return handle
 
-    def _unmapped(self, mapper: Mapper, change: Change) -> None:
-        """Nobody can say whom that change concerns: then it concerns all, soon, and once for many such changes."""
+    def _on_failed_mapping(self, mapper: Mapper, change: Change) -> None:
+        """Schedule a resync, because it is unknown which objects the change concerns. One covers many such changes."""
         self._services.metrics.unmapped.labels(self.name).inc()
-        if self._catching_up is not None and not self._catching_up.cancelled():
+        if self._scheduled_resync is not None and not self._scheduled_resync.cancelled():
             return
-        self._unmapped_in_a_row += 1
-        pause = backoff.delay(self._unmapped_in_a_row, *_CATCH_UP, self._services.world)
+        self._failed_mappings_in_a_row += 1
+        delay = backoff.delay(self._failed_mappings_in_a_row, *_RESYNC_BACKOFF, self._services.world)
         self._services.log.exception(
-            "%s raised on %s/%s: looking at every %s in %.0f s instead",
-            getattr(mapper, "__name__", "a function in watches="),
+            "the watches= function %s raised for %s/%s: every %s is reconciled in %.0f s instead",
+            name_of(mapper),
             change.namespace,
             change.name,
             self.declared.kind.kind,
-            pause,
+            delay,
         )
-        self._catching_up = asyncio.get_running_loop().call_later(pause, self._catch_up)
+        self._scheduled_resync = asyncio.get_running_loop().call_later(delay, self._run_scheduled_resync)
 
-    def _catch_up(self) -> None:
-        self._catching_up = None
+    def _run_scheduled_resync(self) -> None:
+        self._scheduled_resync = None
         self.resync()
 
-    def stop(self) -> None:
-        """Wake nobody of its own accord any more."""
-        if self._catching_up is not None:
-            self._catching_up.cancel()
-
-    def _keys(
-        self, named: Iterable[str | tuple[str | None, str] | Object], namespace: str | None
+    def _resolve_keys(
+        self, mapped: Iterable[str | tuple[str | None, str] | Object], namespace: str | None
     ) -> Iterable[tuple[str | None, str]]:
-        for one in named:
-            match one:
+        for item in mapped:
+            match item:
                 case str():
-                    yield (namespace if self.declared.kind.namespaced else None, one)
+                    yield (namespace if self.declared.kind.namespaced else None, item)
                 case Object():
-                    yield one.namespace, one.name
+                    yield item.namespace, item.name
                 case _:
-                    yield one
+                    yield item
 
     # One pass
 
     async def handle(self, key: Key) -> None:
-        """Look at a key and give it back to the queue, whatever happens."""
-        reconcile = f"{self._services.world.random.getrandbits(32):08x}"
+        """Run a pass over the key and return the key to the queue, also if the pass fails or is cancelled."""
+        reconcile_id = f"{self._services.world.random.getrandbits(32):08x}"
         result = NOTHING_TO_REPORT
         try:
             with (
-                self._working.track_inprogress(),
-                logs.fields(controller=self.name, namespace=key.namespace, name=key.name, reconcile=reconcile),
+                self._active.track_inprogress(),
+                logs.fields(controller=self.name, namespace=key.namespace, name=key.name, reconcile=reconcile_id),
             ):
                 started = asyncio.get_running_loop().time()
-                result = await self._pass(key)
+                result = await self._run_pass(key)
                 self._seconds.observe(asyncio.get_running_loop().time() - started)
                 self._results[result.metric_label].inc()
         finally:
-            self._give_back(key, result)
+            self._return_to_queue(key, result)
 
-    def _give_back(self, key: Key, result: PassResult) -> None:
+    def _return_to_queue(self, key: Key, result: PassResult) -> None:
         queue = self._services.queue
-        if result.failed:
+        if result.is_failure:
             self._services.failures[key] = str(result.error)
         else:
             self._services.failures.pop(key, None)
         if result.after is not None:
             queue.add(key, after=result.after)
-        match result.next:
+        match result.action:
             case QueueAction.RETRY:
-                self._errors[key] = errors = self._errors.get(key, 0) + 1
-                if self._services.tries is None or errors < self._services.tries:
+                self._failures_in_a_row[key] = failures = self._failures_in_a_row.get(key, 0) + 1
+                if self._services.tries is None or failures < self._services.tries:
                     queue.retry(key)
                 else:
                     queue.done(key)
             case QueueAction.CONFLICT:
                 queue.conflict(key)
             case QueueAction.DONE:
-                self._errors.pop(key, None)
+                self._failures_in_a_row.pop(key, None)
+                self._logged_traceback.pop(key, None)
                 queue.done(key)
 
-    async def _pass(self, key: Key) -> PassResult:
+    async def _run_pass(self, key: Key) -> PassResult:
         obj = None
         try:
-            obj = await self._look(key)
+            obj = await self._read(key)
             if obj is None:
                 return NOTHING_TO_REPORT
             ctx = Context(self._services, self._writer, self.declared.kind, obj, self.name)
-            result = await self._run(obj, ctx)
+            result = await self._reconcile(obj, ctx)
         except NotLeading:
-            return NOTHING_TO_REPORT  # on the way out; the next leader looks at everything
-        except Exception as error:  # contained: one object's trouble is not another's
-            result = self._failed(key, obj, error)
+            return NOTHING_TO_REPORT  # This process is about to stop, and the next leader reconciles everything.
+        except Exception as error:  # A failure of one object must not affect another.
+            result = self._record_error(key, obj, error)
         if obj is None or result is NOTHING_TO_REPORT:
             return result
         try:
-            await self._report(obj, ctx.report, result, key)
+            await self._write_status(obj, ctx.report, result, key)
         except NotLeading:
             return NOTHING_TO_REPORT
         except Exception as error:
-            unreported = self._failed(key, obj, error)
-            return result if result.failed else unreported.by(result.after)
+            status_result = self._record_error(key, obj, error)
+            return result if result.is_failure else status_result.no_later_than(result.after)
         return result
 
-    async def _look(self, key: Key) -> Object | None:
-        """The object as the local view has it; as the server has it if nobody knows what the last pass did."""
+    async def _read(self, key: Key) -> Object | None:
+        """Return the object from the cache; read it live first if the outcome of the last pass's write is unknown."""
         kind = self.declared.kind
-        if key in self._doubts:
+        if key in self._unknown_writes:
             live = await ReadContext(self._services).live.get(kind, key.name, key.namespace)
             if live is not None:
                 self._services.local.observe(kind, live)
-            self._doubts.discard(key)
+            self._unknown_writes.discard(key)
         return self._services.local.get(kind, key.name, key.namespace)
 
-    async def _run(self, obj: Object, ctx: Context) -> PassResult:
-        """The function on the object, and what belongs around it. NOTHING when there is nothing to report."""
+    async def _reconcile(self, obj: Object, ctx: Context) -> PassResult:
+        """Call the handler for the object, with the finalizer before it and pruning after it."""
         declared, cleanup = self.declared, self._cleanup
         if obj.deleting:
             if cleanup is None or cleanup.finalizer not in obj.finalizers:
                 return NOTHING_TO_REPORT
-            returned = await self._call(cleanup.clean, obj, ctx)
-            pass_results.from_return_value(returned, "cleanup")
-            if isinstance(returned, RequeueAfter):
-                return PassResult("requeue_after", QueueAction.DONE, False, "CleaningUp", after=returned.seconds)
+            try:
+                await self._call(cleanup.clean, obj, ctx)
+            except RequeueAfter as later:
+                return PassResult("requeue_after", QueueAction.DONE, False, "CleaningUp", after=later.seconds)
             await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
             return NOTHING_TO_REPORT
         if declared.when is not None and not declared.when(obj):
@@ -234,67 +242,102 @@ class Reconciler:
                 await finalizers.add(self._writer, declared.kind, obj, cleanup.finalizer)
             except ObjectDeleting:
                 return NOTHING_TO_REPORT  # Nothing was done yet, so there is nothing to clean up.
-        result = pass_results.from_return_value(await self._call(declared.reconcile, obj, ctx), self.name)
+        result = RECONCILED
+        try:
+            await self._call(declared.reconcile, obj, ctx)
+        except RequeueAfter as later:
+            result = pass_results.from_error(later)
         await self._prune(obj, ctx)
         return result
 
-    async def _call(self, function: Callable[..., Any], obj: Object, ctx: Context) -> Any:
-        return await call_handler(function, obj, ctx, timeout=self.declared.timeout, threads=self._services.threads)
+    async def _call(self, function: Callable[..., Any], obj: Object, ctx: Context) -> None:
+        """Call the handler. Raises HandlerError if it returned a value or forgot an `await`."""
+        try:
+            returned = await call_handler(
+                function, obj, ctx, timeout=self.declared.timeout, threads=self._services.threads
+            )
+        except Exception as error:
+            ctx.check_awaited(error)
+            raise
+        ctx.check_awaited()
+        reject_return_value(function, returned)
 
     async def _prune(self, obj: Object, ctx: Context) -> None:
         for source in self.declared.owns:
             kind = source.kind
-            # by group and kind: the version that was applied need not be the one that is watched
-            keep = [(ns, name) for group, named, ns, name in ctx.applied if (group, named) == (kind.group, kind.kind)]
+            # Compared by group and kind: the applied version may differ from the watched one.
+            keep = [
+                (namespace, name)
+                for group, applied_kind, namespace, name in ctx.applied
+                if (group, applied_kind) == (kind.group, kind.kind)
+            ]
             children = self._services.local.owned_by(kind, obj.uid, but=keep)
             for child in await writes.prune(self._writer, obj, kind, children, keep):
                 ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
 
-    async def _report(self, obj: Object, report: StatusReport, result: PassResult, key: Key) -> None:
-        """Write the status, once, if the kind has one and there is something to say."""
+    async def _write_status(self, obj: Object, report: StatusReport, result: PassResult, key: Key) -> None:
+        """Write the status once, if the kind has the subresource and there is something to write."""
         ready = self.declared.ready
-        if result.next is QueueAction.CONFLICT:
-            return  # the pass was made on something old: what it gathered may be wrong
+        if result.action is QueueAction.CONFLICT:
+            return  # The pass read an old object, so its status may be wrong.
         if "status" not in (await self._services.client.served(self.declared.kind)).subresources:
             if report.fields or report.conditions:
                 raise Terminal("NoStatus", f"{self.declared.kind} has no status subresource to report in")
             return
-        said = result.ready is not None and (not result.transient or self._errors.get(key, 0) > 0)
-        if ready and said and self._holds_condition and ready not in report.conditions:
+        should_report = result.ready is not None and (
+            not result.is_transient or self._failures_in_a_row.get(key, 0) > 0
+        )
+        if ready and should_report and self._status_has_condition and ready not in report.conditions:
             report.condition(ready, result.ready, result.reason, result.message)
-        report.observed = self._holds_observed and result.ready is not None
+        report.observed = self._status_has_observed_generation and result.ready is not None
         if not (report.fields or report.conditions or report.observed):
             return
         after = await status.write_status(self._writer, self.declared.kind, obj, report)
-        # A schema without them drops them: then the next report leaves them out, so that it can be found unchanged.
+        # A schema without these fields drops them. Later reports leave them out, so that they compare as unchanged.
         if report.observed and "observedGeneration" not in after.status:
-            self._holds_observed = False
+            self._status_has_observed_generation = False
         if ready in report.conditions and after.condition(ready) is None:
-            self._holds_condition = False
+            self._status_has_condition = False
 
-    def _failed(self, key: Key, obj: Object | None, error: Exception) -> PassResult:
-        """Say what was raised where people look: the log, the metrics, an Event."""
+    def _record_error(self, key: Key, obj: Object | None, error: Exception) -> PassResult:
+        """Log and count what a pass raised, record an Event, and return the result of the pass."""
         result, metrics, log = pass_results.from_error(error), self._services.metrics, self._services.log
         if may_have_happened(error):
-            self._doubts.add(key)
+            self._unknown_writes.add(key)
             metrics.unknown.labels(self.name).inc()
-        if result.next is QueueAction.CONFLICT:
+        if result.action is QueueAction.CONFLICT:
             metrics.conflicts.labels(self.name).inc()
-            log.info("looking again: %s", error)
-        if not result.failed:
+            log.info("conflict, reconciling again: %s", error)
+        if not result.is_failure:
             if isinstance(error, Wait):
                 log.info("waiting: %s", error)
             return result
         metrics.errors.labels(self.name).inc()
-        for counted, counter in (
+        for is_counted, counter in (
             (isinstance(error, Terminal), metrics.terminal),
             (isinstance(error, HandlerTimeout), metrics.timeouts),
-            (result.mistake, metrics.panics),
+            (result.is_code_error, metrics.panics),
         ):
-            if counted:
+            if is_counted:
                 counter.labels(self.name).inc()
-        hint = f" (in code: {error.hint})" if isinstance(error, WriteError) and error.hint else ""
-        log.error("%s: %s%s", result.reason, error, hint, exc_info=error if result.unexpected else None)
-        if obj is not None and not result.transient:
+        self._log_error(key, obj, result, error)
+        if obj is not None and not result.is_transient:
             self._services.recorder.record(obj, result.reason, result.message or result.reason, warning=True)
         return result
+
+    def _log_error(self, key: Key, obj: Object | None, result: PassResult, error: Exception) -> None:
+        """Log the error. A retry that fails in the same way is logged without the traceback."""
+        log, hint = self._services.log, ""
+        if isinstance(error, WriteError) and error.hint:
+            hint = f" (in code: {error.hint})"
+        trace = None
+        if result.needs_traceback:
+            text = repr(error)
+            if self._logged_traceback.get(key) == text:
+                hint = " (as before)"
+            else:
+                self._logged_traceback[key] = text
+                is_cleanup = obj is not None and obj.deleting and self._cleanup is not None
+                handler = self._cleanup.clean if is_cleanup and self._cleanup else self.declared.reconcile
+                trace = (type(error), error, traceback_from_handler(error, handler))
+        log.error("%s: %s%s", result.reason, error, hint, exc_info=trace)

@@ -1,59 +1,84 @@
-"""Calling user code: `async def` on the loop, plain `def` in a thread, each with a time limit."""
+"""Calls of user code: `async def` on the event loop, plain `def` in a thread, each with a time limit.
+
+Mistakes in user code that a traceback of fairlead's frames would hide (a wrong signature, a wrong return value, a
+forgotten `await`) are reported with the file and line of the user's code.
+"""
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from functools import partial
+from types import TracebackType
 from typing import Any
 
 from fairlead.api.errors import UserError
+from fairlead.api.source_locations import function_location, with_location
+from fairlead.runtime.outcomes import Outcome
+from fairlead.runtime.sources import DeclarationError
 
-log = logging.getLogger("fairlead.calls")
+log = logging.getLogger("fairlead.handlers")
+
+
+class HandlerError(UserError):
+    """A handler does something that cannot work: it returns a value, or forgets an `await`.
+
+    The message starts with the file and line of the user's code and says how to change it.
+    """
+
+
+class HookFailed(UserError):
+    """A startup or shutdown hook raised an exception, so the operator does not run.
+
+    The exception is the `__cause__`, and the log has its traceback. Fix the hook, or what it needs, and start again.
+    """
+
+
+class HandlerCancelled(Exception):
+    """A handler awaited something that another task had cancelled. The pass fails and is retried.
+
+    Catch `asyncio.CancelledError` around that `await`.
+    """
+
+
+class HandlerTimeout(Exception):
+    """A handler did not end within its time limit. The pass fails and is retried.
+
+    Make the handler faster, or raise the limit with `@op.reconcile(…, timeout=seconds)`.
+    """
 
 
 class ThreadPerCall(Executor):
-    """A thread for each call, so that none waits for another; whoever calls bounds how many there are.
+    """An executor that starts a daemon thread for each call, so that no call waits for another.
 
-    A process that ends does not wait for them: a function that never returns must not keep it alive.
+    It has no limit of its own: the caller bounds the number of concurrent calls. A process that exits does not wait
+    for these threads, so a function that never returns does not keep the process alive.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def submit(self, function: Callable[..., Any], /, *args: Any, **named: Any) -> "Future[Any]":
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         future: Future[Any] = Future()
 
         def work() -> None:
             try:
-                future.set_result(function(*args, **named))
-            except BaseException as error:  # whatever it is, it is for whoever waits
+                future.set_result(function(*args, **kwargs))
+            except BaseException as error:  # Any exception belongs to the caller that waits for the future.
                 future.set_exception(error)
 
         threading.Thread(target=work, name=self._name, daemon=True).start()
         return future
 
 
-class HookFailed(UserError):
-    """A start-up or shutdown hook raised, which is its cause. The log has the stack."""
-
-
-class HandlerCancelled(Exception):
-    """User code let a cancellation through that was not meant for it: a failure like any other."""
-
-
-class HandlerTimeout(Exception):
-    """User code did not end within its time limit."""
-
-
 class BlockingContext:
-    """A context as a function in a thread sees it: what is awaited elsewhere is waited for here.
+    """A context for a handler that runs in a thread: its async methods block until they are done.
 
-    One class for every context, so that there is no second copy of their methods. After the time limit each call
-    raises TimeoutError: a thread cannot be stopped, but it can be told.
+    One class wraps every kind of context, so the methods exist only once. After the handler's time limit each call
+    raises TimeoutError: a thread cannot be stopped from outside.
     """
 
     def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop, expired: threading.Event) -> None:
@@ -63,16 +88,19 @@ class BlockingContext:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
-        if inspect.iscoroutinefunction(value):
-            return lambda *args, **named: self._wait(value(*args, **named))
-        if callable(value):
-            return lambda *args, **named: self._handed(self._wait(_called(value, args, named)))
-        return self._handed(value)
+        if not callable(value):
+            return self._wrap(value)
 
-    def _handed(self, value: Any) -> Any:
-        """What has verbs of its own (ctx.live, ctx.cluster("edge")) wrapped in turn; plain data as it is."""
-        has_verbs = type(value).__module__.startswith(("fairlead.client", "fairlead.runtime"))
-        return BlockingContext(value, self._loop, self._expired) if has_verbs else value
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result, was_awaited = self._wait(_call_on_loop(value, args, kwargs))
+            return result if was_awaited else self._wrap(result)
+
+        return call
+
+    def _wrap(self, value: Any) -> Any:
+        """Wrap a value that has async methods of its own (`ctx.live`, `ctx.cluster("edge")`). Return data as it is."""
+        has_methods = type(value).__module__.startswith(("fairlead.client", "fairlead.runtime"))
+        return BlockingContext(value, self._loop, self._expired) if has_methods else value
 
     def _wait(self, coroutine: Any) -> Any:
         if self._expired.is_set():
@@ -81,34 +109,40 @@ class BlockingContext:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
 
-async def _called(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return function(*args, **named)  # on the loop: caches and buffers are not for threads
+async def _call_on_loop(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, bool]:
+    """Return the function's result, and whether it was awaited. Caches are not thread-safe, so all runs on the loop."""
+    value = function(*args, **kwargs)
+    return (await value, True) if inspect.iscoroutine(value) else (value, False)
 
 
 async def call_handler(function: Callable[..., Any], *args: Any, timeout: float | None, threads: Executor) -> Any:
-    """Call it and answer its result. The last argument is the context, if the function takes one.
+    """Call user code and return its result. The last argument is the context.
 
-    An `async def` is cancelled at the time limit. A plain `def` cannot be: TimedOut is raised when it has ended,
-    so that whoever holds a key for it holds it until then, also when this call is cancelled.
+    An `async def` function is cancelled at the time limit. A plain `def` function cannot be stopped: HandlerTimeout is
+    raised only after it has ended, so that its key stays locked until then, also if this call is cancelled.
     """
     if is_async(function):
         try:
             async with asyncio.timeout(timeout) as limit:
                 return await function(*args)
         except TimeoutError as error:
-            raise _timed_out(function, timeout) if limit.expired() else error from error
+            raise _timeout_error(function, timeout) if limit.expired() else error from error
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             raise HandlerCancelled(
-                f"{_name(function)} awaited something that was cancelled: catch CancelledError there"
+                f"{name_of(function)} awaited something that was cancelled: catch CancelledError there"
             ) from error
     loop = asyncio.get_running_loop()
-    *others, context = args
+    *leading, context = args
     expired = threading.Event()
     blocking = BlockingContext(context, loop, expired)
-    work = loop.run_in_executor(threads, partial(contextvars.copy_context().run, function, *others, blocking))
+    work = loop.run_in_executor(
+        threads, functools.partial(contextvars.copy_context().run, function, *leading, blocking)
+    )
     try:
         async with asyncio.timeout(timeout) as limit:
             return await asyncio.shield(work)
@@ -116,33 +150,103 @@ async def call_handler(function: Callable[..., Any], *args: Any, timeout: float 
         if not work.done():
             expired.set()
             await asyncio.wait([work])
-            work.exception()  # it was told; what it said then is not news
-        raise _timed_out(function, timeout) if limit.expired() else error from error
+            work.exception()  # Mark it as retrieved: the timeout or the cancellation is what is raised.
+        raise _timeout_error(function, timeout) if limit.expired() else error from error
 
 
 async def call_hook(hook: Callable[..., Any], resources: dict[str, Any], threads: Executor) -> None:
-    """Call a start-up or shutdown hook. Raises HookFailed, or the UserError that it raised: that says what to do."""
+    """Call a startup or shutdown hook. Raises HookFailed, or the UserError that the hook raised."""
     try:
         if is_async(hook):
-            await hook(resources)
+            returned = await hook(resources)
         else:
-            await asyncio.get_running_loop().run_in_executor(threads, hook, resources)
+            returned = await asyncio.get_running_loop().run_in_executor(threads, hook, resources)
+        reject_coroutine(hook, returned)
     except UserError:
         raise
     except Exception as error:
-        log.exception("hook %s failed", _name(hook))
-        raise HookFailed(f"hook {_name(hook)} failed: {type(error).__name__}: {error}") from error
+        log.exception("hook %s failed", name_of(hook))
+        raise HookFailed(f"hook {name_of(hook)} failed: {type(error).__name__}: {error}") from error
 
 
-def _timed_out(function: Callable[..., Any], timeout: float | None) -> HandlerTimeout:
-    return HandlerTimeout(
-        f"{_name(function)} took longer than {timeout:g} s: make it faster, or give it more with timeout=…"
+# Mistakes in user code
+
+
+def check_arguments(function: Callable[..., Any], *forms: tuple[str, ...], is_sync: bool = False) -> None:
+    """Raise DeclarationError unless the function can be called with the positional arguments of one of the forms.
+
+    `is_sync` also rejects an `async def` function, because its caller does not await it.
+    """
+    where, name = function_location(function) if callable(function) else "", name_of(function)
+    expected = " or ".join(f"{name}({', '.join(form)})" for form in forms)
+    if not callable(function):
+        raise DeclarationError(f"{function!r} is not a function: give one that can be called as {expected}")
+    if is_sync and is_async(function):
+        raise DeclarationError(with_location(where, f"{name} is not awaited: make it a plain `def`"))
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # Some builtins have no signature that Python knows.
+    for form in forms:
+        try:
+            signature.bind(*form)
+            return
+        except TypeError:
+            continue
+    raise DeclarationError(
+        with_location(where, f"{name}{signature} takes the wrong arguments: it is called as {expected}")
     )
 
 
-def _name(function: Callable[..., Any]) -> str:
+def reject_return_value(function: Callable[..., Any], returned: Any) -> None:
+    """Raise HandlerError if a handler returned anything but None."""
+    if returned is None:
+        return
+    reject_coroutine(function, returned)
+    if isinstance(returned, Outcome):
+        problem = f"returned fl.{type(returned).__name__}, which has no effect: write `raise` instead of `return`"
+    else:
+        problem = (
+            f"returned a value of type {type(returned).__name__}: a handler returns None; "
+            f"to ask for another pass, `raise fl.RequeueAfter(seconds)`"
+        )
+    raise HandlerError(with_location(function_location(function), f"{name_of(function)} {problem}"))
+
+
+def reject_coroutine(function: Callable[..., Any], returned: Any) -> None:
+    """Raise HandlerError if a function returned a coroutine that nothing awaits."""
+    if inspect.iscoroutine(returned):
+        returned.close()  # Otherwise Python warns about it a second time.
+    elif not inspect.isawaitable(returned):
+        return
+    raise HandlerError(
+        with_location(
+            function_location(function),
+            f"{name_of(function)} returned a coroutine that nothing awaits: make it `async def` and `await` the call",
+        )
+    )
+
+
+def traceback_from_handler(error: BaseException, function: Callable[..., Any]) -> TracebackType | None:
+    """Return the error's traceback from the function on, or all of it if the function is not in it."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code is not code:
+        trace = trace.tb_next
+    return trace or error.__traceback__
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return the function's name for messages."""
     return str(getattr(function, "__name__", "the function"))
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - an object with an async __call__
+    """Whether calling the function returns a coroutine. An object with an `async def __call__` counts."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _timeout_error(function: Callable[..., Any], timeout: float | None) -> HandlerTimeout:
+    return HandlerTimeout(
+        f"{name_of(function)} took longer than {timeout:g} s: make it faster, or raise the limit with timeout=…"
+    )

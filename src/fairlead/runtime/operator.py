@@ -1,4 +1,4 @@
-"""The operator: what one process does, declared with decorators."""
+"""The operator: controllers, timers and hooks of one process, declared with decorators."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -8,26 +8,32 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
+from fairlead.api.source_locations import caller_location, function_location, with_location
 from fairlead.api.text import refuse_text
 from fairlead.api.world import World
 from fairlead.client.transport import Transport
-from fairlead.runtime.sources import HOME, Source, source_of
+from fairlead.runtime.handlers import check_arguments
+from fairlead.runtime.sources import HOME, DeclarationError, Source, source_of
 
 if TYPE_CHECKING:
+    from fairlead.runtime.context import Context, ReadContext
     from fairlead.runtime.running import Running
 
-F = TypeVar("F", bound=Callable[..., Any])
+H = TypeVar("H", bound="Callable[[Object, Context], Awaitable[None] | None]")
+TimerFunction = TypeVar("TimerFunction", bound="Callable[[ReadContext], Awaitable[object] | object]")
+IndexFunction = TypeVar("IndexFunction", bound="Callable[[Object], Iterable[str]]")
+HookFunction = TypeVar("HookFunction", bound="Callable[[dict[str, Any]], Awaitable[None] | None]")
 
 Predicate = Callable[[Object], bool]
 Mapper = Callable[..., Iterable["str | tuple[str | None, str] | Object"]]
 Hook = Callable[[dict[str, Any]], Awaitable[None] | None]
 
-# Network waits are the limit, not cores, so reconciles of different keys overlap. At 10 ms from a server, 32 at once
+# Network latency is the limit, not cores, so passes over different keys overlap. At 10 ms from a server, 32 at a time
 # finish a burst at least five times as fast as one, and 64 gain nothing more. A server that answers 429 lowers it.
 CONCURRENCY = 32
-# As controller-runtime: a safety net against what was missed, so rare that it costs nothing.
+# The default of controller-runtime: a safety net against missed changes, so rare that it costs nothing.
 RESYNC = 36_000.0
-# Longer than any honest pass; shorter than it takes somebody to notice that an object is stuck.
+# Longer than any honest pass, and shorter than it takes somebody to notice that an object is stuck.
 TIMEOUT = 300.0
 
 
@@ -52,7 +58,7 @@ class Controller:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Everything it watches."""
+        """Everything that the controller watches."""
         return (self.source, *self.owns, *self.watches)
 
 
@@ -65,31 +71,48 @@ class Cleanup:
 
 
 class Options(TypedDict, total=False):
-    """How to run an operator; each has a default."""
+    """How to run an operator. Every option has a default."""
 
     namespaces: Iterable[str]
-    """Where to look; everywhere when empty."""
+    """The namespaces to watch; all if empty."""
     lease_namespace: str | None
-    """Work only while holding the Lease there that has the operator's name; without it, just work."""
+    """Elect a leader with the Lease of the operator's name in this namespace. Without it there is no election."""
     health: str | None
     """PORT or HOST:PORT of /healthz, /readyz and /metrics."""
     dry_run: bool
-    """The server checks each write and stores none."""
+    """Let the server validate each write and store none."""
     resources: Mapping[str, Any] | None
-    """What is in `ctx.resources` before the start-up hooks run."""
+    """The content of `ctx.resources` before the startup hooks run."""
     clusters: Mapping[str, Transport]
-    """The other clusters, by the names under which `select` and `ctx.cluster` mean them."""
+    """The other clusters, under the names that `fl.select` and `ctx.cluster` use."""
     tries: int | None
-    """Give an object up after so many failures in a row: for runs that shall end."""
+    """Stop retrying an object after this many failures in a row: for runs that shall end."""
 
 
 @dataclass(eq=False)
 class Operator:
-    """Controllers that run in one process, under one name: the lease's, the metrics' and the field managers'.
+    """The controllers, timers and hooks of one process.
 
-    Declares only; `run` (or `fairlead run`) does. One Operator can be run many times, also at once. The field manager
-    of a controller is `operator/controller`, however many there are. `formerly` names field managers of earlier
-    releases (or of what this operator replaces): what they applied counts as ours, and our next apply makes it so.
+    `name` is the name of the Lease, the user agent and the first part of each field manager: a controller's field
+    manager is `operator/controller`. `formerly` lists field managers of earlier releases, or of the program that this
+    operator replaces: objects that they applied count as ours, and the next apply takes over their fields.
+
+    Guarantees: one key is never reconciled twice at the same time in one run. Declaring has no effect on a cluster;
+    only `run`, `running` and `main` do. One Operator can run several times, also concurrently.
+
+    Does not guarantee: mutual exclusion between processes, unless each runs with a `lease_namespace`.
+
+    Raises: ValueError if the name is not valid.
+
+    Example:
+        op = fl.Operator("greeter")
+
+        @op.reconcile(Greeting, owns=[fl.ConfigMap])
+        async def greet(obj: fl.Object, ctx: fl.Context) -> None:
+            await ctx.apply(fl.ConfigMap(obj.name, data={"text": f"Hello, {obj.spec['who']}"}))
+
+        if __name__ == "__main__":
+            op.main()
     """
 
     name: str
@@ -106,8 +129,8 @@ class Operator:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", self.name):
             raise ValueError(
-                f"an operator's name names its lease and its field manager: lower-case letters, digits, '-' and '.', "
-                f"at most 63; got {self.name!r}"
+                f"an operator's name is used for its Lease and its field manager: lower-case letters, digits, '-' and "
+                f"'.', at most 63; got {self.name!r}"
             )
         refuse_text("formerly", self.formerly)
 
@@ -123,118 +146,224 @@ class Operator:
         resync: float = RESYNC,
         timeout: float = TIMEOUT,
         name: str | None = None,
-    ) -> Callable[[F], F]:
-        """Call the function, `(obj, ctx)`, until the world is as it wants it: after each change of `obj`, of a child
-        among `owns`, of an object in `watches`, and every `resync` seconds.
+    ) -> Callable[[H], H]:
+        """Call the decorated handler, `(obj, ctx)`, for each object of the kind.
 
-        - `owns`: kinds applied as children. They are watched, and those no longer applied are pruned.
-        - `watches`: other kinds, each with a function from such an object (old and new) to the names of those to look
-          at: a name in its namespace, (namespace, name), or an object. With None it can be read and wakes nobody.
-        - `when`: objects for which it says no are left alone (their cleanup is not).
-        - `ready`: the condition that says how it went, where the kind's status can hold one; None for none.
-        - `name`: what it is called in its field manager, in metrics and logs; its kind in lower case unless said.
+        It is called after each change of the object, of a child of a kind in `owns`, and of a mapped object in
+        `watches`, and every `resync` seconds. It returns None; to ask for another pass, it raises `fl.RequeueAfter` or
+        `fl.Wait`. An `async def` handler runs on the event loop, a plain `def` handler in a thread.
 
-        Each kind may be `fl.select(kind, labels=…)` instead: then the server sends no other objects. One key is
-        never reconciled twice at once. The function may be called at any time, any number of times.
+        - `owns`: the kinds of the children. They are watched, and children that a pass no longer applies are pruned.
+        - `watches`: other kinds, each with a function that maps such an object (old and new) to the objects to
+          reconcile: a name in the same namespace, a `(namespace, name)` tuple, or an object. The function may take a
+          `ReadContext` as a second argument. With None the kind can be read, and its changes reconcile nothing.
+        - `when`: a predicate. Objects for which it is false are skipped; their cleanup is not.
+        - `concurrency`: how many objects are reconciled at the same time.
+        - `ready`: the condition type that reports the result, if the kind's status can hold one. None disables it.
+        - `timeout`: seconds after which a pass fails.
+        - `name`: the controller's name in its field manager, metrics and logs. The default is the kind in lower case.
+
+        A kind may be given as `fl.select(kind, labels=…)`: then the server sends only matching objects.
+
+        Guarantees: after the last change of an object, at least one pass sees it. Passes over one object never
+        overlap.
+
+        Does not guarantee: one call for each change. Several changes may lead to one pass, and a pass may run without
+        any change: the handler must be idempotent.
+
+        Raises: DeclarationError, with the file and line of the handler, if the declaration cannot work.
+
+        Example:
+            @op.reconcile(Website, owns=[fl.Deployment], watches={fl.Secret: None})
+            async def serve(site: fl.Object, ctx: fl.Context) -> None: ...
         """
+        _check_kind("reconcile", kind)
 
-        def declare(function: F) -> F:
-            source, children = source_of(kind), tuple(source_of(one) for one in owns)
+        def declare(function: H) -> H:
+            def reject(problem: str) -> DeclarationError:
+                return DeclarationError(with_location(function_location(function), problem))
+
+            check_arguments(function, ("obj", "ctx"))
+            if not isinstance(owns, Iterable):
+                raise reject(f"owns= takes a list of kinds: owns=[fl.{getattr(owns, 'kind', 'ConfigMap')}]")
+            if not isinstance(watches, Mapping | None):
+                raise reject("watches= takes a dict from kinds to functions or None: watches={fl.Secret: None}")
+            source, children = source_of(kind), tuple(source_of(child) for child in owns)
+            mappers = {source_of(watched): mapper for watched, mapper in (watches or {}).items()}
+            for mapper in mappers.values():
+                if mapper is not None:
+                    check_arguments(mapper, ("obj",), ("obj", "view"), is_sync=True)
+            if when is not None:
+                check_arguments(when, ("obj",), is_sync=True)
             key = source.kind.key
             if key in self.controllers:
-                raise ValueError(f"{self.name} reconciles {source.kind} already: one function a kind, or two operators")
-            if any(one.cluster != HOME for one in (source, *children)):
-                raise ValueError("another cluster can be watched only: owners and their children are in one cluster")
+                raise reject(
+                    f"{self.name} reconciles {source.kind} already: use one function for a kind, or two operators"
+                )
+            if any(item.cluster != HOME for item in (source, *children)):
+                raise reject("another cluster can be watched only: owners and their children are in one cluster")
             if concurrency < 1 or min(resync, timeout) <= 0:
-                raise ValueError("concurrency is at least 1, and resync and timeout are more than no time")
-            # Not by the function's name nor by how many there are: both change, and fields once applied would stay.
-            called = name or source.kind.kind.lower()
-            if any(other.name == called for other in self.controllers.values()):
-                raise ValueError(f"{self.name} has a controller {called} already: tell them apart with name=")
+                raise reject("concurrency is at least 1, and resync and timeout are greater than 0")
+            # The name depends neither on the function's name nor on the number of controllers: both change, and the
+            # fields that the old field manager applied would stay.
+            controller = name or source.kind.kind.lower()
+            if any(other.name == controller for other in self.controllers.values()):
+                raise reject(f"{self.name} has a controller {controller} already: choose another with name=")
             self.controllers[key] = Controller(
-                called,
-                source,
-                function,
-                children,
-                {source_of(one): mapper for one, mapper in (watches or {}).items()},
-                when,
-                concurrency,
-                ready,
-                resync,
-                timeout,
+                controller, source, function, children, mappers, when, concurrency, ready, resync, timeout
             )
             return function
 
         return declare
 
-    def cleanup(self, kind: Kind, *, finalizer: str | None = None) -> Callable[[F], F]:
-        """Call the function, `(obj, ctx)`, before an object of that kind goes away; retried until it returns.
+    def cleanup(self, kind: Kind, *, finalizer: str | None = None) -> Callable[[H], H]:
+        """Call the decorated handler, `(obj, ctx)`, before an object of the kind is deleted.
 
-        It puts a finalizer on each object before `reconcile` has its first effect, and takes it off afterwards.
+        Guarantees: every object has the finalizer before its reconcile handler runs for the first time. The handler is
+        retried until it returns, then the finalizer is removed. Finalizers of others stay.
+
+        Does not guarantee: exactly one call. The handler must accept that its work is already done.
+
+        Raises: DeclarationError, with the file and line of the handler, if the declaration cannot work.
+
+        Example:
+            @op.cleanup(Website)
+            async def unregister(site: fl.Object, ctx: fl.Context) -> None: ...
         """
+        _check_kind("cleanup", kind)
 
-        def declare(function: F) -> F:
-            name = finalizer or (f"{kind.group}/{self.name}" if kind.group else f"{self.name}/cleanup")
+        def declare(function: H) -> H:
+            where = function_location(function)
+            check_arguments(function, ("obj", "ctx"))
+            finalizer_name = finalizer or (f"{kind.group}/{self.name}" if kind.group else f"{self.name}/cleanup")
             if kind.key in self.cleanups:
-                raise ValueError(f"{self.name} cleans up {kind} already: one function a kind")
-            if "/" not in name:
-                raise ValueError(f"a finalizer needs a domain of yours, such as example.com/{name}")
-            self.cleanups[kind.key] = Cleanup(function, name)
+                raise DeclarationError(
+                    with_location(where, f"{self.name} cleans up {kind} already: use one function for a kind")
+                )
+            if "/" not in finalizer_name:
+                raise DeclarationError(
+                    with_location(where, f"a finalizer needs a domain of yours, such as example.com/{finalizer_name}")
+                )
+            self.cleanups[kind.key] = Cleanup(function, finalizer_name)
             return function
 
         return declare
 
-    def index(self, kind: Kind, name: str) -> Callable[[F], F]:
-        """Keep the objects of that kind by what the function, `(obj)`, finds in one: see `ctx.indexed`.
+    def index(self, kind: Kind, name: str) -> Callable[[IndexFunction], IndexFunction]:
+        """Index the objects of the kind by the strings that the decorated function, `(obj)`, returns for each.
 
-        The kind is watched for it. The function answers any number of texts and must depend on the object alone.
+        The kind is watched. Read the index with `ctx.indexed(kind, name, value)`. The function must depend on the
+        object alone.
+
+        Raises: DeclarationError, with the file and line of the function, if the declaration cannot work.
+
+        Example:
+            @op.index(fl.Pod, "node")
+            def node_of(pod: fl.Object) -> list[str]:
+                return [pod.spec["nodeName"]] if "nodeName" in pod.spec else []
         """
+        _check_kind("index", kind)
 
-        def declare(function: F) -> F:
+        def declare(function: IndexFunction) -> IndexFunction:
+            check_arguments(function, ("obj",), is_sync=True)
             if any((other.key, taken) == (kind.key, name) for other, taken, _ in self.indexes):
-                raise ValueError(f"{self.name} has an index {name} of {kind} already: choose another name")
+                raise DeclarationError(
+                    with_location(
+                        function_location(function),
+                        f"{self.name} has an index {name} of {kind} already: choose another name",
+                    )
+                )
             self.indexes.append((kind, name, function))
             return function
 
         return declare
 
-    def timer(self, seconds: float) -> Callable[[F], F]:
-        """Call the function, `(view)`, every so many seconds while this process leads; never twice at once."""
-        if seconds <= 0:
-            raise ValueError(f"a timer needs some time between its ticks, got {seconds} s")
+    def timer(self, seconds: float) -> Callable[[TimerFunction], TimerFunction]:
+        """Call the decorated function, with a `ReadContext`, every `seconds` while this process is the leader.
 
-        def declare(function: F) -> F:
+        Guarantees: calls do not overlap. An exception is logged, and the timer continues.
+
+        Does not guarantee: a fixed rate. The interval starts when the previous call has ended.
+
+        Raises: DeclarationError if `seconds` is not greater than 0, or if the function takes the wrong arguments.
+
+        Example:
+            @op.timer(300)
+            async def report(view: fl.ReadContext) -> None:
+                view.log.info("%d websites", len(view.list(Website, everywhere=True)))
+        """
+        if not isinstance(seconds, int | float) or seconds <= 0:
+            raise DeclarationError(
+                with_location(
+                    caller_location(), f"a timer needs an interval in seconds, such as @op.timer(60); got {seconds}"
+                )
+            )
+
+        def declare(function: TimerFunction) -> TimerFunction:
+            check_arguments(function, ("view",))
             self.timers.append((seconds, function))
             return function
 
         return declare
 
-    def startup(self, function: F) -> F:
-        """Call the function, `(resources)`, before anything else. What it puts in there is `ctx.resources`."""
+    def startup(self, function: HookFunction) -> HookFunction:
+        """Call the decorated hook, `(resources)`, before anything else. What it adds to the dict is `ctx.resources`.
+
+        Raises: DeclarationError if the function takes the wrong arguments. At run time, HookFailed if the hook raises.
+
+        Example:
+            @op.startup
+            async def connect(resources: dict[str, Any]) -> None:
+                resources["database"] = await open_database()
+        """
+        check_arguments(function, ("resources",))
         self.startups.append(function)
         return function
 
-    def shutdown(self, function: F) -> F:
-        """Call the function, `(resources)`, when all else has stopped; also after a start-up that failed."""
+    def shutdown(self, function: HookFunction) -> HookFunction:
+        """Call the decorated hook, `(resources)`, after everything else has stopped.
+
+        Guarantees: it is called also if a startup hook failed, and also if another shutdown hook raises.
+
+        Raises: DeclarationError if the function takes the wrong arguments.
+        """
+        check_arguments(function, ("resources",))
         self.shutdowns.append(function)
         return function
 
     def running(
         self, transport: Transport, world: World | None = None, **options: Unpack[Options]
     ) -> "AbstractAsyncContextManager[Running]":
-        """The operator at work for as long as the block lasts: `async with op.running(transport) as running`."""
+        """Run the operator for the duration of a block: `async with op.running(transport) as running`.
+
+        Raises: DeclarationError if the declarations do not fit together.
+        """
         from fairlead.runtime.running import Running
 
         return Running(self, transport, world or World(), **options)
 
     async def run(self, transport: Transport, world: World | None = None, **options: Unpack[Options]) -> None:
-        """Work until cancelled, then finish what is under way and leave. Raises LeaseLost when that is the end."""
+        """Run until cancelled, then finish the passes that have started.
+
+        Raises: `fl.LeaseLost` if another process may have become the leader, HookFailed if a hook raised.
+        """
         async with self.running(transport, world, **options) as running:
             await running.wait()
 
     def main(self) -> None:
-        """Run as `fairlead run` would, with the same flags: the last line of a file that is a program."""
+        """Run as `fairlead run` does, with the same options: the last line of a file that is a program."""
         from importlib import import_module
 
-        # The command line stands above this layer: it is asked for by name, here only, so that a file is a program.
+        # The command line is a higher layer. It is imported by name, only here, so that a file can be a program.
         import_module("fairlead.cli.run").run_as_script(self)
+
+
+def _check_kind(decorator: str, kind: object) -> None:
+    if not isinstance(kind, Kind | Source):
+        raise DeclarationError(
+            with_location(
+                caller_location(),
+                f"@op.{decorator} needs a kind first, such as @op.{decorator}(fl.ConfigMap); "
+                f"got {getattr(kind, '__name__', None) or repr(kind)}",
+            )
+        )

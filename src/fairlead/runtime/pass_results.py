@@ -1,9 +1,8 @@
-"""What comes of a pass: the word for the condition, and when the key is looked at again."""
+"""The result of a pass: its Ready condition, its metric label, and when the key is reconciled again."""
 
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from fairlead.api.errors import (
     AlreadyExists,
@@ -18,13 +17,14 @@ from fairlead.api.errors import (
     Timeout,
     TooManyRequests,
     UnknownOutcome,
+    UserError,
 )
-from fairlead.runtime.handlers import HandlerTimeout
+from fairlead.runtime.handlers import HandlerError, HandlerTimeout
 from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
 from fairlead.writes.decide import is_failed_test
 from fairlead.writes.errors import ImmutableField, WriteError
 
-# Gone by the next try as a rule, and no reason to call an object broken: reported only when it happens again.
+# These are usually gone at the next attempt, so the condition reports them only when they happen twice in a row.
 _TRANSIENT = (
     ConnectionError,
     TimeoutError,
@@ -35,32 +35,42 @@ _TRANSIENT = (
     Timeout,
     UnknownOutcome,
 )
-_MISTAKES = (TypeError, AttributeError, NameError, LookupError, AssertionError, ArithmeticError, RecursionError)
+# Exceptions that mean a mistake in the code, as opposed to a failing environment. Go would panic.
+_CODE_ERRORS = (
+    HandlerError,
+    TypeError,
+    AttributeError,
+    NameError,
+    LookupError,
+    AssertionError,
+    ArithmeticError,
+    RecursionError,
+)
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
-_LONGEST = 1024
-# Sent again as it is, it is refused again, until something changes: what is watched wakes the key, while a quota, an
-# admission policy or another version of the operator does not.
-_REFUSED_AGAIN_AFTER = 300.0
+_MAX_MESSAGE = 1024
+# The server rejects the same content again until something changes. A change of a watched object starts a pass; a
+# change of a quota or of an admission policy does not, so the key is also retried slowly.
+_RETRY_REJECTED_CONTENT_AFTER = 300.0
 
 
-RESULTS = ("success", "error", "requeue", "requeue_after")
-"""What controller-runtime calls the outcomes."""
+METRIC_LABELS = ("success", "error", "requeue", "requeue_after")
+"""The values of the metric label `result`, as controller-runtime names them."""
 
 
 class QueueAction(StrEnum):
-    """How the key goes back to the queue."""
+    """What the queue does with the key after the pass."""
 
     DONE = "done"
-    RETRY = "retry"  # after its back-off
-    CONFLICT = "conflict"  # in a moment
+    RETRY = "retry"  # with back-off
+    CONFLICT = "conflict"  # soon, without back-off
 
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """Of one pass. `ready` is None where nothing is known to have changed: the condition then stays as it is."""
+    """How one pass ended. If `ready` is None, the Ready condition stays as it is."""
 
-    metric_label: str  # one of RESULTS
-    next: QueueAction
+    metric_label: str  # one of METRIC_LABELS
+    action: QueueAction
     ready: bool | None = None
     reason: str = ""
     message: str = ""
@@ -68,81 +78,73 @@ class PassResult:
     error: Exception | None = None
 
     @property
-    def failed(self) -> bool:
+    def is_failure(self) -> bool:
         return self.metric_label == "error"
 
     @property
-    def transient(self) -> bool:
+    def is_transient(self) -> bool:
+        """Whether the error is usually gone at the next attempt."""
         return isinstance(self.error, _TRANSIENT)
 
     @property
-    def unexpected(self) -> bool:
-        """Something that only a stack trace can explain."""
-        known = (WriteError, ApiError, Terminal, HandlerTimeout, *_TRANSIENT)
+    def needs_traceback(self) -> bool:
+        """Whether the error's message alone does not explain it."""
+        known = (WriteError, ApiError, Terminal, HandlerTimeout, UserError, *_TRANSIENT)
         return self.error is not None and not isinstance(self.error, known)
 
     @property
-    def mistake(self) -> bool:
-        """A mistake in the code: what Go would panic on."""
-        return isinstance(self.error, _MISTAKES)
+    def is_code_error(self) -> bool:
+        """Whether the error means a mistake in the operator's code."""
+        return isinstance(self.error, _CODE_ERRORS)
 
-    def by(self, after: float | None) -> "PassResult":
-        """The same, with a look in `after` seconds at the latest."""
-        sooner = [seconds for seconds in (self.after, after) if seconds is not None]
-        return replace(self, after=min(sooner, default=None))
+    def no_later_than(self, after: float | None) -> "PassResult":
+        """Return the same result with the next pass in at most `after` seconds."""
+        candidates = [seconds for seconds in (self.after, after) if seconds is not None]
+        return replace(self, after=min(candidates, default=None))
 
 
 NOTHING_TO_REPORT = PassResult("success", QueueAction.DONE)
-
-
-def from_return_value(result: Any, name: str) -> PassResult:
-    """The verdict on a function that returned."""
-    if result is None:
-        return PassResult("success", QueueAction.DONE, ready=True, reason="Reconciled")
-    if isinstance(result, RequeueAfter):
-        return PassResult("requeue_after", QueueAction.DONE, ready=True, reason="Reconciled", after=result.seconds)
-    raise TypeError(
-        f"{name} returned {type(result).__name__}: return nothing, or fl.RequeueAfter(seconds) to be called again"
-    )
+RECONCILED = PassResult("success", QueueAction.DONE, ready=True, reason="Reconciled")
 
 
 def from_error(error: Exception) -> PassResult:
-    """The verdict on what a pass raised."""
+    """Return the result of a pass that raised."""
     match error:
+        case RequeueAfter():
+            return replace(RECONCILED, metric_label="requeue_after", after=error.seconds)
         case Wait():
-            reason, message = _words(error.reason, str(error), "Waiting")
-            word = "success" if error.after is None else "requeue_after"
-            return PassResult(word, QueueAction.DONE, False, reason, message, after=error.after)
+            reason, message = _reason_and_message(error.reason, str(error), "Waiting")
+            label = "success" if error.after is None else "requeue_after"
+            return PassResult(label, QueueAction.DONE, False, reason, message, after=error.after)
         case Terminal():
-            reason, message = _words(error.reason, str(error), "Failed")
+            reason, message = _reason_and_message(error.reason, str(error), "Failed")
             return PassResult("error", QueueAction.DONE, False, reason, message, error=error)
         case WriteError(retryable=True) | Conflict() | AlreadyExists():
             return PassResult("requeue", QueueAction.CONFLICT, error=error)
-        case ImmutableField() | ApiError() if _for_its_content(error):
-            reason = error.reason
-            return PassResult(
-                "error", QueueAction.DONE, False, reason, _short(error), after=_REFUSED_AGAIN_AFTER, error=error
-            )
+        case ImmutableField() | ApiError() if _is_about_content(error):
+            after = _RETRY_REJECTED_CONTENT_AFTER
+            return PassResult("error", QueueAction.DONE, False, error.reason, _shorten(error), after, error)
         case WriteError():
-            return PassResult("error", QueueAction.RETRY, False, error.reason, _short(error), error=error)
+            return PassResult("error", QueueAction.RETRY, False, error.reason, _shorten(error), error=error)
         case ApiError():
-            return PassResult("error", QueueAction.RETRY, False, error.reason or "Refused", _short(error), error=error)
+            reason = error.reason or "Refused"
+            return PassResult("error", QueueAction.RETRY, False, reason, _shorten(error), error=error)
         case _:
             name = type(error).__name__
-            return PassResult("error", QueueAction.RETRY, False, name, _short(error) or name, error=error)
+            return PassResult("error", QueueAction.RETRY, False, name, _shorten(error) or name, error=error)
 
 
-def _for_its_content(error: Exception) -> bool:
-    """Whether the server refused what it was sent, not the moment. A guard that failed is about the moment."""
+def _is_about_content(error: Exception) -> bool:
+    """Whether the server rejected the content of the request, so that the same request fails again."""
     if isinstance(error, Invalid):
-        return not is_failed_test(error)
+        return not is_failed_test(error)  # A failed JSON patch test depends on the moment.
     return isinstance(error, (BadRequest, ImmutableField, RequestEntityTooLarge))
 
 
-def _words(reason: str, message: str, fallback: str) -> tuple[str, str]:
-    """A condition's reason is one word; a sentence given as one becomes its message."""
+def _reason_and_message(reason: str, message: str, fallback: str) -> tuple[str, str]:
+    """Return both for a condition. A condition's reason is one word, so a sentence becomes the message."""
     return (reason, "" if message == reason else message) if _REASON.fullmatch(reason) else (fallback, message)
 
 
-def _short(error: Exception) -> str:
-    return str(error)[:_LONGEST]
+def _shorten(error: Exception) -> str:
+    return str(error)[:_MAX_MESSAGE]
