@@ -1,4 +1,4 @@
-"""The CRDs of a reference system, and their installation."""
+"""Reads and installs the CRDs of a reference system."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from fairlead.client.discovery import NotServed
 
 
 def definitions(package: str) -> list[dict[str, Any]]:
-    """The CRDs in a system's folder `crds`."""
+    """Return the CRDs in the folder `crds` of a package."""
     folder = resources.files(package) / "crds"
     paths = sorted((p for p in folder.iterdir() if p.name.endswith((".json", ".yaml"))), key=lambda p: p.name)
     return [crd for path in paths for crd in documents.read(path.read_bytes())]
 
 
 async def install(client: Client, package: str, labels: Mapping[str, str] | None = None) -> None:
-    """Install the CRDs of a system that are not there yet, with these labels, and wait until each kind is served."""
+    """Create the missing CRDs of a package, with these labels, and wait until the server serves their kinds."""
     for crd in definitions(package):
         try:
             await client.create({**crd, "metadata": {**crd["metadata"], "labels": dict(labels or {})}})

@@ -8,12 +8,12 @@ from waiting import until, until_condition
 from fairlead.api.errors import NotFound
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
-from fairlead_operators.httpproxy import demo, gateway
+from fairlead_operators.httpproxy import demo, gateway_controller
 from fairlead_operators.httpproxy.controller import op
 from fairlead_operators.httpproxy.kinds import HTTPProxy
 
 
-class Bed:
+class Environment:
     """A namespace with the CRDs of this system in it."""
 
     def __init__(self, api, stack):
@@ -27,11 +27,11 @@ class Bed:
 
     async def gateway(self, *, user_agent="gateway", **options):
         client = Client(self.api.transport(), World(), user_agent=user_agent)
-        running = gateway.running(client, World(), namespace=self.namespace, **options)
+        running = gateway_controller.running(client, World(), namespace=self.namespace, **options)
         return await self.stack.enter_async_context(running)
 
     async def create(self, name="web", **spec):
-        return await self.client.create(demo.a_proxy(name, self.namespace, **spec))
+        return await self.client.create(demo.make_proxy(name, self.namespace, **spec))
 
     async def change(self, name, **spec):
         patch = {"spec": spec}
@@ -54,16 +54,16 @@ class Bed:
 
 
 @pytest.fixture
-async def scene(api):
+async def env(api):
     """Nobody at work yet."""
     async with AsyncExitStack() as stack:
-        it = Bed(api, stack)
+        it = Environment(api, stack)
         await demo.install(it.client)
         yield it
 
 
 @pytest.fixture
-async def world(scene):
+async def running_env(env):
     """The operator at work."""
-    await scene.operator()
-    return scene
+    await env.operator()
+    return env

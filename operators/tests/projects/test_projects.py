@@ -31,7 +31,7 @@ from fairlead_operators.projects.kinds import (
 READ = "kargo-controller-read-secrets"
 
 
-class Bed:
+class Environment:
     """A system namespace, a project's name, a client, and ways to wait."""
 
     def __init__(self, api, stack):
@@ -66,9 +66,9 @@ class Bed:
 
 
 @pytest.fixture
-async def world(api):
+async def env(api):
     async with AsyncExitStack() as stack:
-        it = Bed(api, stack)
+        it = Environment(api, stack)
         await demo.install(it.client, it.system)
         yield it
 
@@ -81,12 +81,12 @@ def gone(obj):
     return obj is None or obj.deleting
 
 
-async def test_a_project_gets_its_namespace_and_thirteen_objects(world):
-    await world.operator()
-    await world.create()
-    namespace = await world.get(fl.Namespace)
+async def test_a_project_gets_its_namespace_and_thirteen_objects(env):
+    await env.operator()
+    await env.create()
+    namespace = await env.get(fl.Namespace)
     assert (namespace.labels[PROJECT_LABEL], FINALIZER in namespace.finalizers) == ("true", True)
-    found = {kind.kind: (await world.client.list(kind, world.name)).items for kind in (fl.Role, fl.RoleBinding)}
+    found = {kind.kind: (await env.client.list(kind, env.name)).items for kind in (fl.Role, fl.RoleBinding)}
     assert sorted(role.name for role in found["Role"]) == ["kargo-admin", "kargo-promoter", "kargo-viewer"]
     assert sorted(each.name for each in found["RoleBinding"]) == [
         "kargo-admin",
@@ -96,182 +96,182 @@ async def test_a_project_gets_its_namespace_and_thirteen_objects(world):
         "kargo-viewer",
     ]
     for name in rbac.DEFAULT_ROLES:
-        assert await world.get(fl.ServiceAccount, name)
+        assert await env.get(fl.ServiceAccount, name)
     for kind in (fl.ClusterRole, fl.ClusterRoleBinding):
-        assert await world.get(kind, f"kargo-project-admin-{world.name}")
+        assert await env.get(kind, f"kargo-project-admin-{env.name}")
 
 
-async def test_what_users_edit_in_their_roles_stays(world):
-    await world.operator()
-    await world.create()
-    edited = await world.merge(fl.Role, "kargo-viewer", {"rules": gitops.EDITED})
-    await world.merge(Project, world.name, {"metadata": {"labels": {"wake": "up"}}})
-    await world.client.create(Warehouse("images", world.name, spec={}))
-    await world.until(Project, None, lambda o: o.status["stats"]["warehouses"]["count"] == 1)
-    assert (await world.get(fl.Role, "kargo-viewer")).resource_version == edited.resource_version
+async def test_what_users_edit_in_their_roles_stays(env):
+    await env.operator()
+    await env.create()
+    edited = await env.merge(fl.Role, "kargo-viewer", {"rules": gitops.EDITED})
+    await env.merge(Project, env.name, {"metadata": {"labels": {"wake": "up"}}})
+    await env.client.create(Warehouse("images", env.name, spec={}))
+    await env.until(Project, None, lambda o: o.status["stats"]["warehouses"]["count"] == 1)
+    assert (await env.get(fl.Role, "kargo-viewer")).resource_version == edited.resource_version
 
 
-async def test_a_system_binding_that_was_edited_is_put_right_and_foreign_parts_stay(world):
-    await world.operator()
-    await world.create()
+async def test_a_system_binding_that_was_edited_is_put_right_and_foreign_parts_stay(env):
+    await env.operator()
+    await env.create()
     patch = {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}, "finalizers": ["example.com/mine"]}}
-    await world.merge(fl.RoleBinding, "kargo-project-admin", {**patch, "subjects": []})
-    after = await world.until(fl.RoleBinding, "kargo-project-admin", lambda o: len(o.get("subjects") or ()) == 2)
+    await env.merge(fl.RoleBinding, "kargo-project-admin", {**patch, "subjects": []})
+    after = await env.until(fl.RoleBinding, "kargo-project-admin", lambda o: len(o.get("subjects") or ()) == 2)
     assert (after.labels["team"], after.annotations["note"]) == ("a", "b")
     assert after.finalizers == ["example.com/mine"]
-    await world.merge(fl.RoleBinding, "kargo-project-admin", {"metadata": {"finalizers": None}})
+    await env.merge(fl.RoleBinding, "kargo-project-admin", {"metadata": {"finalizers": None}})
 
 
-async def test_a_changed_role_ref_makes_the_binding_anew(world):
-    await world.client.create(fl.Namespace(world.name, labels={PROJECT_LABEL: "true"}))
-    wrong = rbac.binding("kargo-project-admin", world.name, "ClusterRole", "view", [("kargo-api", world.system)])
-    before = await world.client.create(wrong)
-    await world.operator()
-    await world.create()
-    after = await world.get(fl.RoleBinding, "kargo-project-admin")
+async def test_a_changed_role_ref_makes_the_binding_anew(env):
+    await env.client.create(fl.Namespace(env.name, labels={PROJECT_LABEL: "true"}))
+    wrong = rbac.binding("kargo-project-admin", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
+    before = await env.client.create(wrong)
+    await env.operator()
+    await env.create()
+    after = await env.get(fl.RoleBinding, "kargo-project-admin")
     assert (after["roleRef"]["name"], after.uid != before.uid) == ("kargo-project-admin", True)
 
 
-async def test_a_controllers_account_is_bound_in_every_project_and_unbound_when_it_goes(world):
-    await world.operator()
-    await world.create()
-    await world.controller()
-    bound = await world.until(fl.RoleBinding, READ, there)
-    assert [subject["namespace"] for subject in bound["subjects"]] == [world.system]
-    await world.client.delete(fl.ServiceAccount, "kargo-controller", world.system)
-    await world.until(fl.RoleBinding, READ, gone)
+async def test_a_controllers_account_is_bound_in_every_project_and_unbound_when_it_goes(env):
+    await env.operator()
+    await env.create()
+    await env.controller()
+    bound = await env.until(fl.RoleBinding, READ, there)
+    assert [subject["namespace"] for subject in bound["subjects"]] == [env.system]
+    await env.client.delete(fl.ServiceAccount, "kargo-controller", env.system)
+    await env.until(fl.RoleBinding, READ, gone)
 
 
-async def test_health_of_warehouses_and_stages_is_counted(world):
-    await world.operator()
-    await world.create()
+async def test_health_of_warehouses_and_stages_is_counted(env):
+    await env.operator()
+    await env.create()
     for kind in (Warehouse, Stage):
-        await world.client.create(kind("one", world.name, spec={}))
-        await world.merge(kind, "one", {"status": {"health": {"status": "Healthy"}}}, "status")
+        await env.client.create(kind("one", env.name, spec={}))
+        await env.merge(kind, "one", {"status": {"health": {"status": "Healthy"}}}, "status")
     healthy = {"count": 1, "healthy": 1}
     want = {"warehouses": healthy, "stages": healthy}
-    await world.until(Project, None, lambda o: o.status["stats"] == want and o.is_true("Healthy"))
-    await world.merge(Stage, "one", {"status": {"health": {"status": "Unhealthy"}}}, "status")
-    await world.until(Project, None, lambda o: not o.is_true("Healthy"))
+    await env.until(Project, None, lambda o: o.status["stats"] == want and o.is_true("Healthy"))
+    await env.merge(Stage, "one", {"status": {"health": {"status": "Unhealthy"}}}, "status")
+    await env.until(Project, None, lambda o: not o.is_true("Healthy"))
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["by default", "keep-namespace"])
-async def test_deletion_removes_the_cluster_roles_and_the_namespace_unless_kept(world, keep):
-    await world.operator()
-    await world.create(**({KEEP_NAMESPACE: "true"} if keep else {}))
-    await world.client.delete(Project, world.name)
-    await world.until(Project, None, lambda o: o is None)
+async def test_deletion_removes_the_cluster_roles_and_the_namespace_unless_kept(env, keep):
+    await env.operator()
+    await env.create(**({KEEP_NAMESPACE: "true"} if keep else {}))
+    await env.client.delete(Project, env.name)
+    await env.until(Project, None, lambda o: o is None)
     for kind in (fl.ClusterRole, fl.ClusterRoleBinding):
-        assert await world.get(kind, f"kargo-project-admin-{world.name}") is None
-    namespace = await world.get(fl.Namespace)
+        assert await env.get(kind, f"kargo-project-admin-{env.name}") is None
+    namespace = await env.get(fl.Namespace)
     assert gone(namespace) is not keep
     assert namespace is None or FINALIZER not in namespace.finalizers
 
 
-async def test_a_project_goes_with_its_namespace(world):
-    await world.operator()
-    await world.create()
-    await world.client.delete(fl.Namespace, world.name)
-    await world.until(Project, None, lambda o: o is None)
-    namespace = await world.get(fl.Namespace)
+async def test_a_project_goes_with_its_namespace(env):
+    await env.operator()
+    await env.create()
+    await env.client.delete(fl.Namespace, env.name)
+    await env.until(Project, None, lambda o: o is None)
+    namespace = await env.get(fl.Namespace)
     assert namespace is None or FINALIZER not in namespace.finalizers
 
 
-async def test_a_project_made_anew_waits_for_the_namespace_of_its_predecessor_to_go(world):
-    running = await world.operator()
-    await world.create()
+async def test_a_project_made_anew_waits_for_the_namespace_of_its_predecessor_to_go(env):
+    running = await env.operator()
+    await env.create()
     held = {"metadata": {"finalizers": [FINALIZER, "example.com/mine"]}}
-    await world.merge(fl.Namespace, world.name, held)
-    await world.client.delete(Project, world.name)
-    await world.until(Project, None, lambda o: o is None)
-    again = await world.client.create(Project(world.name))
-    await world.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == "NamespaceTerminating")
+    await env.merge(fl.Namespace, env.name, held)
+    await env.client.delete(Project, env.name)
+    await env.until(Project, None, lambda o: o is None)
+    again = await env.client.create(Project(env.name))
+    await env.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == "NamespaceTerminating")
     await running.quiet()
-    assert (await world.get(Project)).uid == again.uid
-    assert not (await world.get(Project)).deleting
-    for binding in (await world.client.list(fl.RoleBinding, world.name)).items:  # no controller empties it here
-        await world.client.delete(fl.RoleBinding, binding.name, world.name)
-    left = await world.merge(fl.Namespace, world.name, {"metadata": {"finalizers": None}})
-    await world.client.replace(fl.Object({**left, "spec": {"finalizers": []}}), subresource="finalize")
-    await world.until(Project, None, lambda o: o.is_true("Ready"))
-    assert (await world.get(Project)).uid == again.uid
+    assert (await env.get(Project)).uid == again.uid
+    assert not (await env.get(Project)).deleting
+    for binding in (await env.client.list(fl.RoleBinding, env.name)).items:  # no controller empties it here
+        await env.client.delete(fl.RoleBinding, binding.name, env.name)
+    left = await env.merge(fl.Namespace, env.name, {"metadata": {"finalizers": None}})
+    await env.client.replace(fl.Object({**left, "spec": {"finalizers": []}}), subresource="finalize")
+    await env.until(Project, None, lambda o: o.is_true("Ready"))
+    assert (await env.get(Project)).uid == again.uid
 
 
-async def test_a_namespace_that_was_there_before_is_left_alone_until_it_is_labelled(world):
-    before = await world.client.create(fl.Namespace(world.name))
-    await world.operator()
-    await world.client.create(Project(world.name))
-    await world.until(Project, None, lambda o: o.is_true("Stalled"))
-    assert (await world.get(fl.Namespace)).resource_version == before.resource_version
-    assert PROJECT_LABEL in (await world.get(Project)).condition("Ready")["message"]
-    await world.merge(fl.Namespace, world.name, {"metadata": {"labels": {PROJECT_LABEL: "true"}}})
-    await world.until(Project, None, lambda o: o.is_true("Ready") and not o.is_true("Stalled"))
+async def test_a_namespace_that_was_there_before_is_left_alone_until_it_is_labelled(env):
+    before = await env.client.create(fl.Namespace(env.name))
+    await env.operator()
+    await env.client.create(Project(env.name))
+    await env.until(Project, None, lambda o: o.is_true("Stalled"))
+    assert (await env.get(fl.Namespace)).resource_version == before.resource_version
+    assert PROJECT_LABEL in (await env.get(Project)).condition("Ready")["message"]
+    await env.merge(fl.Namespace, env.name, {"metadata": {"labels": {PROJECT_LABEL: "true"}}})
+    await env.until(Project, None, lambda o: o.is_true("Ready") and not o.is_true("Stalled"))
 
 
-async def test_extended_permissions_are_made_once(world):
+async def test_extended_permissions_are_made_once(env):
     template = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "more"}}
-    await world.operator(extended=[{**template, "rules": gitops.EDITED}])
-    await world.create()
-    assert (await world.get(fl.Role, "more"))["rules"] == gitops.EDITED
-    edited = await world.merge(fl.Role, "more", {"rules": []})
-    await world.client.create(Warehouse("images", world.name, spec={}))
-    await world.until(Project, None, lambda o: o.status["stats"]["warehouses"]["count"] == 1)
-    assert (await world.get(fl.Role, "more")).resource_version == edited.resource_version
+    await env.operator(extended=[{**template, "rules": gitops.EDITED}])
+    await env.create()
+    assert (await env.get(fl.Role, "more"))["rules"] == gitops.EDITED
+    edited = await env.merge(fl.Role, "more", {"rules": []})
+    await env.client.create(Warehouse("images", env.name, spec={}))
+    await env.until(Project, None, lambda o: o.status["stats"]["warehouses"]["count"] == 1)
+    assert (await env.get(fl.Role, "more")).resource_version == edited.resource_version
 
 
-async def test_an_identical_put_moves_no_resource_version_and_wipes_what_others_wrote(world):
+async def test_an_identical_put_moves_no_resource_version_and_wipes_what_others_wrote(env):
     """A wrong belief: an update with no change costs an etcd write. Its harm is another one."""
-    await world.client.create(fl.Namespace(world.name))
-    binding = rbac.binding("b", world.name, "ClusterRole", "view", [("kargo-api", world.system)])
-    first = await world.client.create(binding)
-    assert (await world.client.replace(binding)).resource_version == first.resource_version
-    await world.merge(fl.RoleBinding, "b", {"metadata": {"labels": {"team": "a"}, "finalizers": ["example.com/x"]}})
-    after = await world.client.replace(binding)
+    await env.client.create(fl.Namespace(env.name))
+    binding = rbac.binding("b", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
+    first = await env.client.create(binding)
+    assert (await env.client.replace(binding)).resource_version == first.resource_version
+    await env.merge(fl.RoleBinding, "b", {"metadata": {"labels": {"team": "a"}, "finalizers": ["example.com/x"]}})
+    after = await env.client.replace(binding)
     assert (after.labels, after.finalizers) == ({}, [])
 
 
-async def test_two_of_the_four_accused_functions_never_update(world):
+async def test_two_of_the_four_accused_functions_never_update(env):
     """A wrong belief: that all of them create and then update. The users' roles are skipped, on purpose."""
-    client = Client(counted := CountingTransport(world.api.transport()), World())
-    async with legacy.running(client, World(), system=world.system):
-        await world.create()
-        await world.merge(fl.Role, "kargo-viewer", {"rules": gitops.EDITED})
+    client = Client(counted := CountingTransport(env.api.transport()), World())
+    async with legacy.running(client, World(), system=env.system):
+        await env.create()
+        await env.merge(fl.Role, "kargo-viewer", {"rules": gitops.EDITED})
         counted.counts.clear()
-        await world.client.create(Warehouse("images", world.name, spec={}))
+        await env.client.create(Warehouse("images", env.name, spec={}))
         await eventually(lambda: counted.counts["POST", 409] >= 13)  # a pass of each function over what is there
-    assert (await world.get(fl.Role, "kargo-viewer"))["rules"] == gitops.EDITED
+    assert (await env.get(fl.Role, "kargo-viewer"))["rules"] == gitops.EDITED
 
 
-async def test_a_project_at_rest_costs_no_request(world):
-    counted = CountingTransport(world.api.transport())
-    running = await world.operator(counted)
-    await world.create()
+async def test_a_project_at_rest_costs_no_request(env):
+    counted = CountingTransport(env.api.transport())
+    running = await env.operator(counted)
+    await env.create()
     await running.quiet()
     counted.counts.clear()
     for number in range(20):
-        woken = await world.merge(Project, world.name, {"metadata": {"labels": {"wake": str(number)}}})
+        woken = await env.merge(Project, env.name, {"metadata": {"labels": {"wake": str(number)}}})
         await running.seen(woken)
     await running.quiet()
     assert {key: n for key, n in counted.counts.items() if key[0] != "GET"} == {}
 
 
-async def test_a_new_account_costs_one_request_a_project_and_an_unimportant_change_none(world):
-    names = [world.name, f"{world.name}-2", f"{world.name}-3"]
-    running = await world.operator(counted := CountingTransport(world.api.transport()))
+async def test_a_new_account_costs_one_request_a_project_and_an_unimportant_change_none(env):
+    names = [env.name, f"{env.name}-2", f"{env.name}-3"]
+    running = await env.operator(counted := CountingTransport(env.api.transport()))
     for name in names:
-        await world.client.create(Project(name))
+        await env.client.create(Project(name))
     for name in names:
-        await until(world.client, Project, name, None, lambda o: o.is_true("Ready"))
+        await until(env.client, Project, name, None, lambda o: o.is_true("Ready"))
     await running.quiet()
-    projects = [each for each in (await world.client.list(Project)).items if each.is_true("Ready")]
+    projects = [each for each in (await env.client.list(Project)).items if each.is_true("Ready")]
     assert len(projects) >= len(names)  # on a server that others use, theirs too
     costs = []
     for change in (
-        world.controller(),
-        world.client.patch(
+        env.controller(),
+        env.client.patch(
             fl.ServiceAccount,
             "kargo-controller",
-            world.system,
+            env.system,
             {"metadata": {"annotations": {"a": "b"}}},
             type=PatchType.MERGE,
         ),
@@ -299,37 +299,37 @@ def granted(system, *, but=()):
         yield obj
 
 
-async def as_itself(world, *, but=()):
+async def as_itself(env, *, but=()):
     """A transport that is the operator's own ServiceAccount."""
-    for obj in granted(world.system, but=but):
-        await world.client.create(obj)
-    path = f"/api/v1/namespaces/{world.system}/serviceaccounts/projects/token"
+    for obj in granted(env.system, but=but):
+        await env.client.create(obj)
+    path = f"/api/v1/namespaces/{env.system}/serviceaccounts/projects/token"
     body = b'{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}'
-    answer = await world.api.transport().request(
+    answer = await env.api.transport().request(
         HttpRequest("POST", path, headers={"Content-Type": "application/json"}, body=body)
     )
     token = yaml.safe_load(answer.body)["status"]["token"]
-    transport = HttpTransport(Cluster(world.api.url, world.api.ca_data), Static.token(token))
-    world.stack.push_async_callback(transport.close)
+    transport = HttpTransport(Cluster(env.api.url, env.api.ca_data), Static.token(token))
+    env.stack.push_async_callback(transport.close)
     return transport
 
 
 @pytest.mark.rbac
-async def test_it_runs_under_its_own_account(world):
-    await world.operator(await as_itself(world))
-    await world.controller()
-    await world.create()
-    assert await world.get(fl.RoleBinding, READ)
-    await world.client.delete(Project, world.name)
-    await world.until(Project, None, lambda o: o is None)
+async def test_it_runs_under_its_own_account(env):
+    await env.operator(await as_itself(env))
+    await env.controller()
+    await env.create()
+    assert await env.get(fl.RoleBinding, READ)
+    await env.client.delete(Project, env.name)
+    await env.until(Project, None, lambda o: o is None)
 
 
 @pytest.mark.rbac
 @pytest.mark.parametrize(
     ("verb", "reason"), [("bind", "EnsuringSystemPermissionsFailed"), ("escalate", "EnsuringDefaultUserRolesFailed")]
 )
-async def test_without_bind_or_escalate_the_server_refuses_and_the_condition_says_what_is_missing(world, verb, reason):
-    await world.operator(await as_itself(world, but=[verb]))
-    await world.client.create(Project(world.name))
-    project = await world.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == reason)
+async def test_without_bind_or_escalate_the_server_refuses_and_the_condition_says_what_is_missing(env, verb, reason):
+    await env.operator(await as_itself(env, but=[verb]))
+    await env.client.create(Project(env.name))
+    project = await env.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == reason)
     assert "attempting to grant RBAC permissions not currently held" in project.condition("Ready")["message"]

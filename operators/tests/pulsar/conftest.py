@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import pytest
-from pulsar_gate import Gate
 from waiting import PATIENCE, until
+from watch_gate import WatchGate
 
 from fairlead.api.errors import NotFound
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
 from fairlead_operators import crds
-from fairlead_operators.pulsar.admin import Admin, Doors, Refused
+from fairlead_operators.pulsar.admin import Admin, HttpClients, PulsarError
 from fairlead_operators.pulsar.controller import op
-from fairlead_operators.pulsar.resources import RESOURCES, Connection
-from fairlead_operators.pulsar.standin import CLUSTER, StandIn
+from fairlead_operators.pulsar.fake_pulsar import CLUSTER, FakePulsar
+from fairlead_operators.pulsar.kinds import Connection
+from fairlead_operators.pulsar.resources import RESOURCES
 
 REAL = os.environ.get("FAIRLEAD_PULSAR")
 JAR = os.environ.get("FAIRLEAD_PULSAR_JAR")
@@ -29,9 +30,9 @@ class Pulsar:
 
     url: str
     admin: Admin
-    standin: StandIn
+    fake: FakePulsar
     files: str
-    """Where the stand-in serves code.jar."""
+    """Where the fake serves code.jar."""
     real: bool
 
     @property
@@ -52,22 +53,22 @@ class Pulsar:
             while True:
                 try:
                     return await resource.remove(self.admin, applied["path"], applied["settings"])
-                except Refused as error:
+                except PulsarError as error:
                     if "connected producers/consumers" not in str(error):
                         raise
                     await asyncio.sleep(0.1)
 
 
-@pytest.fixture(params=["standin", *(["pulsar"] if REAL else [])])
+@pytest.fixture(params=["fake", *(["pulsar"] if REAL else [])])
 async def pulsar(request):
-    standin, doors = StandIn(), Doors()
+    fake, clients = FakePulsar(), HttpClients()
     if REAL and urlsplit(REAL).hostname not in ("127.0.0.1", "localhost"):
         pytest.fail(f"FAIRLEAD_PULSAR is {REAL}: tests make and delete tenants, so only on this machine")
-    async with standin.listening() as url:
-        standin.files["/code.jar"] = await asyncio.to_thread(_jar)
+    async with fake.listening() as url:
+        fake.files["/code.jar"] = await asyncio.to_thread(_jar)
         address = REAL if request.param == "pulsar" else url
-        yield Pulsar(address, Admin(doors(address)), standin, url, request.param == "pulsar")
-        await doors.close()
+        yield Pulsar(address, Admin(clients(address)), fake, url, request.param == "pulsar")
+        await clients.close()
 
 
 def _jar():
@@ -76,7 +77,7 @@ def _jar():
     return Path(JAR).read_bytes() if JAR else b"not a jar"
 
 
-class Bed:
+class Environment:
     """The operator at work in one namespace, a client, and ways to wait."""
 
     def __init__(self, api, pulsar, stack):
@@ -86,7 +87,7 @@ class Bed:
         self.tenant = f"t{World().uid()[:8]}"  # a real Pulsar lives longer than a test
 
     def gate(self):
-        return Gate(self.api.transport())
+        return WatchGate(self.api.transport())
 
     async def operator(self, transport=None, **options):
         transport = transport or self.api.transport()
@@ -149,20 +150,20 @@ class Bed:
 
 
 @pytest.fixture
-async def idle(api, pulsar):
+async def env(api, pulsar):
     """The bed without an operator."""
     async with AsyncExitStack() as stack:
-        it = Bed(api, pulsar, stack)
+        it = Environment(api, pulsar, stack)
         await crds.install(it.client, "fairlead_operators.pulsar")
         yield it
 
 
 @pytest.fixture
-async def world(idle):
+async def running_env(env):
     """The bed with the operator at work and a connection that is ready."""
-    await idle.operator()
-    await idle.connect()
-    await idle.ready(Connection, "pulsar")
-    yield idle
-    if idle.pulsar.real:
-        await idle.clear()
+    await env.operator()
+    await env.connect()
+    await env.ready(Connection, "pulsar")
+    yield env
+    if env.pulsar.real:
+        await env.clear()

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
-from pulsar_scene import IMPOSSIBLE
+from pulsar_objects import IMPOSSIBLE
 
 import fairlead as fl
 from fairlead.client.client import Client, PatchType
@@ -15,9 +15,9 @@ from fairlead.testing import virtual
 from fairlead.testing.network import CountingTransport
 from fairlead_operators import crds
 from fairlead_operators.pulsar.controller import op
-from fairlead_operators.pulsar.resources import Connection, Tenant
-from fairlead_operators.pulsar.standin import CLUSTER, Answer, StandIn
-from fairlead_operators.pulsar.trouble import LATER
+from fairlead_operators.pulsar.error_conditions import MAX_RETRY
+from fairlead_operators.pulsar.fake_pulsar import CLUSTER, Answer, FakePulsar
+from fairlead_operators.pulsar.kinds import Connection, Tenant
 
 HOUR = 3600.0
 TENANTS = 5
@@ -25,7 +25,7 @@ GAPS = [0, 30, 30, 60, 120, 240, *[300] * 10]
 """Seconds between two tries in an hour. The first is that its own condition wakes an object, once."""
 
 
-class Timed(StandIn):
+class Timed(FakePulsar):
     """Notes when each call came, too."""
 
     def __init__(self):
@@ -41,7 +41,7 @@ class Timed(StandIn):
         return await super().request(request)
 
 
-class Bed:
+class Outage:
     """The operator at work on an embedded server, before a Pulsar that can be taken down."""
 
     def __init__(self):
@@ -75,11 +75,11 @@ class Bed:
 
 @asynccontextmanager
 async def working():
-    bed = Bed()
-    await crds.install(bed.client, "fairlead_operators.pulsar")
-    resources = {"http": bed.pulsar}
-    async with op.running(bed.wire, bed.world, namespaces=["default"], resources=resources) as bed.running:
-        yield bed
+    outage = Outage()
+    await crds.install(outage.client, "fairlead_operators.pulsar")
+    resources = {"http": outage.pulsar}
+    async with op.running(outage.wire, outage.world, namespaces=["default"], resources=resources) as outage.running:
+        yield outage
 
 
 def assert_backs_off(times):
@@ -89,24 +89,24 @@ def assert_backs_off(times):
 
 def test_while_pulsar_is_down_the_connection_is_tried_ever_less_and_its_objects_not_at_all():
     async def main():
-        async with working() as bed:
-            bed.pulsar.down = True
-            await bed.connect()
+        async with working() as outage:
+            outage.pulsar.down = True
+            await outage.connect()
             for number in range(TENANTS):
-                await bed.create(Tenant, f"t{number}", name=f"t{number}")
+                await outage.create(Tenant, f"t{number}", name=f"t{number}")
             await asyncio.sleep(HOUR)
-            assert {*bed.pulsar.times} == {"/admin/v2/clusters"}
-            assert_backs_off(bed.pulsar.times["/admin/v2/clusters"])
-            said = await bed.ready(Connection, "pulsar")
+            assert {*outage.pulsar.times} == {"/admin/v2/clusters"}
+            assert_backs_off(outage.pulsar.times["/admin/v2/clusters"])
+            said = await outage.ready(Connection, "pulsar")
             assert (said["status"], said["reason"]) == ("False", "Unreachable")
             assert "check the address in PulsarConnection pulsar" in said["message"]
-            assert (await bed.ready(Tenant, "t0"))["reason"] == "NoConnection"
-            before = bed.writes()
+            assert (await outage.ready(Tenant, "t0"))["reason"] == "NoConnection"
+            before = outage.writes()
             await asyncio.sleep(HOUR)
-            assert bed.writes() == before
-            bed.pulsar.down = False
-            await asyncio.sleep(LATER + 1)
-            assert (await bed.ready(Tenant, f"t{TENANTS - 1}"))["status"] == "True"
+            assert outage.writes() == before
+            outage.pulsar.down = False
+            await asyncio.sleep(MAX_RETRY + 1)
+            assert (await outage.ready(Tenant, f"t{TENANTS - 1}"))["status"] == "True"
 
     virtual.run(main())
 
@@ -114,30 +114,30 @@ def test_while_pulsar_is_down_the_connection_is_tried_ever_less_and_its_objects_
 @pytest.mark.parametrize("what", ["changed", "deleted"])
 def test_while_pulsar_is_down_each_object_with_something_to_do_is_tried_ever_less(what):
     async def main():
-        async with working() as bed:
-            await bed.connect()
+        async with working() as outage:
+            await outage.connect()
             for number in range(TENANTS + 1):
-                await bed.create(Tenant, f"t{number}", name=f"t{number}")
-            await bed.running.quiet()
-            bed.pulsar.down = True
-            bed.forget()
+                await outage.create(Tenant, f"t{number}", name=f"t{number}")
+            await outage.running.quiet()
+            outage.pulsar.down = True
+            outage.forget()
             for number in range(TENANTS):
                 if what == "deleted":
-                    await bed.client.delete(Tenant, f"t{number}", "default")
+                    await outage.client.delete(Tenant, f"t{number}", "default")
                 else:
                     patch = {"spec": {"adminRoles": ["clerk"]}}
-                    await bed.client.patch(Tenant, f"t{number}", "default", patch, type=PatchType.MERGE)
+                    await outage.client.patch(Tenant, f"t{number}", "default", patch, type=PatchType.MERGE)
             await asyncio.sleep(HOUR)
-            assert {*bed.pulsar.times} == {f"/admin/v2/tenants/t{number}" for number in range(TENANTS)}
-            for times in bed.pulsar.times.values():
+            assert {*outage.pulsar.times} == {f"/admin/v2/tenants/t{number}" for number in range(TENANTS)}
+            for times in outage.pulsar.times.values():
                 assert_backs_off(times)
-            said = await bed.ready(Tenant, "t0")
+            said = await outage.ready(Tenant, "t0")
             assert (said["status"], said["reason"]) == ("False", "Unreachable")
             assert "check the address in PulsarConnection pulsar" in said["message"]
             assert ("KeepAfterDeletion" in said["message"]) is (what == "deleted")
-            bed.pulsar.down = False
-            await asyncio.sleep(LATER + 1)
-            left = {obj.name: obj.is_true("Ready") for obj in (await bed.client.list(Tenant, "default")).items}
+            outage.pulsar.down = False
+            await asyncio.sleep(MAX_RETRY + 1)
+            left = {obj.name: obj.is_true("Ready") for obj in (await outage.client.list(Tenant, "default")).items}
             assert left == ({f"t{TENANTS}": True} if what == "deleted" else dict.fromkeys(left, True))
 
     virtual.run(main())
@@ -150,28 +150,28 @@ def test_while_pulsar_is_down_each_object_with_something_to_do_is_tried_ever_les
 )
 def test_a_server_that_is_no_pulsar_is_never_ready_and_is_said_to_be_none(answer):
     async def main():
-        async with working() as bed:
-            bed.pulsar.instead = answer
-            await bed.connect()
+        async with working() as outage:
+            outage.pulsar.instead = answer
+            await outage.connect()
             await asyncio.sleep(HOUR)
-            said = await bed.ready(Connection, "pulsar")
+            said = await outage.ready(Connection, "pulsar")
             assert (said["status"], said["reason"]) == ("False", "NotPulsar")
             assert "not Pulsar's admin API" in said["message"]
             assert "check the address in PulsarConnection pulsar" in said["message"]
-            assert_backs_off(bed.pulsar.times["/admin/v2/clusters"])
+            assert_backs_off(outage.pulsar.times["/admin/v2/clusters"])
 
     virtual.run(main())
 
 
 def test_an_object_behind_what_is_no_pulsar_any_more_says_so():
     async def main():
-        async with working() as bed:
-            await bed.connect(clusterName="")
+        async with working() as outage:
+            await outage.connect(clusterName="")
             await asyncio.sleep(1)
-            bed.pulsar.instead = Answer(404)
-            await bed.create(Tenant, "tenant", name="tenant")
+            outage.pulsar.instead = Answer(404)
+            await outage.create(Tenant, "tenant", name="tenant")
             await asyncio.sleep(1)
-            assert (await bed.ready(Tenant, "tenant"))["reason"] == "NotPulsar"
+            assert (await outage.ready(Tenant, "tenant"))["reason"] == "NotPulsar"
 
     virtual.run(main())
 
@@ -179,30 +179,30 @@ def test_an_object_behind_what_is_no_pulsar_any_more_says_so():
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"two\nlines", "tök".encode()], ids=["no text", "lines", "no ASCII"])
 def test_a_secret_without_a_token_in_it_is_said_with_what_to_do(content):
     async def main():
-        async with working() as bed:
+        async with working() as outage:
             secret = fl.Secret("token", "default", data={"token": b64encode(content).decode()})
-            await bed.client.create(secret)
-            await bed.connect(authentication={"token": {"secretRef": {"name": "token", "key": "token"}}})
+            await outage.client.create(secret)
+            await outage.connect(authentication={"token": {"secretRef": {"name": "token", "key": "token"}}})
             await asyncio.sleep(HOUR)
-            said = await bed.ready(Connection, "pulsar")
+            said = await outage.ready(Connection, "pulsar")
             assert (said["status"], said["reason"]) == ("False", "SecretInvalid")
             assert "key token of Secret token" in said["message"]
-            assert not bed.pulsar.calls
-            assert bed.passes() <= len(GAPS) + 3
+            assert not outage.pulsar.calls
+            assert outage.passes() <= len(GAPS) + 3
             right = {"data": {"token": b64encode(b"right\n").decode()}}
-            await bed.client.patch(fl.Secret, "token", "default", right, type=PatchType.MERGE)
-            await asyncio.sleep(LATER + 1)
-            assert (await bed.ready(Connection, "pulsar"))["status"] == "True"
+            await outage.client.patch(fl.Secret, "token", "default", right, type=PatchType.MERGE)
+            await asyncio.sleep(MAX_RETRY + 1)
+            assert (await outage.ready(Connection, "pulsar"))["status"] == "True"
 
     virtual.run(main())
 
 
 def test_a_token_in_the_spec_that_cannot_be_is_said_and_left_at_that():
     async def main():
-        async with working() as bed:
-            await bed.connect(authentication={"token": {"value": "two\nlines"}})
+        async with working() as outage:
+            await outage.connect(authentication={"token": {"value": "two\nlines"}})
             await asyncio.sleep(HOUR)
-            said = await bed.ready(Connection, "pulsar")
+            said = await outage.ready(Connection, "pulsar")
             assert (said["status"], said["reason"]) == ("False", "Invalid")
             assert "spec.authentication.token.value" in said["message"]
 
@@ -211,20 +211,20 @@ def test_a_token_in_the_spec_that_cannot_be_is_said_and_left_at_that():
 
 def test_specs_that_cannot_be_are_looked_at_every_five_minutes_at_most_and_nothing_is_written_again():
     async def main():
-        async with working() as bed:
-            await bed.connect()
+        async with working() as outage:
+            await outage.connect()
             for number, (kind, spec, *_) in enumerate(IMPOSSIBLE):
-                await bed.create(kind, f"bad-{number}", **spec)
+                await outage.create(kind, f"bad-{number}", **spec)
             await asyncio.sleep(HOUR)
             for number, (kind, *_) in enumerate(IMPOSSIBLE):
-                said = await bed.ready(kind, f"bad-{number}")
+                said = await outage.ready(kind, f"bad-{number}")
                 assert said["status"] == "False"
                 assert said["message"]
-            passes, writes = bed.passes(), bed.writes()
-            bed.pulsar.times.clear()
+            passes, writes = outage.passes(), outage.writes()
+            outage.pulsar.times.clear()
             await asyncio.sleep(HOUR)
-            assert bed.writes() == writes
-            assert bed.passes() - passes <= len(IMPOSSIBLE) * HOUR / LATER
-            assert max(len(times) for times in bed.pulsar.times.values()) <= HOUR / LATER
+            assert outage.writes() == writes
+            assert outage.passes() - passes <= len(IMPOSSIBLE) * HOUR / MAX_RETRY
+            assert max(len(times) for times in outage.pulsar.times.values()) <= HOUR / MAX_RETRY
 
     virtual.run(main())

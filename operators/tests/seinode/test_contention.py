@@ -17,7 +17,7 @@ from fairlead_operators.seinode import demo, legacy, plans
 from fairlead_operators.seinode.kinds import SeiNode, SeiNodeDeployment
 
 NOW = "2026-01-01T00:00:00Z"
-SPEC = demo.a_node("x")["spec"]
+SPEC = demo.make_node("x")["spec"]
 OBJECTS = {
     "SeiNode": (SeiNode, SPEC),
     "SeiNodeDeployment": (SeiNodeDeployment, {"replicas": 1, "template": {"spec": SPEC}}),

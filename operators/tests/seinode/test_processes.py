@@ -13,15 +13,15 @@ from fairlead_operators import crds
 from fairlead_operators.seinode import demo
 from fairlead_operators.seinode.kinds import SeiNode, SeiNodeDeployment
 
-NODE = demo.a_node("x")["spec"]
+NODE = demo.make_node("x")["spec"]
 SPECS = {SeiNode: NODE, SeiNodeDeployment: {"replicas": 1, "template": {"spec": NODE}}}
 PLAN = {"phase": "Active", "executor": "x", "generation": 1, "movedAt": "2026-01-01T00:00:00Z", "tasks": []}
-CONTENDER = Path(__file__).with_name("contender.py")
+PLAN_WRITER = Path(__file__).with_name("plan_writer.py")
 
 
 async def start():
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, CONTENDER, stdin=pipe, stdout=pipe)
+    process = await asyncio.create_subprocess_exec(sys.executable, PLAN_WRITER, stdin=pipe, stdout=pipe)
     assert await process.stdout.readline() == b"ready\n"
     return process
 

@@ -1,1 +1,1 @@
-"""HTTPProxy: one object that becomes a Gateway, an HTTPRoute and EndpointSlices, beside a second writer of them."""
+"""HTTPProxy: turns one object into a Gateway, an HTTPRoute and EndpointSlices that a second controller writes too."""

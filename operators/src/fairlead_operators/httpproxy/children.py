@@ -1,4 +1,4 @@
-"""The children of an HTTPProxy, each built from scratch: exactly the fields that this operator owns."""
+"""Builds the children of an HTTPProxy. Each payload has exactly the fields that this operator owns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,12 +17,12 @@ from fairlead_operators.httpproxy.kinds import (
 
 TLS = {"mode": "Terminate", "options": {"gateway.networking.datumapis.com/certificate-issuer": "auto"}}
 
-Online = Mapping[str, fl.Object]
-"""Connectors that are ready, by name."""
+OnlineConnectors = Mapping[str, fl.Object]
+"""The ready Connectors by name."""
 
 
 def gateway_of(proxy: fl.Object) -> fl.Object:
-    """Two listeners whose hostname the gateway controller assigns, and two for each hostname of the user's."""
+    """Return the Gateway: two listeners whose hostname the gateway controller assigns, and two per user hostname."""
     listeners = [_listener("default"), _listener("default", tls=True)]
     for i, hostname in enumerate(proxy.spec.get("hostnames") or ()):
         listeners += [_listener(None, i, hostname), _listener(None, i, hostname, tls=True)]
@@ -41,14 +41,14 @@ def _listener(name: str | None, i: int = 0, hostname: str | None = None, *, tls:
     }
 
 
-def route_of(proxy: fl.Object, online: Online) -> fl.Object:
-    """The rules, each with its backend; one that redirects has none, one whose connector is offline answers 503."""
+def route_of(proxy: fl.Object, online: OnlineConnectors) -> fl.Object:
+    """Return the HTTPRoute. Rules with a redirect have no backend, and rules with an offline connector return 503."""
     backends = {backend.rule: backend for backend in backends_of(proxy)}
     rules = [_rule(proxy, rule, backends.get(i), online) for i, rule in enumerate(proxy.spec["rules"])]
     return HTTPRoute(proxy.name, spec={"parentRefs": [{"name": proxy.name}], "rules": rules})
 
 
-def _rule(proxy: fl.Object, rule: dict[str, Any], backend: Backend | None, online: Online) -> dict[str, Any]:
+def _rule(proxy: fl.Object, rule: dict[str, Any], backend: Backend | None, online: OnlineConnectors) -> dict[str, Any]:
     matches = {"matches": rule["matches"]} if rule.get("matches") else {}
     filters = filters_in(rule)
     if backend is None:
@@ -57,7 +57,7 @@ def _rule(proxy: fl.Object, rule: dict[str, Any], backend: Backend | None, onlin
         reference = {"group": HTTPRouteFilter.group, "kind": HTTPRouteFilter.kind, "name": _offline_name(proxy)}
         return {**matches, "filters": [{"type": "ExtensionRef", "extensionRef": reference}]}
     if backend.rewritten_host and not any(_sets_host(f) for f in filters):
-        filters = _rewriting(filters, backend.rewritten_host)
+        filters = _add_host_rewrite(filters, backend.rewritten_host)
     backend_ref = {
         "group": EndpointSlice.group,
         "kind": EndpointSlice.kind,
@@ -67,8 +67,8 @@ def _rule(proxy: fl.Object, rule: dict[str, Any], backend: Backend | None, onlin
     return {**matches, **({"filters": filters} if filters else {}), "backendRefs": [backend_ref]}
 
 
-def _rewriting(filters: list[dict[str, Any]], host: str) -> list[dict[str, Any]]:
-    """With the Host that the backend expects, in the user's own rewrite if there is one: a rule has one at most."""
+def _add_host_rewrite(filters: list[dict[str, Any]], host: str) -> list[dict[str, Any]]:
+    """Set the hostname in the URLRewrite filter, or add one. A rule may have only one URLRewrite filter."""
     if not any(f["type"] == "URLRewrite" for f in filters):
         filters = [*filters, {"type": "URLRewrite"}]
     return [
@@ -78,7 +78,7 @@ def _rewriting(filters: list[dict[str, Any]], host: str) -> list[dict[str, Any]]
 
 
 def _sets_host(rule_filter: dict[str, Any]) -> bool:
-    """Whether the user says which Host the backend sees: then it is not ours to rewrite."""
+    """Return whether the user's filter sets the Host header. The operator then leaves it alone."""
     if rule_filter["type"] == "URLRewrite":
         return "hostname" in (rule_filter.get("urlRewrite") or {})
     headers = (rule_filter.get("requestHeaderModifier") or {}).get("set") or ()
@@ -86,7 +86,7 @@ def _sets_host(rule_filter: dict[str, Any]) -> bool:
 
 
 def slices_of(proxy: fl.Object) -> list[fl.Object]:
-    """One EndpointSlice for each backend."""
+    """Return one EndpointSlice for each backend."""
     return [_slice(proxy, backend) for backend in backends_of(proxy)]
 
 
@@ -101,16 +101,20 @@ def _slice(proxy: fl.Object, backend: Backend) -> fl.Object:
     )
 
 
-def filters_of(proxy: fl.Object, online: Online) -> list[fl.Object]:
-    """The filter that answers for a tunnel which is not there, if one isn't."""
+def filters_of(proxy: fl.Object, online: OnlineConnectors) -> list[fl.Object]:
+    """Return the filter that answers 503 for offline tunnels, if there are any."""
     if not any(_is_offline(backend, online) for backend in backends_of(proxy)):
         return []
-    answer = {"statusCode": 503, "contentType": "text/plain", "body": {"type": "Inline", "inline": "Tunnel not online"}}
-    return [HTTPRouteFilter(_offline_name(proxy), spec={"directResponse": answer})]
+    response = {
+        "statusCode": 503,
+        "contentType": "text/plain",
+        "body": {"type": "Inline", "inline": "Tunnel not online"},
+    }
+    return [HTTPRouteFilter(_offline_name(proxy), spec={"directResponse": response})]
 
 
-def policies_of(proxy: fl.Object, online: Online) -> list[fl.Object]:
-    """What tells the data plane the far end of each tunnel in use."""
+def policies_of(proxy: fl.Object, online: OnlineConnectors) -> list[fl.Object]:
+    """Return the EnvoyPatchPolicy that configures the far end of each online tunnel, if there are any."""
     patches = []
     for backend in backends_of(proxy):
         if backend.connector and backend.connector in online:
@@ -133,11 +137,12 @@ def policies_of(proxy: fl.Object, online: Online) -> list[fl.Object]:
 
 
 def has_tunnels(proxy: fl.Object) -> bool:
+    """Return whether a backend uses a Connector."""
     return any(backend.connector for backend in backends_of(proxy))
 
 
-def serves_tls(gateway: fl.Object) -> bool:
-    """Whether the listener is there that a policy patches: sooner, the data plane would refuse it."""
+def is_https_listener_ready(gateway: fl.Object) -> bool:
+    """Return whether the HTTPS listener is programmed. Before that, the data plane would reject a policy for it."""
     listeners = {listener["name"]: listener for listener in gateway.status.get("listeners") or ()}
     conditions = (listeners.get("default-https") or {}).get("conditions") or ()
     return gateway.is_true("Programmed") and any(
@@ -149,7 +154,7 @@ def policy_name(proxy: fl.Object) -> str:
     return f"connector-{proxy.name}"
 
 
-def _is_offline(backend: Backend, online: Online) -> bool:
+def _is_offline(backend: Backend, online: OnlineConnectors) -> bool:
     return backend.connector is not None and backend.connector not in online
 
 

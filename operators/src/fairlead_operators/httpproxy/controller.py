@@ -1,4 +1,4 @@
-"""The HTTPProxy operator: every child by apply, nothing carried forward, nothing sent when nothing changed."""
+"""The HTTPProxy operator. It applies each child with its own fields only, and sends nothing if nothing changed."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,10 +10,10 @@ from fairlead_operators.httpproxy.children import (
     filters_of,
     gateway_of,
     has_tunnels,
+    is_https_listener_ready,
     policies_of,
     policy_name,
     route_of,
-    serves_tls,
     slices_of,
 )
 from fairlead_operators.httpproxy.kinds import (
@@ -30,8 +30,8 @@ from fairlead_operators.httpproxy.kinds import (
 
 op = fl.Operator("httpproxy")
 
-PREDECESSOR = "network-services-operator"
-ONCE_UPDATED = {
+LEGACY_MANAGER = "network-services-operator"
+LEGACY_FIELDS = {
     Gateway: [
         "spec.gatewayClassName",
         *(f"spec.listeners[*].{name}" for name in ("name", "port", "protocol", "allowedRoutes", "tls")),
@@ -40,13 +40,13 @@ ONCE_UPDATED = {
     HTTPRoute: ["spec.parentRefs", "spec.rules"],
     EndpointSlice: ["endpoints", "ports", f"/metadata/annotations/{CERT_HOSTNAME.replace('/', '~1')}"],
 }
-"""What the operator before this one wrote by update. The hostnames of the default listeners are not among it: they are
-the gateway controller's, which ran in the same process and under the same name, so that one entry may hold both."""
+"""The fields that the legacy operator wrote with PUT, by kind. The hostnames of the default listeners belong to the
+gateway controller. It ran in the same process with the same user agent, so one managedFields entry may have both."""
 
 
-def proxies_of(connector: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
-    """The proxies that go through this connector."""
-    for proxy in view.list(HTTPProxy, connector.namespace):
+def proxies_of(connector: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]:
+    """Yield the proxies that use this connector."""
+    for proxy in ctx.list(HTTPProxy, connector.namespace):
         if connector.name in connectors_of(proxy):
             yield proxy
 
@@ -58,101 +58,104 @@ def proxies_of(connector: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object
     ready="Programmed",
 )
 async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
-    """Make the children, then say what the gateway made of them."""
+    """Apply the children, then report what the gateway controller says about them."""
     connectors = [ctx.get(Connector, name) for name in connectors_of(proxy)]
     online = {c.name: c for c in connectors if c is not None and c.is_true("Ready")}
     try:
-        await take_over(proxy, ctx)
+        await migrate_legacy_fields(proxy, ctx)
         gateway = await ctx.apply(gateway_of(proxy))
         for child in [*filters_of(proxy, online), route_of(proxy, online)]:
             await ctx.apply(child)
         for endpoints in slices_of(proxy):
             await ctx.apply(endpoints, recreate=True)  # addressType cannot change
-        policies = [await ctx.apply(policy) for policy in policies_of(proxy, online) if serves_tls(gateway)]
+        policies = [
+            await ctx.apply(policy) for policy in policies_of(proxy, online) if is_https_listener_ready(gateway)
+        ]
     except fl.ForeignObject as error:
         ctx.condition("Programmed", False, "Conflict", str(error))
         raise
-    except fl.Terminal as error:  # an endpoint that cannot be
+    except fl.Terminal as error:  # an invalid endpoint
         ctx.condition("Accepted", False, error.reason, str(error))
         raise
     report(proxy, gateway, policies, ctx)
 
 
-async def take_over(proxy: fl.Object, ctx: fl.Context) -> None:
-    """Make what the predecessor wrote ours, so that leaving it out removes it."""
+async def migrate_legacy_fields(proxy: fl.Object, ctx: fl.Context) -> None:
+    """Take over the fields of the legacy operator, so that the next apply removes those it leaves out."""
     names = {Gateway: [proxy.name], HTTPRoute: [proxy.name], EndpointSlice: [s.name for s in slices_of(proxy)]}
-    for kind, fields in ONCE_UPDATED.items():
+    for kind, fields in LEGACY_FIELDS.items():
         for name in names[kind]:
             child = ctx.get(kind, name)
-            if child is not None and is_ours(child, proxy) and not applied(child):
-                await ctx.migrate(child, fields=fields, managers=[PREDECESSOR])
+            if child is not None and is_owned_by(child, proxy) and not was_applied(child):
+                await ctx.migrate(child, fields=fields, managers=[LEGACY_MANAGER])
 
 
-def applied(child: fl.Object) -> bool:
-    """Whether this operator applied the child before: then there is nothing left to take over."""
+def was_applied(child: fl.Object) -> bool:
+    """Return whether this operator has applied the child before. Then the migration is done."""
     entries = child.metadata.get("managedFields") or ()
-    return any((each["operation"], each["manager"].partition("/")[0]) == ("Apply", op.name) for each in entries)
+    return any((e["operation"], e["manager"].partition("/")[0]) == ("Apply", op.name) for e in entries)
 
 
-def is_ours(child: fl.Object, proxy: fl.Object) -> bool:
+def is_owned_by(child: fl.Object, proxy: fl.Object) -> bool:
     return any(owner["uid"] == proxy.uid for owner in child.metadata.get("ownerReferences") or ())
 
 
 def report(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx: fl.Context) -> None:
-    """Status, from the live Gateway and policies that the applies answered."""
+    """Report status from the Gateway and the policies that the applies returned."""
     ctx.status(addresses=gateway.status.get("addresses"), canonicalHostname=status.canonical_hostname(gateway))
-    current = status.seen_by_its_controller(gateway)
+    current = status.is_status_current(gateway)
     for kind in ("Accepted", "Programmed"):
-        said = gateway.condition(kind)
-        if said and current and said["status"] != "Unknown":
-            ctx.condition(kind, said["status"], said["reason"], said["message"])
+        condition = gateway.condition(kind)
+        if condition and current and condition["status"] != "Unknown":
+            ctx.condition(kind, condition["status"], condition["reason"], condition["message"])
         else:
-            ctx.condition(kind, None if kind == "Accepted" else False, "Pending", "Waiting for the gateway")
+            ctx.condition(kind, None if kind == "Accepted" else False, "Pending", "Waiting for the gateway controller")
     if current:
-        ctx.status(hostnames=status.serving(proxy, gateway))
+        ctx.status(hostnames=status.served_hostnames(proxy, gateway))
         if proxy.spec.get("hostnames"):
             _report_hostnames(status.hostname_statuses(proxy, gateway), ctx)
     if has_tunnels(proxy):
-        taken = bool(policies) and all(status.policy_programmed(policy) for policy in policies)
-        reason = "ConnectorMetadataApplied" if taken else "Pending"
-        missing = "" if taken else _waits_for(proxy, gateway, policies, ctx)
-        ctx.condition("ConnectorMetadataProgrammed", taken, reason, missing)
-        if policies and not taken:
-            ctx.condition("Programmed", False, "Pending", missing)
+        programmed = bool(policies) and all(status.is_policy_programmed(policy) for policy in policies)
+        reason = "ConnectorMetadataApplied" if programmed else "Pending"
+        message = "" if programmed else _describe_wait(proxy, gateway, policies, ctx)
+        ctx.condition("ConnectorMetadataProgrammed", programmed, reason, message)
+        if policies and not programmed:
+            ctx.condition("Programmed", False, "Pending", message)
 
 
-def _waits_for(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx: fl.Context) -> str:
+def _describe_wait(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx: fl.Context) -> str:
     names = connectors_of(proxy)
-    if absent := [name for name in names if ctx.get(Connector, name) is None]:
-        return f"There is no Connector {', '.join(absent)}: create it, or take it out of the rule"
-    if not serves_tls(gateway):
-        return "Waiting for the gateway"
+    if missing := [name for name in names if ctx.get(Connector, name) is None]:
+        return f"Connector {', '.join(missing)} does not exist: create it, or remove it from the rule"
+    if not is_https_listener_ready(gateway):
+        return "Waiting for the gateway controller"
     if not policies:
         return f"Waiting for the agent of Connector {', '.join(names)} to come online"
-    return f"Waiting for the data plane to take EnvoyPatchPolicy {policies[0].name}"
+    return f"Waiting for the data plane to program EnvoyPatchPolicy {policies[0].name}"
 
 
 def _report_hostnames(statuses: list[dict[str, Any]], ctx: fl.Context) -> None:
     ctx.status(hostnameStatuses=statuses)
     by_reason: dict[str, list[str]] = {}
-    for each in statuses:
-        by_reason.setdefault(each["conditions"][0]["reason"], []).append(each["hostname"])
-    unverified, taken = by_reason.get("UnverifiedHostname"), by_reason.get("HostnameInUse")
+    for item in statuses:
+        by_reason.setdefault(item["conditions"][0]["reason"], []).append(item["hostname"])
+    unverified, in_use = by_reason.get("UnverifiedHostname"), by_reason.get("HostnameInUse")
     if unverified:
         ctx.condition(
-            "HostnamesVerified", False, "UnverifiedHostnamesPresent", f"not verified: {', '.join(unverified)}"
+            "HostnamesVerified", False, "UnverifiedHostnamesPresent", f"verify the ownership of {', '.join(unverified)}"
         )
     else:
-        ctx.condition("HostnamesVerified", True, "HostnamesVerified", "all hostnames are verified")
-    if taken:
-        ctx.condition("HostnamesInUse", True, "HostnameInUse", f"in use by another gateway: {', '.join(taken)}")
+        ctx.condition("HostnamesVerified", True, "HostnamesVerified", "All hostnames are verified")
+    if in_use:
+        message = f"Another Gateway uses {', '.join(in_use)}: remove the hostname here or there"
+        ctx.condition("HostnamesInUse", True, "HostnameInUse", message)
 
 
 @op.cleanup(HTTPProxy, finalizer=FINALIZER)
-async def leave(proxy: fl.Object, ctx: fl.Context) -> None:
-    """Take the tunnels out of the data plane before the proxy goes; the garbage collector does the rest."""
+async def clean_up(proxy: fl.Object, ctx: fl.Context) -> None:
+    """Remove the tunnels from the data plane. The garbage collector deletes the other children."""
     policy = ctx.get(EnvoyPatchPolicy, policy_name(proxy))
-    if policy is not None and is_ours(policy, proxy):
+    if policy is not None and is_owned_by(policy, proxy):
         await ctx.delete(policy)
 
 

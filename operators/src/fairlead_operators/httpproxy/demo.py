@@ -1,4 +1,4 @@
-"""The test bed: proxies made at once beside a gateway controller, for the tests and `fairlead demo httpproxy`."""
+"""The demo: creates proxies with a tunnel while a gateway controller writes into their children."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.testing.demo.demo_run import DemoRun, Variant, limit_concurrency
 from fairlead_operators import crds
-from fairlead_operators.httpproxy import gateway, legacy
+from fairlead_operators.httpproxy import gateway_controller, legacy
 from fairlead_operators.httpproxy.controller import op
 from fairlead_operators.httpproxy.kinds import Connector, HTTPProxy
 
 SCALE = 1
-OLD_NAME = "network-services-operator"
+LEGACY_USER_AGENT = "network-services-operator"
 WATCH_LAGS = {"configmaps": (1.0, 2.0)}
 """The simulated watch lag of the old operator's ConfigMaps, in seconds. README.md explains the values."""
 ADDRESSES, ADDRESS_INTERVAL = 16, 0.06
@@ -25,29 +25,29 @@ ADDRESSES, ADDRESS_INTERVAL = 16, 0.06
 
 
 async def install(client: Client, labels: Mapping[str, str] | None = None) -> None:
-    """The CRDs of this system: its own, and the genuine ones of Gateway API and Envoy Gateway."""
+    """Install the CRDs of this system, of Gateway API and of Envoy Gateway."""
     await crds.install(client, __package__, labels)
 
 
 async def report_connector(
     client: Client, name: str, namespace: str, *, ready: bool = True, addresses: Iterable[str] = ()
 ) -> None:
-    """What a tunnel's agent says of itself; the Connector is made where there is none."""
+    """Write the status that a tunnel's agent reports. Creates the Connector if it does not exist."""
     try:
         obj = await client.get(Connector, name, namespace)
     except NotFound:
         obj = await client.create(Connector(name, namespace))
-    said = {"type": "Ready", "status": str(ready), "reason": "Agent", "message": ""}
-    found = [{"address": address, "port": 443} for address in addresses]
+    condition = {"type": "Ready", "status": str(ready), "reason": "Agent", "message": ""}
+    endpoints = [{"address": address, "port": 443} for address in addresses]
     status = {
-        "conditions": [{**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
-        "connectionDetails": {"type": "PublicKey", "publicKey": {"id": "key-1", "addresses": found}},
+        "conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        "connectionDetails": {"type": "PublicKey", "publicKey": {"id": "key-1", "addresses": endpoints}},
     }
     await client.replace(fl.Object({**obj, "status": status}), subresource="status")
 
 
-async def agent(client: Client, name: str, namespace: str) -> None:
-    """The far end of a new tunnel: it reports each address of its own as it finds it."""
+async def simulate_agent(client: Client, name: str, namespace: str) -> None:
+    """Report the addresses of a new tunnel one after the other, as its agent does."""
     addresses: list[str] = []
     for i in range(ADDRESSES):
         addresses.append(f"198.51.100.{i}")
@@ -55,54 +55,63 @@ async def agent(client: Client, name: str, namespace: str) -> None:
         await asyncio.sleep(ADDRESS_INTERVAL)
 
 
-TUNNELLED = [{"backends": [{"endpoint": "http://localhost:8080", "connector": {"name": "tunnel"}}]}]
+TUNNEL_RULES = [{"backends": [{"endpoint": "http://localhost:8080", "connector": {"name": "tunnel"}}]}]
 
 
-def a_proxy(name: str, namespace: str, **spec: Any) -> fl.Object:
-    """A proxy with one plain backend, unless `spec` says otherwise."""
+def make_proxy(name: str, namespace: str, **spec: Any) -> fl.Object:
+    """Return a proxy with one plain backend. `spec` overrides its fields."""
     rules = [{"backends": [{"endpoint": "https://backend.example.com"}]}]
     return HTTPProxy(name, namespace, spec={"rules": rules, **spec})
 
 
-def theirs(transport: Transport, world: fl.World, namespace: str, **options: Any) -> AbstractAsyncContextManager[Any]:
-    """The operator as it was."""
-    return legacy.running(Client(transport, world, user_agent=OLD_NAME), world, namespace=namespace, **options)
+def run_legacy(
+    transport: Transport, world: fl.World, namespace: str, **options: Any
+) -> AbstractAsyncContextManager[Any]:
+    """Run the legacy operator."""
+    return legacy.running(Client(transport, world, user_agent=LEGACY_USER_AGENT), world, namespace=namespace, **options)
 
 
-def theirs_beside(transport: Transport, world: fl.World, namespace: str) -> AbstractAsyncContextManager[Any]:
-    """The gateway controller as it was: in the same process, so under the same name."""
-    return gateway.running(Client(transport, world, user_agent=OLD_NAME), world, namespace=namespace)
+def run_legacy_gateway_controller(
+    transport: Transport, world: fl.World, namespace: str
+) -> AbstractAsyncContextManager[Any]:
+    """Run the gateway controller with the user agent of the legacy operator: both ran in one process."""
+    client = Client(transport, world, user_agent=LEGACY_USER_AGENT)
+    return gateway_controller.running(client, world, namespace=namespace)
 
 
-async def play(run: DemoRun, variant: Variant, scale: int, *, mode: gateway.Mode = "update") -> None:
-    """Create so many proxies at once; done is Programmed=True."""
-    admin, world, where = run.admin, run.world, run.namespace
+async def play(run: DemoRun, variant: Variant, scale: int, *, mode: gateway_controller.Mode = "update") -> None:
+    """Create `scale` proxies at the same time. A proxy is done when its condition Programmed is True."""
+    admin, world, namespace = run.admin, run.world, run.namespace
     await install(admin, run.labels)
-    await report_connector(admin, "tunnel", where)
+    await report_connector(admin, "tunnel", namespace)
     names = [f"proxy-{i}" for i in range(scale)]
     async with AsyncExitStack() as stack:
-        beside = gateway.running(
-            run.client("gateway"), world, namespace=where, mode=mode, seen=run.reconcile_recorder("gateway")
+        second_writer = gateway_controller.running(
+            run.client("gateway"),
+            world,
+            namespace=namespace,
+            mode=mode,
+            on_reconcile=run.reconcile_recorder("gateway"),
         )
-        await stack.enter_async_context(beside)
+        await stack.enter_async_context(second_writer)
         if variant == "new":
-            running = run.record_reconciles(op).running(run.transport("operator"), world, namespaces=[where])
+            running = run.record_reconciles(op).running(run.transport("operator"), world, namespaces=[namespace])
         else:
-            running = theirs(
-                run.transport("operator", watch_lags=WATCH_LAGS), world, where, seen=run.reconcile_recorder()
-            )
+            transport = run.transport("operator", watch_lags=WATCH_LAGS)
+            running = run_legacy(transport, world, namespace, on_reconcile=run.reconcile_recorder())
         await stack.enter_async_context(running)
         cache = await stack.enter_async_context(Cache(admin, world))
-        view = cache.watch(HTTPProxy, namespaces=[where])
-        view.subscribe(lambda change: _programmed(change, run))
-        await view.synced()
+        proxies = cache.watch(HTTPProxy, namespaces=[namespace])
+        proxies.subscribe(lambda change: _mark_if_programmed(change, run))
+        await proxies.synced()
         await run.start(names)
-        proxies = [a_proxy(name, where, rules=TUNNELLED) for name in names]
-        await asyncio.gather(*map(limit_concurrency(admin.create), proxies), agent(admin, "tunnel", where))
+        create = limit_concurrency(admin.create)
+        creates = [create(make_proxy(name, namespace, rules=TUNNEL_RULES)) for name in names]
+        await asyncio.gather(*creates, simulate_agent(admin, "tunnel", namespace))
         await run.wait_until_done()
         await run.record_idle_time()
 
 
-def _programmed(change: Change, run: DemoRun) -> None:
+def _mark_if_programmed(change: Change, run: DemoRun) -> None:
     if change.new is not None and change.new.object().is_true("Programmed"):
         run.mark_done(change.name)

@@ -1,1 +1,1 @@
-"""Copies left in another cluster: what leaves them, and the collector for what was left."""
+"""Orphans: copies that a controller left in another cluster, and a collector that deletes them."""

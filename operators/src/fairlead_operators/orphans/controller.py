@@ -1,8 +1,8 @@
-"""The collector, always on.
+"""The orphan collector as an operator that runs all the time.
 
     fairlead run fairlead_operators.orphans --context edge --cluster project-a=CONTEXT --cluster project-b=CONTEXT
 
-The cluster it runs on is the downstream one; each --cluster is an upstream, by the name that labels give it.
+The operator runs on the downstream cluster. Each --cluster is an upstream cluster, with the name from the labels.
 """
 
 import os
@@ -17,19 +17,19 @@ from fairlead.tools.orphans.stores import InConfigMap
 from fairlead.tools.orphans.watch import Collector, fleet, operator
 
 
-def collector(view: fl.ReadContext) -> Collector:
-    """What is collected, with what was seen so far in a ConfigMap and each deletion in a journal."""
-    told, client = view.resources, view.unguarded
-    store = InConfigMap(client, told["namespace"])
+def collector(ctx: fl.ReadContext) -> Collector:
+    """Return a collector that keeps its observations in a ConfigMap and writes each deletion into a journal."""
+    settings, client = ctx.resources, ctx.unguarded
+    store = InConfigMap(client, settings["namespace"])
     return Collector(
-        fleet(view, told["retired"]),
-        told["rules"],
-        view.world,
+        fleet(ctx, settings["retired"]),
+        settings["rules"],
+        ctx.world,
         store,
-        told["journal"],
-        grace=told["grace"],
-        cap=told["cap"],
-        dry_run=view.dry_run,
+        settings["journal"],
+        grace=settings["grace"],
+        cap=settings["cap"],
+        dry_run=ctx.dry_run,
     )
 
 
@@ -38,17 +38,17 @@ op = operator(collector, "orphans")
 
 @op.startup
 def configure(resources: dict[str, Any]) -> None:
-    """From the environment: ORPHANS_RULES (a file), _RETIRED (names), _NAMESPACE, _MAX (25 or 5%), _JOURNAL."""
+    """Read the environment: ORPHANS_RULES (a file), _RETIRED (names), _NAMESPACE, _MAX (25 or 5%), _JOURNAL."""
 
-    def said(word: str) -> str:
-        return os.environ.get(f"ORPHANS_{word}", "")
+    def variable(name: str) -> str:
+        return os.environ.get(f"ORPHANS_{name}", "")
 
-    resources.setdefault("rules", load(Path(said("RULES"))) if said("RULES") else shipped())
-    resources.setdefault("retired", said("RETIRED").split())
-    resources.setdefault("namespace", said("NAMESPACE") or "default")
-    resources.setdefault("cap", Cap.parse(said("MAX")) if said("MAX") else None)
-    resources.setdefault("journal", JournalFile(Path(said("JOURNAL") or "orphans.journal")))
-    resources.setdefault("grace", None)  # each rule's own
+    resources.setdefault("rules", load(Path(variable("RULES"))) if variable("RULES") else shipped())
+    resources.setdefault("retired", variable("RETIRED").split())
+    resources.setdefault("namespace", variable("NAMESPACE") or "default")
+    resources.setdefault("cap", Cap.parse(variable("MAX")) if variable("MAX") else None)
+    resources.setdefault("journal", JournalFile(Path(variable("JOURNAL") or "orphans.journal")))
+    resources.setdefault("grace", None)  # each rule has its own grace period
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The test bed: copies downstream, Gateways that go away upstream, a clean-up and a collector, old way or new."""
+"""The demo: Gateways are deleted upstream, then the cleanup and the collector delete the copies downstream."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -14,48 +14,49 @@ from fairlead.testing.demo.demo_run import DEMO_LABEL, DemoRun, Variant
 from fairlead.tools.orphans.caps import Cap
 from fairlead_operators.httpproxy import demo as httpproxy
 from fairlead_operators.httpproxy.kinds import Gateway, HTTPRoute
-from fairlead_operators.orphans import gateway, legacy
+from fairlead_operators.orphans import gateway_cleanup, legacy
 from fairlead_operators.orphans.controller import op
 
 SCALE = 5
-AWAY = 2.0
-"""Seconds that a Gateway is away which is replaced by force."""
-GOING, STAYING, REPLACED, LONG_AGO, SHARED = "going", "staying", "replaced", "long-ago", "shared"
-MESH = {"group": "", "kind": "Service", "name": "mesh"}
+REPLACEMENT_GAP = 2.0
+"""Seconds between the deletion and the recreation of a Gateway that a user replaces by force."""
+DELETED, KEPT, REPLACED, FORMER, SHARED = "deleted", "kept", "replaced", "former", "shared"
+SERVICE_PARENT = {"group": "", "kind": "Service", "name": "mesh"}
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A sort of copy that stands downstream, and whether it should go when the Gateways have gone."""
+    """A kind of downstream copy, and whether it is an orphan after the Gateways were deleted."""
 
     name: str
     parents: Sequence[str | dict[str, str]]
-    told: Sequence[str]
-    """The parents that its status tells of: what the data plane wrote, when it came to it."""
-    goes: bool = False
-    encoding: str = "cluster-"
-    retired: bool = False
-    """Its upstream cluster was deleted with the project."""
+    status_parents: Sequence[str]
+    """The parents in its status, which the data plane writes late."""
+    is_orphan: bool = False
+    prefix: str = "cluster-"
+    in_deleted_project: bool = False
+    """Whether its upstream cluster was deleted with the project."""
 
 
 COPIES = (
-    Copy("attached", [GOING], [GOING], goes=True),
-    Copy("stale-status", [GOING], [GOING, LONG_AGO], goes=True),
-    Copy("no-status-yet", [STAYING], []),
-    Copy("on-both", [GOING, STAYING], [GOING, STAYING]),
-    Copy("elsewhere", [STAYING], [STAYING]),
+    Copy("attached", [DELETED], [DELETED], is_orphan=True),
+    Copy("stale-status", [DELETED], [DELETED, FORMER], is_orphan=True),
+    Copy("no-status-yet", [KEPT], []),
+    Copy("two-parents", [DELETED, KEPT], [DELETED, KEPT]),
+    Copy("other-parent", [KEPT], [KEPT]),
     Copy("replaced", [REPLACED], [REPLACED]),
-    Copy("in-the-mesh", [MESH], ["mesh"]),
-    Copy("across-namespaces", [{"name": SHARED, "namespace": "infra"}], [SHARED]),
-    Copy("old-label", [LONG_AGO], [LONG_AGO], goes=True, encoding="cluster-_"),
-    Copy("of-a-deleted-project", [STAYING], [STAYING], goes=True, retired=True),
+    Copy("service-parent", [SERVICE_PARENT], ["mesh"]),
+    Copy("cross-namespace", [{"name": SHARED, "namespace": "infra"}], [SHARED]),
+    Copy("old-label", [FORMER], [FORMER], is_orphan=True, prefix="cluster-_"),
+    Copy("deleted-project", [KEPT], [KEPT], is_orphan=True, in_deleted_project=True),
 )
 
 
 @dataclass(frozen=True)
-class Scene:
-    """An upstream cluster and its copies downstream, `scale` of each sort. The names are of this scene alone, so that
-    copies which others keep on the same server are nobody's business here.
+class Scenario:
+    """An upstream cluster and its copies downstream, `scale` of each kind.
+
+    The names of the clusters contain the namespace. So the copies of other scenarios on the same server do not count.
     """
 
     up: Client
@@ -68,103 +69,109 @@ class Scene:
         return f"{self.namespace}-project"
 
     @property
-    def retired(self) -> str:
+    def deleted_cluster(self) -> str:
         return f"{self.namespace}-deleted-project"
 
-    def names(self, *, go: bool) -> set[str]:
-        """The copies that should go, or those that should stay."""
-        return {f"{copy.name}-{i}" for copy in COPIES for i in range(self.scale) if copy.goes is go}
+    def names(self, *, orphans: bool) -> set[str]:
+        """Return the names of the orphans, or of all other copies."""
+        return {f"{copy.name}-{i}" for copy in COPIES for i in range(self.scale) if copy.is_orphan is orphans}
 
-    async def set(self) -> None:
-        """The Gateways, the users' routes and their copies."""
+    async def create(self) -> None:
+        """Create the Gateways, the users' routes and their copies."""
         for client in (self.up, self.down):
             await httpproxy.install(client, {DEMO_LABEL: self.namespace})
         await self.up.create(fl.Namespace("infra"))
         await self.up.create(_gateway(SHARED, "infra"))
         for i in range(self.scale):
-            for name in (GOING, STAYING, REPLACED):
+            for name in (DELETED, KEPT, REPLACED):
                 await self.up.create(_gateway(f"{name}-{i}", "default"))
             for copy in COPIES:
-                await self._copy(copy, i)
+                await self._create_copy(copy, i)
 
-    async def _copy(self, copy: Copy, i: int) -> None:
+    async def _create_copy(self, copy: Copy, i: int) -> None:
         spec = {"parentRefs": [_reference(parent, i) for parent in copy.parents]}
         route = HTTPRoute(f"{copy.name}-{i}", "default", spec=spec)
-        if not copy.retired:
+        if not copy.in_deleted_project:
             await self.up.create(route)
-        cluster = self.retired if copy.retired else self.cluster
-        made = await self.down.create(gateway.copy_of(route, cluster, self.namespace, copy.encoding))
-        status = {"parents": [_parent(_reference(parent, i)["name"]) for parent in copy.told]}
-        if copy.told:
-            await self.down.replace(fl.Object({**made, "status": status}), subresource="status")
+        cluster = self.deleted_cluster if copy.in_deleted_project else self.cluster
+        created = await self.down.create(gateway_cleanup.copy_of(route, cluster, self.namespace, copy.prefix))
+        status = {"parents": [_parent_status(_reference(parent, i)["name"]) for parent in copy.status_parents]}
+        if copy.status_parents:
+            await self.down.replace(fl.Object({**created, "status": status}), subresource="status")
 
-    async def delete_gateways(self, world: fl.World, detach: gateway.Detach) -> None:
-        """Each user deletes a Gateway, and the gateway controller detaches its routes."""
+    async def delete_gateways(self, world: fl.World, detach: gateway_cleanup.Detach) -> None:
+        """Delete one Gateway of each user. The gateway controller detaches its routes."""
         for i in range(self.scale):
-            going = await self.up.get(Gateway, f"{GOING}-{i}", "default")
-            await detach(self.down, world, self.cluster, going)
-            await self.up.delete(Gateway, going.name, "default", uid=going.uid)
-        await self._report("gone", ("attached", "stale-status", "on-both"))
+            gateway = await self.up.get(Gateway, f"{DELETED}-{i}", "default")
+            await detach(self.down, world, self.cluster, gateway)
+            await self.up.delete(Gateway, gateway.name, "default", uid=gateway.uid)
+        await self._update_route_status("gone", ("attached", "stale-status", "two-parents"))
 
     async def replace_gateways(self) -> None:
-        """Each user replaces another by force: it is away for a moment, and its finalizer never ran."""
+        """Replace another Gateway of each user by force, without its finalizer."""
         for i in range(self.scale):
             await self.up.delete(Gateway, f"{REPLACED}-{i}", "default")
-        await self._report("gone", ("replaced",))
-        await asyncio.sleep(AWAY)
+        await self._update_route_status("gone", ("replaced",))
+        await asyncio.sleep(REPLACEMENT_GAP)
         for i in range(self.scale):
             await self.up.create(_gateway(f"{REPLACED}-{i}", "default"))
-        await self._report("back", ("replaced",))
+        await self._update_route_status("back", ("replaced",))
 
-    async def _report(self, what: str, sorts: Iterable[str]) -> None:
-        """The gateway controller tells the users' routes what became of their Gateway."""
-        for name in (f"{sort}-{i}" for sort in sorts for i in range(self.scale)):
+    async def _update_route_status(self, parent: str, copies: Iterable[str]) -> None:
+        """Write a status into the users' routes, as the gateway controller does when a Gateway changes."""
+        for name in (f"{copy}-{i}" for copy in copies for i in range(self.scale)):
             route = await self.up.get(HTTPRoute, name, "default")
-            await self.up.replace(fl.Object({**route, "status": {"parents": [_parent(what)]}}), subresource="status")
+            status = {"parents": [_parent_status(parent)]}
+            await self.up.replace(fl.Object({**route, "status": status}), subresource="status")
 
 
 async def play(run: DemoRun, variant: Variant, scale: int) -> None:
-    """Gateways go, a clean-up and a collector follow; done is an orphan that went, lost is a copy that should be there.
+    """Delete and replace Gateways. An orphan is done when it is deleted; another copy is lost if it is deleted.
 
-    The upstream cluster is an embedded server, wherever the downstream one is.
+    The upstream cluster is always an embedded server.
     """
     world, upstream = run.world, Server(run.world).transport
     run.other_servers.append(upstream)
-    scene = Scene(run.client("gateway", upstream), run.client("gateway"), run.namespace, scale)
-    await scene.set()
-    going, staying = scene.names(go=True), scene.names(go=False)
-    await asyncio.sleep(2 * run.grace_period)  # none of them is young
+    scenario = Scenario(run.client("gateway", upstream), run.client("gateway"), run.namespace, scale)
+    await scenario.create()
+    orphans, others = scenario.names(orphans=True), scenario.names(orphans=False)
+    await asyncio.sleep(2 * run.grace_period)  # so that all copies are older than the grace period
 
-    def see(change: Change) -> None:
-        if change.new is None and change.name in going:
+    def on_change(change: Change) -> None:
+        if change.new is None and change.name in orphans:
             run.mark_done(change.name)
-        elif change.new is None and change.name in staying:
-            run.record_loss(f"HTTPRoute {change.name}, whose parent lives")
+        elif change.new is None and change.name in others:
+            run.record_loss(f"HTTPRoute {change.name}, which still has a parent")
 
     async with AsyncExitStack() as stack:
         cache = await stack.enter_async_context(Cache(run.admin, world))
-        view = cache.watch(HTTPRoute, namespaces=[run.namespace])
-        view.subscribe(see)
-        await view.synced()
-        await run.start(going)
+        routes = cache.watch(HTTPRoute, namespaces=[run.namespace])
+        routes.subscribe(on_change)
+        await routes.synced()
+        await run.start(orphans)
         if variant == "new":
-            told = {"namespace": run.namespace, "retired": [scene.retired], "grace": run.grace_period}
-            # a whole project is more than the default allows; someone read the plan
-            told |= {"cap": Cap.parse("50%"), "journal": Lines()}
-            clusters = {scene.cluster: run.transport("operator", upstream)}
-            ours = op.running(run.transport("operator"), world, clusters=clusters, resources=told)
-            await stack.enter_async_context(ours)
+            settings = {
+                "namespace": run.namespace,
+                "retired": [scenario.deleted_cluster],
+                "grace": run.grace_period,
+                "cap": Cap.parse("50%"),  # the default cap is lower than the orphans of a whole project
+                "journal": MemoryJournal(),
+            }
+            clusters = {scenario.cluster: run.transport("operator", upstream)}
+            new = op.running(run.transport("operator"), world, clusters=clusters, resources=settings)
+            await stack.enter_async_context(new)
         else:
-            down, up = run.client("operator"), run.client("operator", upstream)
-            theirs = legacy.running(down, up, world, scene.cluster, age=run.grace_period, seen=run.reconcile_recorder())
-            await stack.enter_async_context(theirs)
-        await scene.delete_gateways(world, gateway.by_spec if variant == "new" else gateway.by_status)
-        await scene.replace_gateways()
+            down, up, recorder = run.client("operator"), run.client("operator", upstream), run.reconcile_recorder()
+            old = legacy.running(down, up, world, scenario.cluster, age=run.grace_period, on_reconcile=recorder)
+            await stack.enter_async_context(old)
+        detach = gateway_cleanup.by_spec if variant == "new" else gateway_cleanup.by_status
+        await scenario.delete_gateways(world, detach)
+        await scenario.replace_gateways()
         await run.wait_until_done(4 * run.grace_period)
         await run.record_idle_time()
 
 
-class Lines(list[dict[str, Any]]):
+class MemoryJournal(list[dict[str, Any]]):
     """A journal in memory."""
 
     write = list.append
@@ -179,7 +186,7 @@ def _reference(parent: str | dict[str, str], i: int) -> dict[str, str]:
     return {"name": f"{parent}-{i}"} if isinstance(parent, str) else parent
 
 
-def _parent(name: str) -> dict[str, Any]:
+def _parent_status(name: str) -> dict[str, Any]:
     condition = {"type": "Accepted", "status": "True", "reason": "Accepted", "message": ""}
     condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     reference = {"group": Gateway.group, "kind": Gateway.kind, "name": name}

@@ -1,7 +1,7 @@
-"""The collector that was proposed, as it was: age for absence, a cache for a look, a name for an object.
+"""The collector as it was proposed. It looks for the parent in a cache, by name, and protects routes by their age.
 
-What it does not see: a parent in another namespace, a route that has no Gateway for a parent at all, a Gateway that is
-away for a moment, labels in the older encoding, and the copies of a project that was deleted.
+It does not handle: a parent in another namespace, a route whose parent is not a Gateway, a Gateway that is recreated,
+labels with the older prefix, and the copies of a deleted project.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -12,13 +12,13 @@ from fairlead.api.errors import NotFound
 from fairlead.api.times import parse
 from fairlead.cache import Cache, Change
 from fairlead.client.client import Client
-from fairlead_operators import old_way
+from fairlead_operators import classic_controller
+from fairlead_operators.classic_controller import ClassicContext, Key
 from fairlead_operators.httpproxy.kinds import Gateway, HTTPRoute
-from fairlead_operators.old_way import Key, View
-from fairlead_operators.orphans.gateway import LABELS
+from fairlead_operators.orphans.gateway_cleanup import LABELS
 
 AGE = 300.0
-"""A route younger than this is looked at later."""
+"""The minimum age of a route in seconds. Younger routes are checked later."""
 Identity = tuple[str, str, str]  # cluster, namespace, name
 
 
@@ -30,65 +30,68 @@ async def running(
     cluster: str,
     *,
     age: float = AGE,
-    seen: Callable[[str, bool], None] = lambda name, failed: None,
-) -> AsyncIterator[View]:
-    """At work on the copies downstream, for as long as the block lasts. `up` is the one cluster that it knows."""
+    on_reconcile: Callable[[str, bool], None] = lambda name, failed: None,
+) -> AsyncIterator[ClassicContext]:
+    """Run the collector on the downstream copies until the block ends. `up` is the only upstream cluster."""
     async with Cache(up, world) as upstream:
         gateways, routes = upstream.watch(Gateway), upstream.watch(HTTPRoute)
-        for each in (gateways, routes):
-            await each.synced()
+        for watched in (gateways, routes):
+            await watched.synced()
 
-        async def reconcile(key: Key, view: View) -> float | None:
-            copy = view.get(HTTPRoute, key)
-            of = upstream_of(copy) if copy else None
-            if of is None:
+        async def reconcile(key: Key, ctx: ClassicContext) -> float | None:
+            copy = ctx.get(HTTPRoute, key)
+            origin = upstream_of(copy) if copy else None
+            if origin is None:
                 return None
-            if of[0] != cluster:
-                raise ConnectionError(f"no cluster {of[0]} is known")  # nor ever will be, once it is deleted
-            for route in copies_of(of, view):
-                born = parse(route.metadata["creationTimestamp"])
-                if (left := age - (world.clock.now() - born)) > 0:
-                    return left  # and whatever stands behind it in the list waits too
-                if not alive(route, of[1]):
+            if origin[0] != cluster:
+                # For a deleted project this fails forever.
+                raise ConnectionError(f"cluster {origin[0]} is not configured")
+            for route in copies_of(origin, ctx):
+                created = parse(route.metadata["creationTimestamp"])
+                if (remaining := age - (world.clock.now() - created)) > 0:
+                    return remaining  # the rest of the list waits, too
+                if not has_parent(route, origin[1]):
                     with suppress(NotFound):
                         await down.delete(HTTPRoute, route.name, route.namespace)
             return None
 
-        def alive(route: fl.Object, namespace: str) -> bool:
-            """Whether a Gateway of that name is in the upstream route's own namespace, as far as the cache knows."""
+        def has_parent(route: fl.Object, namespace: str) -> bool:
+            """Return whether the cache has a Gateway with that name in the namespace of the upstream route."""
             for ref in route.spec.get("parentRefs") or ():
-                judged = (ref.get("group", Gateway.group), ref.get("kind", Gateway.kind)) == (
+                is_gateway = (ref.get("group", Gateway.group), ref.get("kind", Gateway.kind)) == (
                     Gateway.group,
                     Gateway.kind,
                 )
-                if judged and gateways.get(ref["name"], namespace):
+                if is_gateway and gateways.get(ref["name"], namespace):
                     return True
             return False
 
-        async with old_way.running(down, world, reconcile, primary=HTTPRoute, seen=seen) as view:
+        async with classic_controller.running(
+            down, world, reconcile, primary=HTTPRoute, on_reconcile=on_reconcile
+        ) as ctx:
 
-            def wake(change: Change) -> None:
-                for copy in copies_of((cluster, change.namespace or "", change.name), view):
-                    view.wake((copy.namespace, copy.name))
+            def enqueue_copies(change: Change) -> None:
+                for copy in copies_of((cluster, change.namespace or "", change.name), ctx):
+                    ctx.enqueue((copy.namespace, copy.name))
 
-            routes.subscribe(wake)
-            yield view
+            routes.subscribe(enqueue_copies)
+            yield ctx
 
 
 def upstream_of(copy: fl.Object) -> Identity | None:
-    """Whose copy it is, in either encoding; None for one that is going, or does not say."""
-    said = [copy.labels.get(LABELS + word) for word in ("cluster-name", "namespace", "name")]
-    if copy.deleting or not all(said):
+    """Return the origin of a copy, with either prefix; None if the copy is being deleted or has no labels."""
+    values = [copy.labels.get(LABELS + key) for key in ("cluster-name", "namespace", "name")]
+    if copy.deleting or not all(values):
         return None
-    cluster, namespace, name = (str(word) for word in said)
+    cluster, namespace, name = (str(value) for value in values)
     return cluster.removeprefix("cluster-").replace("_", "/").removeprefix("/"), namespace, name
 
 
-def copies_of(of: Identity, view: View) -> list[fl.Object]:
-    """Those whose labels name it in the newer encoding only."""
-    wanted = {"cluster-name": f"cluster-{of[0]}", "namespace": of[1], "name": of[2]}
+def copies_of(origin: Identity, ctx: ClassicContext) -> list[fl.Object]:
+    """Return the copies of an object. Finds only labels with the newer prefix."""
+    labels = {"cluster-name": f"cluster-{origin[0]}", "namespace": origin[1], "name": origin[2]}
     return [
         route
-        for route in view.list(HTTPRoute)
-        if not route.deleting and all(route.labels.get(LABELS + word) == value for word, value in wanted.items())
+        for route in ctx.list(HTTPRoute)
+        if not route.deleting and all(route.labels.get(LABELS + key) == value for key, value in labels.items())
     ]

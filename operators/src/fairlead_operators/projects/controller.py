@@ -1,4 +1,4 @@
-"""The Project operator: the system's bindings are applied, the users' roles are made once, and then nothing is sent."""
+"""The Project operator. It applies Kargo's bindings, creates the users' roles once, and then sends nothing."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -24,42 +24,45 @@ from fairlead_operators.projects.kinds import (
 
 op = fl.Operator("projects")
 
-EXTENDED = "PROJECTS_EXTENDED_PERMISSIONS"
-"""Names a YAML file with Roles, RoleBindings and ServiceAccounts to make, once, in every project namespace."""
+EXTENDED_PERMISSIONS = "PROJECTS_EXTENDED_PERMISSIONS"
+"""The variable with the path of a YAML file: Roles, RoleBindings and ServiceAccounts for every new project."""
 
 
 @op.startup
 def configure(resources: dict[str, Any]) -> None:
-    path = os.environ.get(EXTENDED)
+    """Read the settings from the environment."""
+    path = os.environ.get(EXTENDED_PERMISSIONS)
     resources.setdefault("system", SYSTEM)
-    resources.setdefault("extended", extended_permissions(Path(path)) if path else [])
+    resources.setdefault("extended", read_extended_permissions(Path(path)) if path else [])
 
 
-def extended_permissions(path: Path) -> list[fl.Object]:
-    """What is in that file. Raises UserError."""
-    found = manifests.read(path)
-    for obj in found:
+def read_extended_permissions(path: Path) -> list[fl.Object]:
+    """Return the objects in the file. Raises UserError for other kinds and for objects without a name."""
+    objects = manifests.read(path)
+    for obj in objects:
         if obj.kind not in ("Role", "RoleBinding", "ServiceAccount") or not obj.metadata.get("name"):
-            said = f"{path}: {obj.kind} {obj.metadata.get('name', 'without a name')}"
-            raise UserError(f"{said}: {EXTENDED} takes Roles, RoleBindings and ServiceAccounts, each with a name")
-    return found
+            location = f"{path}: {obj.kind} {obj.metadata.get('name', 'without a name')}"
+            raise UserError(
+                f"{location}: {EXTENDED_PERMISSIONS} takes Roles, RoleBindings and ServiceAccounts, each with a name"
+            )
+    return objects
 
 
-def controllers(view: fl.ReadContext) -> list[str]:
-    """The accounts of the system's controllers."""
-    system = view.resources["system"]
-    accounts = view.list(fl.ServiceAccount, system, labels=f"{COMPONENT}=controller")
+def controller_accounts(ctx: fl.ReadContext) -> list[str]:
+    """Return the names of the ServiceAccounts of Kargo's controllers."""
+    system = ctx.resources["system"]
+    accounts = ctx.list(fl.ServiceAccount, system, labels=f"{COMPONENT}=controller")
     return sorted(account.name for account in accounts if not account.deleting)
 
 
-def every_project(account: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
-    """A controller of the system comes or goes: each project grants or takes back."""
-    if account.namespace == view.resources["system"] and account.labels.get(COMPONENT) == "controller":
-        yield from view.list(Project)
+def projects_for_account(account: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]:
+    """Yield all projects if the account belongs to a Kargo controller: each project has a binding for it."""
+    if account.namespace == ctx.resources["system"] and account.labels.get(COMPONENT) == "controller":
+        yield from ctx.list(Project)
 
 
-def its_project(obj: fl.Object) -> Iterable[tuple[None, str]]:
-    """A project's namespace has its name."""
+def project_of(obj: fl.Object) -> Iterable[tuple[None, str]]:
+    """Yield the project of a namespace or of an object in it: both have the same name."""
     yield None, obj.namespace or obj.name
 
 
@@ -67,76 +70,81 @@ def its_project(obj: fl.Object) -> Iterable[tuple[None, str]]:
     Project,
     owns=[fl.RoleBinding],
     watches={
-        fl.Namespace: its_project,
-        fl.ServiceAccount: every_project,
-        Warehouse: its_project,
-        Stage: its_project,
+        fl.Namespace: project_of,
+        fl.ServiceAccount: projects_for_account,
+        Warehouse: project_of,
+        Stage: project_of,
         fl.Role: None,
         fl.ClusterRole: None,
         fl.ClusterRoleBinding: None,
     },
 )
 async def project(project: fl.Object, ctx: fl.Context) -> None:
-    """Make the namespace and what belongs in it, then say how its warehouses and stages fare."""
+    """Create the namespace and its RBAC objects, then report the health of its warehouses and stages."""
     system = ctx.resources["system"]
-    with said("EnsuringNamespaceFailed", ctx, "delete it, and create the project under another name"):
+    with report_errors("EnsuringNamespaceFailed", ctx, "delete it, and create the project under another name"):
         await ensure_namespace(project, ctx)
-    with said("EnsuringSystemPermissionsFailed", ctx):
+    with report_errors("EnsuringSystemPermissionsFailed", ctx):
         for binding in rbac.system_bindings(project, system):
             await ctx.apply(binding, adopt=True, recreate=True)  # a roleRef cannot change
-    with said("EnsuringControllerPermissionsFailed", ctx):
-        for account in controllers(ctx):
+    with report_errors("EnsuringControllerPermissionsFailed", ctx):
+        for account in controller_accounts(ctx):
             binding = rbac.controller_binding(project.name, account, system)
             await ctx.apply(binding, adopt=True, recreate=True)
-    with said("EnsuringDefaultUserRolesFailed", ctx):
-        for made in rbac.user_objects(project):
-            await ctx.create(made)
-    with said("EnsuringExtendedPermissionsFailed", ctx, f"mend the file that {EXTENDED} names, and start again"):
+    with report_errors("EnsuringDefaultUserRolesFailed", ctx):
+        for obj in rbac.user_objects(project):
+            await ctx.create(obj)
+    with report_errors("EnsuringExtendedPermissionsFailed", ctx, f"fix the file in {EXTENDED_PERMISSIONS} and restart"):
         for template in ctx.resources["extended"]:
             await ctx.create({**template, "metadata": {**template["metadata"], "namespace": project.name}})
     report(project, ctx)
 
 
 async def ensure_namespace(project: fl.Object, ctx: fl.Context) -> None:
-    found = ctx.get(fl.Namespace, project.name)
-    if found is not None and found.labels.get(PROJECT_LABEL) != "true":
-        said = (
-            f"Namespace {project.name} was there before: create the project under another name, or, if the namespace "
-            f"may go when the project does, label it {PROJECT_LABEL}=true"
+    """Create the namespace, or wait if an older namespace with this name is in the way."""
+    existing = ctx.get(fl.Namespace, project.name)
+    if existing is not None and existing.labels.get(PROJECT_LABEL) != "true":
+        message = (
+            f"Namespace {project.name} already exists: create the project under another name. Or label the namespace "
+            f"{PROJECT_LABEL}=true if it may be deleted together with the project"
         )
-        ctx.condition("Stalled", True, "ExistingNamespaceMissingLabel", said)
-        raise fl.Wait("ExistingNamespaceMissingLabel", said)
-    if found is not None and found.deleting:
+        ctx.condition("Stalled", True, "ExistingNamespaceMissingLabel", message)
+        raise fl.Wait("ExistingNamespaceMissingLabel", message)
+    if existing is not None and existing.deleting:
         live = await ctx.live.get(fl.Namespace, project.name)
         if live is not None and live.deleting and FINALIZER in live.finalizers:
-            await ctx.delete(project)  # its clean-up lets the namespace go
-            raise fl.Wait("NamespaceTerminating", "the project goes with its namespace")
-        # Let go already: by the clean-up of another project, which had this name before.
+            await ctx.delete(project)  # its cleanup removes the finalizer of the namespace
+            raise fl.Wait("NamespaceTerminating", "The namespace was deleted, so the project is deleted, too")
+        # The cleanup of an earlier project with this name has already removed our finalizer.
         raise fl.Wait(
             "NamespaceTerminating",
-            f"the Namespace {project.name} of an earlier project is still going, and is made anew once it is gone: see "
-            f"what holds it (kubectl get namespace {project.name} -o yaml)",
+            f"Namespace {project.name} of an earlier project is still terminating, and is recreated afterwards: see "
+            f"its conditions (kubectl get namespace {project.name} -o yaml)",
         )
-    # Made by us, or labelled by somebody to be taken; one that turns up unlabelled in between is refused.
-    await ctx.apply(rbac.namespace_of(project), owned=False, adopt=found is not None)
+    # Adopt only a namespace with our label. The apply fails if someone creates another one in the meantime.
+    await ctx.apply(rbac.namespace_of(project), owned=False, adopt=existing is not None)
     ctx.condition("Stalled", False, "Synced")
 
 
 def report(project: fl.Object, ctx: fl.Context) -> None:
+    """Report how many warehouses and stages are healthy."""
     stats: dict[str, dict[str, int]] = {}
     for kind in (Warehouse, Stage):
-        found = ctx.list(kind, project.name)
-        healthy = [each for each in found if (each.status.get("health") or {}).get("status") == "Healthy"]
-        stats[kind.plural] = {"count": len(found), "healthy": len(healthy)}
-    ill = sum(each["count"] - each["healthy"] for each in stats.values())
+        objects = ctx.list(kind, project.name)
+        healthy = [obj for obj in objects if (obj.status.get("health") or {}).get("status") == "Healthy"]
+        stats[kind.plural] = {"count": len(objects), "healthy": len(healthy)}
+    unhealthy = sum(counts["count"] - counts["healthy"] for counts in stats.values())
     ctx.status(stats=stats)
-    ctx.condition("Healthy", ill == 0, "Healthy" if ill == 0 else "Unhealthy", f"{ill} are not healthy" if ill else "")
-    ctx.condition("Ready", True, "Synced", "the project is as it should be")
+    reason, message = (
+        ("Unhealthy", f"{unhealthy} Warehouses and Stages are not healthy") if unhealthy else ("Healthy", "")
+    )
+    ctx.condition("Healthy", not unhealthy, reason, message)
+    ctx.condition("Ready", True, "Synced", "The project is up to date")
 
 
 @contextmanager
-def said(reason: str, ctx: fl.Context, remedy: str = "") -> Iterator[None]:
-    """What fails in here is told under this reason. What the server takes for invalid is told with a remedy, once."""
+def report_errors(reason: str, ctx: fl.Context, remedy: str = "") -> Iterator[None]:
+    """Report errors of the block with this reason. Validation errors are reported with the remedy and not retried."""
     try:
         yield
     except Invalid as error:
@@ -147,21 +155,22 @@ def said(reason: str, ctx: fl.Context, remedy: str = "") -> Iterator[None]:
 
 
 @op.cleanup(Project, finalizer=FINALIZER)
-async def leave(project: fl.Object, ctx: fl.Context) -> None:
-    """The cluster's roles first, then the namespace with all that is in it, unless it is to be kept."""
-    for made in reversed(rbac.cluster_objects(project)):
-        found = ctx.get(fl.kind(made.api_version, made.kind), made.name)
-        if found is not None and found.annotations.get(MANAGED) == "true":
-            await ctx.delete(found)
+async def clean_up(project: fl.Object, ctx: fl.Context) -> None:
+    """Delete the cluster-scoped roles, then the namespace unless the project has the annotation to keep it."""
+    for obj in reversed(rbac.cluster_objects(project)):
+        existing = ctx.get(fl.kind(obj.api_version, obj.kind), obj.name)
+        if existing is not None and existing.annotations.get(MANAGED) == "true":
+            await ctx.delete(existing)
     namespace = ctx.get(fl.Namespace, project.name)
     if namespace is None or namespace.labels.get(PROJECT_LABEL) != "true":
         return
-    await ctx.decide(let_go, namespace)
+    await ctx.decide(remove_finalizer, namespace)
     if project.annotations.get(KEEP_NAMESPACE) != "true" and not namespace.deleting:
         await ctx.delete(namespace)
 
 
-def let_go(draft: fl.Draft) -> None:
+def remove_finalizer(draft: fl.Draft) -> None:
+    """Remove our finalizer from a draft."""
     finalizers = draft.metadata.get("finalizers")
     if finalizers and FINALIZER in finalizers:
         finalizers.remove(FINALIZER)

@@ -1,4 +1,4 @@
-"""The test bed: projects made at once, woken again and again by their warehouses, beside a GitOps tool."""
+"""The demo: creates projects, and triggers their reconcile again and again while a GitOps tool writes, too."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,12 @@ from fairlead_operators.projects.kinds import Project, Warehouse
 from fairlead_operators.projects.rbac import READ_SECRETS, SYSTEM_BINDINGS
 
 SCALE = 25
-PASSES = 20
+RECONCILES = 20
+"""How often each project is reconciled: the health of its warehouse changes, and its status has to follow."""
 
 
 async def install(client: Client, system: str, labels: Mapping[str, str] | None = None) -> None:
-    """CRDs, the system's namespace, and the ClusterRoles that come with it."""
+    """Install the CRDs, the system namespace and the ClusterRoles of Kargo."""
     await crds.install(client, __package__, labels)
     secrets = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}]
     roles = [fl.ClusterRole(name, rules=secrets, labels=labels) for name in (*SYSTEM_BINDINGS, READ_SECRETS)]
@@ -31,13 +32,13 @@ async def install(client: Client, system: str, labels: Mapping[str, str] | None 
             continue
 
 
-class Losses:
-    """What others wrote, and is there no more."""
+class LossDetector:
+    """Records each label and rule of the GitOps tool that another writer removes."""
 
     def __init__(self, run: DemoRun) -> None:
         self.run = run
 
-    def see(self, change: Change) -> None:
+    def on_change(self, change: Change) -> None:
         if change.old is None or change.new is None:
             return
         old, new = change.old.object(), change.new.object()
@@ -47,77 +48,78 @@ class Losses:
             self.run.record_loss(f"rules of Role {new.namespace}/{new.name}")
 
 
-class Reports:
-    """Which projects have yet to tell of their warehouse's health as it is now: each such report is a pass."""
+class HealthReports:
+    """Waits until the status of all projects shows the current health of their warehouse."""
 
     def __init__(self) -> None:
         self._waiting: set[str] = set()
         self._healthy = 0
-        self._all = asyncio.Event()
+        self._all_reported = asyncio.Event()
 
     def expect(self, names: Iterable[str], healthy: int) -> None:
+        """Start to wait for a report of `healthy` warehouses from each of these projects."""
         self._waiting, self._healthy = {*names}, healthy
-        self._all.clear()
+        self._all_reported.clear()
 
-    def see(self, change: Change) -> None:
+    def on_change(self, change: Change) -> None:
         if change.new is None or change.name not in self._waiting:
             return
         stats = change.new.object().status.get("stats") or {}
         if (stats.get("warehouses") or {}).get("healthy") == self._healthy:
             self._waiting.discard(change.name)
             if not self._waiting:
-                self._all.set()
+                self._all_reported.set()
 
-    async def all(self, patience: float) -> None:
+    async def wait_for_all(self, seconds: float) -> None:
+        """Return when all projects have reported, or after `seconds`."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                await self._all.wait()
+            async with asyncio.timeout(seconds):
+                await self._all_reported.wait()
 
 
-async def play(run: DemoRun, variant: Variant, scale: int, passes: int = PASSES) -> None:
-    """Make so many projects, then wake each so many times; done is Ready, lost is what the GitOps tool wrote."""
+async def play(run: DemoRun, variant: Variant, scale: int, reconciles: int = RECONCILES) -> None:
+    """Create `scale` projects, then trigger their reconcile. A project is done when it is Ready.
+
+    A loss is a label or a rule of the GitOps tool that the operator overwrote.
+    """
     admin, world, system = run.admin, run.world, f"{run.namespace}-kargo"
     await install(admin, system, run.labels)
-    losses, reports = Losses(run), Reports()
-    pause = run.grace_period / 30  # at least, between two changes of a warehouse's health: ten seconds
+    losses, reports = LossDetector(run), HealthReports()
+    pause = run.grace_period / 30  # at least ten seconds between two changes of a warehouse's health
     names = [f"{run.namespace}-project-{i}" for i in range(scale)]
     async with AsyncExitStack() as stack:
         if variant == "new":
-            running = run.record_reconciles(op).running(run.transport("operator"), world, resources={"system": system})
-            await stack.enter_async_context(running)
+            new = run.record_reconciles(op).running(run.transport("operator"), world, resources={"system": system})
+            await stack.enter_async_context(new)
         else:
-            client = run.client("operator")
-            own = {Project: run.selector}
-            await stack.enter_async_context(
-                legacy.running(client, world, system=system, labels=own, seen=run.reconcile_recorder())
-            )
+            client, labels, recorder = run.client("operator"), {Project: run.selector}, run.reconcile_recorder()
+            old = legacy.running(client, world, system=system, labels=labels, on_reconcile=recorder)
+            await stack.enter_async_context(old)
         cache = await stack.enter_async_context(Cache(admin, world))
         for kind in (fl.RoleBinding, fl.Role):
-            cache.watch(kind).subscribe(losses.see)
-        view = cache.watch(Project)
-        view.subscribe(lambda change: _ready(change, run))
-        view.subscribe(reports.see)
-        await view.synced()
+            cache.watch(kind).subscribe(losses.on_change)
+        projects = cache.watch(Project)
+        projects.subscribe(lambda change: _mark_if_ready(change, run))
+        projects.subscribe(reports.on_change)
+        await projects.synced()
         await run.start(names)
-        await asyncio.gather(
-            *map(limit_concurrency(admin.create), (Project(name, labels=run.labels) for name in names))
-        )
+        create = limit_concurrency(admin.create)
+        await asyncio.gather(*(create(Project(name, labels=run.labels)) for name in names))
         await run.wait_until_done()
         await stack.enter_async_context(gitops.running(run.client("gitops")))
-        made = [name for name in names if name not in run.stuck]
-        await asyncio.gather(
-            *map(limit_concurrency(admin.create), (Warehouse("images", name, spec={}) for name in made))
-        )
-        for number in range(passes - 1):  # the first pass was the one that made them
+        ready = [name for name in names if name not in run.stuck]
+        create = limit_concurrency(admin.create)
+        await asyncio.gather(*(create(Warehouse("images", name, spec={})) for name in ready))
+        for number in range(reconciles - 1):  # the first reconcile created the projects' objects
             await asyncio.sleep(pause)
             health = {"status": {"health": {"status": ("Healthy", "Unhealthy")[number % 2]}}}
-            reports.expect(made, healthy=1 - number % 2)
-            for name in made:
+            reports.expect(ready, healthy=1 - number % 2)
+            for name in ready:
                 await admin.patch(Warehouse, "images", name, health, type=PatchType.MERGE, subresource="status")
-            await reports.all(run.grace_period)
+            await reports.wait_for_all(run.grace_period)
         await asyncio.sleep(pause)
 
 
-def _ready(change: Change, run: DemoRun) -> None:
+def _mark_if_ready(change: Change, run: DemoRun) -> None:
     if change.new is not None and change.new.object().is_true("Ready"):
         run.mark_done(change.name)

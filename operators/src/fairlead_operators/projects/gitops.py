@@ -1,4 +1,4 @@
-"""The second writer: a GitOps tool that labels every binding it sees and keeps an edited role as it is in Git."""
+"""The second writer: a GitOps tool that labels the bindings and applies the rules of a role from Git."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,18 +13,18 @@ from fairlead_operators.projects.rbac import SYSTEM_BINDINGS
 LABEL = "argocd.argoproj.io/instance"
 MANAGER = "argocd-controller"
 EDITED = [{"apiGroups": ["kargo.akuity.io"], "resources": ["stages"], "verbs": ["get"]}]
-"""What this team wants its viewers to see."""
-EVERY = 60.0
+"""The rules of the viewer role in Git."""
+SYNC_INTERVAL = 60.0
 
 
 @asynccontextmanager
-async def running(client: Client, *, every: float = EVERY) -> AsyncIterator[None]:
-    """The tool at work: it synchronises now and then, by apply, under a field manager of its own."""
+async def running(client: Client, *, interval: float = SYNC_INTERVAL) -> AsyncIterator[None]:
+    """Run the tool. It applies with its own field manager, once per interval."""
 
     async def work() -> None:
         while True:
             await sync(client)
-            await asyncio.sleep(every)
+            await asyncio.sleep(interval)
 
     task = asyncio.create_task(work(), name="gitops")
     try:
@@ -35,21 +35,21 @@ async def running(client: Client, *, every: float = EVERY) -> AsyncIterator[None
 
 
 async def sync(client: Client) -> None:
-    """Once, in every project namespace that has its objects already."""
+    """Label the bindings and apply the role once, in every project namespace that has them."""
     namespaces = await client.list(fl.Namespace, labels=f"{PROJECT_LABEL}=true")
-    for name in [each.name for each in namespaces.items if not each.deleting]:
+    for name in [namespace.name for namespace in namespaces.items if not namespace.deleting]:
         try:
             for binding in (await client.list(fl.RoleBinding, name)).items:
                 if binding.name in SYSTEM_BINDINGS:
-                    await client.apply(_labelled(binding), field_manager=MANAGER)
+                    await client.apply(_label_payload(binding), field_manager=MANAGER)
             for role in (await client.list(fl.Role, name)).items:
                 if role.name == "kargo-viewer":
                     await client.apply(fl.Role(role.name, name, rules=EDITED), field_manager=MANAGER)
         except ApiError:
-            continue  # the namespace is leaving
+            continue  # the namespace is terminating
 
 
-def _labelled(binding: fl.Object) -> fl.Object:
-    mine = fl.Object({"apiVersion": binding.api_version, "kind": binding.kind, "roleRef": binding["roleRef"]})
-    mine["metadata"] = {"name": binding.name, "namespace": binding.namespace, "labels": {LABEL: "platform"}}
-    return mine
+def _label_payload(binding: fl.Object) -> fl.Object:
+    payload = fl.Object({"apiVersion": binding.api_version, "kind": binding.kind, "roleRef": binding["roleRef"]})
+    payload["metadata"] = {"name": binding.name, "namespace": binding.namespace, "labels": {LABEL: "platform"}}
+    return payload

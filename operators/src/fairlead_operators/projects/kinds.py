@@ -7,7 +7,7 @@ Warehouse = fl.kind("kargo.akuity.io/v1alpha1", "Warehouse")
 Stage = fl.kind("kargo.akuity.io/v1alpha1", "Stage")
 
 SYSTEM = "kargo"
-"""The namespace in which the system itself runs, unless told otherwise."""
+"""The default namespace of the Kargo installation."""
 FINALIZER = "kargo.akuity.io/finalizer"
 PROJECT_LABEL = "kargo.akuity.io/project"
 KEEP_NAMESPACE = "kargo.akuity.io/keep-namespace"

@@ -1,7 +1,7 @@
-"""The write path of the incident: create, be told that it exists, then put it without a version or skip it.
+"""The write path of the incident: create, and on AlreadyExists replace without a resourceVersion or skip.
 
-Every pass of every project POSTs thirteen objects that are there. The accounts of the system's controllers are bound
-from both sides, by the project's reconciler and by one of their own.
+Each reconcile of each project sends a POST for thirteen objects that exist. Two reconcilers create the bindings of the
+controllers' ServiceAccounts: the one of the project and the one of the account.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -12,130 +12,128 @@ import fairlead as fl
 from fairlead.api.errors import AlreadyExists
 from fairlead.api.times import rfc3339
 from fairlead.client.client import Client, PatchType
-from fairlead_operators import old_way
-from fairlead_operators.old_way import Key, View, with_finalizer, with_metadata
+from fairlead_operators import classic_controller
+from fairlead_operators.classic_controller import ClassicContext, Key, with_finalizer, without_finalizer
 from fairlead_operators.projects import rbac
 from fairlead_operators.projects.kinds import COMPONENT, FINALIZER, KEEP_NAMESPACE, SYSTEM, Project, Stage, Warehouse
 
-AGAIN = 300.0
-"""Every project is looked at again after five minutes, whatever happened."""
+RESYNC_INTERVAL = 300.0
+"""Seconds after which every project is reconciled again."""
 
 
 @asynccontextmanager
 async def running(
     client: Client, world: fl.World, *, system: str = SYSTEM, **options: Any
-) -> AsyncIterator[tuple[View, View]]:
-    """Both controllers at work."""
+) -> AsyncIterator[tuple[ClassicContext, ClassicContext]]:
+    """Run both controllers."""
 
-    async def reconcile(key: Key, view: View) -> float | None:
-        return await reconcile_project(key, view, system)
+    async def reconcile(key: Key, ctx: ClassicContext) -> float | None:
+        return await reconcile_project(key, ctx, system)
 
-    async def reconcile_account(key: Key, view: View) -> None:
-        await bind_everywhere(key, view, system)
+    async def reconcile_account(key: Key, ctx: ClassicContext) -> None:
+        await bind_everywhere(key, ctx, system)
 
-    def its_project(obj: fl.Object, view: View) -> Iterable[Key]:
+    def project_of(obj: fl.Object, ctx: ClassicContext) -> Iterable[Key]:
         return [(None, obj.namespace or "")]
 
-    projects = old_way.running(
+    projects = classic_controller.running(
         client,
         world,
         reconcile,
         primary=Project,
         watches={
-            Warehouse: its_project,
-            Stage: its_project,
-            fl.ServiceAccount: lambda obj, view: (),
-            fl.Namespace: lambda obj, view: (),
+            Warehouse: project_of,
+            Stage: project_of,
+            fl.ServiceAccount: lambda obj, ctx: (),
+            fl.Namespace: lambda obj, ctx: (),
         },
         workers=4,
         **options,
     )
-    accounts = old_way.running(
+    accounts = classic_controller.running(
         client,
         world,
         reconcile_account,
         primary=fl.ServiceAccount,
-        watches={Project: lambda obj, view: ()},
+        watches={Project: lambda obj, ctx: ()},
         **options,
     )
-    async with projects as one, accounts as other:
-        yield one, other
+    async with projects as project_ctx, accounts as account_ctx:
+        yield project_ctx, account_ctx
 
 
-async def reconcile_project(key: Key, view: View, system: str) -> float | None:
-    project = view.get(Project, key)
+async def reconcile_project(key: Key, ctx: ClassicContext, system: str) -> float | None:
+    project = ctx.get(Project, key)
     if project is None:
         return None
     if FINALIZER not in project.finalizers:
         patch = {"metadata": {"finalizers": [*project.finalizers, FINALIZER]}}
-        await view.client.patch(Project, project.name, None, patch, type=PatchType.MERGE)
+        await ctx.client.patch(Project, project.name, None, patch, type=PatchType.MERGE)
     if project.deleting:
-        await _leave(project, view)
+        await _clean_up(project, ctx)
         return None
-    if view.get(fl.Namespace, (None, project.name)) is None:
-        await _create_or_skip(rbac.namespace_of(project), view)
+    if ctx.get(fl.Namespace, (None, project.name)) is None:
+        await _create_or_skip(rbac.namespace_of(project), ctx)
     for binding in rbac.system_bindings(project, system):
-        await _create_or_update(binding, view)
-    for account in _controllers(view, system):
-        await _bind(account, project.name, view, system)
-    for made in rbac.user_objects(project):
-        await _create_or_skip(made, view)
-    await _report(project, view)
-    return AGAIN
+        await _create_or_update(binding, ctx)
+    for account in _controller_accounts(ctx, system):
+        await _bind(account, project.name, ctx, system)
+    for obj in rbac.user_objects(project):
+        await _create_or_skip(obj, ctx)
+    await _report(project, ctx)
+    return RESYNC_INTERVAL
 
 
-async def bind_everywhere(key: Key, view: View, system: str) -> None:
-    """The other side: one account, every project."""
-    account = view.get(fl.ServiceAccount, key)
+async def bind_everywhere(key: Key, ctx: ClassicContext, system: str) -> None:
+    """Bind one account in every project: the second reconciler."""
+    account = ctx.get(fl.ServiceAccount, key)
     if account is None or account.namespace != system or account.labels.get(COMPONENT) != "controller":
         return
-    for project in view.list(Project):
-        await _bind(account, project.name, view, system)
+    for project in ctx.list(Project):
+        await _bind(account, project.name, ctx, system)
 
 
-async def _bind(account: fl.Object, project: str, view: View, system: str) -> None:
+async def _bind(account: fl.Object, project: str, ctx: ClassicContext, system: str) -> None:
     if FINALIZER not in account.finalizers:
-        await view.client.replace(with_finalizer(account, FINALIZER))
-    await _create_or_update(rbac.controller_binding(project, account.name, system), view)
+        await ctx.client.replace(with_finalizer(account, FINALIZER))
+    await _create_or_update(rbac.controller_binding(project, account.name, system), ctx)
 
 
-async def _create_or_update(obj: fl.Object, view: View) -> None:
+async def _create_or_update(obj: fl.Object, ctx: ClassicContext) -> None:
     try:
-        await view.client.create(obj)
+        await ctx.client.create(obj)
     except AlreadyExists:
-        await view.client.replace(obj)  # never read, so no version: whatever others wrote into it is gone
+        await ctx.client.replace(obj)  # without a resourceVersion: deletes what other writers added
 
 
-async def _create_or_skip(obj: fl.Object, view: View) -> None:
+async def _create_or_skip(obj: fl.Object, ctx: ClassicContext) -> None:
     try:
-        await view.client.create(obj)
+        await ctx.client.create(obj)
     except AlreadyExists:
         return
 
 
-async def _report(project: fl.Object, view: View) -> None:
-    warehouses = view.list(Warehouse, project.name)
-    healthy = sum((each.status.get("health") or {}).get("status") == "Healthy" for each in warehouses)
+async def _report(project: fl.Object, ctx: ClassicContext) -> None:
+    warehouses = ctx.list(Warehouse, project.name)
+    healthy = sum((warehouse.status.get("health") or {}).get("status") == "Healthy" for warehouse in warehouses)
     stats = {"warehouses": {"count": len(warehouses), "healthy": healthy}}
-    known = project.condition("Ready") or {"lastTransitionTime": rfc3339(view.world.clock.now())}
+    known = project.condition("Ready") or {"lastTransitionTime": rfc3339(ctx.world.clock.now())}
     ready = {**known, "type": "Ready", "status": "True", "reason": "Synced", "message": ""}
     status = {"stats": stats, "conditions": [ready]}
     if status != project.status:
         patch = {"status": status}
-        await view.client.patch(Project, project.name, None, patch, type=PatchType.MERGE, subresource="status")
+        await ctx.client.patch(Project, project.name, None, patch, type=PatchType.MERGE, subresource="status")
 
 
-async def _leave(project: fl.Object, view: View) -> None:
-    for made in reversed(rbac.cluster_objects(project)):
-        await view.client.delete(fl.kind(made.api_version, made.kind), made.name)
-    namespace = await view.client.get(fl.Namespace, project.name)
-    left = [name for name in namespace.finalizers if name != FINALIZER]
-    await view.client.replace(with_metadata(namespace, finalizers=left))
+async def _clean_up(project: fl.Object, ctx: ClassicContext) -> None:
+    for obj in reversed(rbac.cluster_objects(project)):
+        await ctx.client.delete(fl.kind(obj.api_version, obj.kind), obj.name)
+    namespace = await ctx.client.get(fl.Namespace, project.name)
+    await ctx.client.replace(without_finalizer(namespace, FINALIZER))
     if project.annotations.get(KEEP_NAMESPACE) != "true":
-        await view.client.delete(fl.Namespace, project.name)
-    left = [name for name in project.finalizers if name != FINALIZER]
-    await view.client.replace(with_metadata(project, finalizers=left))
+        await ctx.client.delete(fl.Namespace, project.name)
+    await ctx.client.replace(without_finalizer(project, FINALIZER))
 
 
-def _controllers(view: View, system: str) -> list[fl.Object]:
-    return [each for each in view.list(fl.ServiceAccount, system) if each.labels.get(COMPONENT) == "controller"]
+def _controller_accounts(ctx: ClassicContext, system: str) -> list[fl.Object]:
+    return [a for a in ctx.list(fl.ServiceAccount, system) if a.labels.get(COMPONENT) == "controller"]

@@ -1,4 +1,4 @@
-"""What a project consists of: pure functions from a Project to its objects."""
+"""Builds the namespace, roles and bindings of a Project."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ SYSTEM_BINDINGS = {
     "kargo-project-admin": ["kargo-api", "kargo-admin"],
     "kargo-project-secrets-reader": ["kargo-external-webhooks-server"],
 }
-"""Bindings in every project namespace to the ClusterRole of the same name, and the system's accounts that get it."""
+"""The bindings in each project namespace, and their ServiceAccounts. The ClusterRole has the binding's name."""
 
 _ALL = ["*"]
 _READ = ["get", "list", "watch"]
@@ -31,17 +31,18 @@ DEFAULT_ROLES: dict[str, list[dict[str, Any]]] = {
         {"apiGroups": ["kargo.akuity.io"], "resources": ["promotions"], "verbs": ["create"]},
     ],
 }
-"""What the users of a project start from. From then on the roles are theirs to edit."""
+"""The initial rules of the roles of a project. Users may edit them afterwards."""
 
 
 def namespace_of(project: fl.Object) -> fl.Object:
-    made: fl.Object = fl.Namespace(project.name, labels={PROJECT_LABEL: "true"})
-    made["metadata"]["finalizers"] = [FINALIZER]
-    return made
+    """Return the namespace of a project."""
+    namespace: fl.Object = fl.Namespace(project.name, labels={PROJECT_LABEL: "true"})
+    namespace["metadata"]["finalizers"] = [FINALIZER]
+    return namespace
 
 
 def system_bindings(project: fl.Object, system: str) -> list[fl.Object]:
-    """The system's own access to the project: ours, and nobody else's to edit."""
+    """Return the bindings that give Kargo access to the project. The operator owns them."""
     return [
         binding(name, project.name, "ClusterRole", name, [(account, system) for account in accounts])
         for name, accounts in SYSTEM_BINDINGS.items()
@@ -49,27 +50,27 @@ def system_bindings(project: fl.Object, system: str) -> list[fl.Object]:
 
 
 def controller_binding(project: str, account: str, system: str) -> fl.Object:
-    """The access of one of the system's controllers to a project's secrets."""
+    """Return the binding that lets a Kargo controller read the project's secrets."""
     return binding(f"{account}-read-secrets", project, "ClusterRole", READ_SECRETS, [(account, system)])
 
 
 def user_objects(project: fl.Object) -> list[fl.Object]:
-    """What users start from: made once, then theirs."""
-    made: list[fl.Object] = []
+    """Return the accounts, roles and bindings that the operator creates once and users may edit."""
+    objects: list[fl.Object] = []
     creator = project.annotations.get(CREATE_ACTOR)
     for name, rules in DEFAULT_ROLES.items():
         claims = {CLAIMS: creator} if creator and name == "kargo-admin" else {}
         annotations = {MANAGED: "true"}
-        made.append(fl.ServiceAccount(name, project.name, annotations={**annotations, **claims}))
-        made.append(fl.Role(name, project.name, annotations=annotations, rules=rules))
-        bound = binding(name, project.name, "Role", name, [(name, project.name)])
-        bound["metadata"]["annotations"] = annotations
-        made.append(bound)
-    return [*made, *cluster_objects(project)]
+        objects.append(fl.ServiceAccount(name, project.name, annotations={**annotations, **claims}))
+        objects.append(fl.Role(name, project.name, annotations=annotations, rules=rules))
+        role_binding = binding(name, project.name, "Role", name, [(name, project.name)])
+        role_binding["metadata"]["annotations"] = annotations
+        objects.append(role_binding)
+    return [*objects, *cluster_objects(project)]
 
 
 def cluster_objects(project: fl.Object) -> list[fl.Object]:
-    """What lets the project's admins see and delete the project itself."""
+    """Return the ClusterRole and binding that let the project's admins read and delete the Project."""
     name = f"kargo-project-admin-{project.name}"
     rules = [
         {
@@ -80,13 +81,18 @@ def cluster_objects(project: fl.Object) -> list[fl.Object]:
         }
     ]
     role = fl.ClusterRole(name, annotations={MANAGED: "true"}, rules=rules)
-    bound = binding(name, None, "ClusterRole", name, [("kargo-admin", project.name)])
-    bound["metadata"]["annotations"] = {MANAGED: "true"}
-    return [role, bound]
+    role_binding = binding(name, None, "ClusterRole", name, [("kargo-admin", project.name)])
+    role_binding["metadata"]["annotations"] = {MANAGED: "true"}
+    return [role, role_binding]
 
 
-def binding(name: str, namespace: str | None, role: str, of: str, accounts: list[tuple[str, str]]) -> fl.Object:
+def binding(name: str, namespace: str | None, role_kind: str, role: str, accounts: list[tuple[str, str]]) -> fl.Object:
+    """Return a binding of `role` to ServiceAccounts, given as (name, namespace)."""
     kind = fl.RoleBinding if namespace else fl.ClusterRoleBinding
-    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": where} for account, where in accounts]
-    made: fl.Object = kind(name, namespace, roleRef={"apiGroup": RBAC, "kind": role, "name": of}, subjects=subjects)
-    return made
+    subjects = [
+        {"kind": "ServiceAccount", "name": account, "namespace": account_namespace}
+        for account, account_namespace in accounts
+    ]
+    role_ref = {"apiGroup": RBAC, "kind": role_kind, "name": role}
+    result: fl.Object = kind(name, namespace, roleRef=role_ref, subjects=subjects)
+    return result

@@ -1,1 +1,1 @@
-"""Pulsar's tenants, topics and the like as objects: eleven kinds, one table, and finalizers that let go."""
+"""Pulsar: manages tenants, topics and eight more resources of Apache Pulsar as Kubernetes objects."""

@@ -1,4 +1,4 @@
-"""Pulsar's admin REST API, as far as this operator speaks it, over an HTTP client that is handed in."""
+"""A client for the parts of Pulsar's admin REST API that this operator uses."""
 
 import hashlib
 import json
@@ -13,22 +13,22 @@ from fairlead.client.credentials import Static
 from fairlead.client.http import HttpTransport
 from fairlead.client.transport import Response
 
-# A broker that loads a namespace takes some seconds; one that takes half a minute is not well.
+# A broker needs some seconds to load a namespace. After half a minute something is wrong.
 TIMEOUT = 30.0
 
 
 class Http(Protocol):
-    """One HTTP server, as far as it is used here: a fairlead transport is one."""
+    """A connection to one HTTP server. A fairlead Transport has this interface."""
 
     async def request(self, request: HttpRequest) -> Response: ...
 
 
-class NotPulsar(Exception):
-    """Somebody answered, in a way that Pulsar's admin API does not."""
+class NotPulsarError(Exception):
+    """The response does not come from Pulsar's admin API."""
 
 
-class Refused(Exception):
-    """Pulsar answered, and not what was hoped for; `str()` is its own reason."""
+class PulsarError(Exception):
+    """Pulsar returned an error. `str()` is Pulsar's reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason or f"HTTP {status}")
@@ -46,36 +46,37 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Admin:
-    """One Pulsar. Paths are those below `/admin`, quoted, with their query.
+    """The admin API of one Pulsar. Paths are below `/admin`, quoted, and may have a query.
 
-    Raises Refused for every answer that is not a success, NotPulsar for one that no Pulsar gives, and OSError (or
-    TimeoutError) when there was none. Follows no redirect: a broker that sends elsewhere would get the token sent there
-    too.
+    Raises PulsarError for an error response, NotPulsarError for a response that is not Pulsar's, and OSError or
+    TimeoutError without a response. Does not follow redirects, because the token would be sent to another host.
     """
 
     http: Http
 
     async def clusters(self) -> list[str]:
-        """The names of the clusters that it knows: what every Pulsar answers, and so a look whether this is one."""
-        found = await self.get("/v2/clusters")
-        if not isinstance(found, list):
-            raise NotPulsar("/admin/v2/clusters is not there" if found is None else "/admin/v2/clusters is no list")
-        return found
+        """Return the names of its clusters. Every Pulsar has this endpoint, so it also checks that this is a Pulsar."""
+        clusters = await self.get("/v2/clusters")
+        if not isinstance(clusters, list):
+            raise NotPulsarError(
+                "/admin/v2/clusters does not exist" if clusters is None else "/admin/v2/clusters is not a list"
+            )
+        return clusters
 
     async def get(self, path: str) -> Any:
-        """What is there, or None."""
+        """Return the JSON at the path, or None for a 404."""
         try:
             return await self.call("GET", path)
-        except Refused as error:
+        except PulsarError as error:
             if error.status == 404:
                 return None
             raise
 
     async def put(self, path: str, body: Any = None) -> bool:
-        """Make it: False if it was there already, and is as it was."""
+        """Create it. Return False if it already exists; it is then unchanged."""
         try:
             await self.call("PUT", path, body)
-        except Refused as error:
+        except PulsarError as error:
             if error.status == 409:
                 return False
             raise
@@ -84,19 +85,21 @@ class Admin:
     async def post(self, path: str, body: Any = None) -> None:
         await self.call("POST", path, body)
 
-    async def delete(self, path: str, *, unset: int = 404, seen_at: str | None = None) -> None:
-        """Away with it. Already gone is success: a 404, the status `unset`, or a failure after which nothing is there
-        (packages answer 500): looked for at `seen_at`, `path` if not given."""
+    async def delete(self, path: str, *, missing_status: int = 404, probe_path: str | None = None) -> None:
+        """Delete it. Succeeds if it does not exist: Pulsar returns 404 or `missing_status`.
+
+        For packages Pulsar returns 500. A GET of `probe_path` (default: `path`) then checks if it exists.
+        """
         try:
             await self.call("DELETE", path)
-        except Refused as error:
-            if error.status in (404, unset):
+        except PulsarError as error:
+            if error.status in (404, missing_status):
                 return
-            if error.status < 500 or await self.get(seen_at or path) is not None:
+            if error.status < 500 or await self.get(probe_path or path) is not None:
                 raise
 
     async def form(self, method: str, path: str, parts: Sequence[Part]) -> None:
-        """Send a multipart form, as packages, functions, sinks and sources want it."""
+        """Send a multipart form. Packages, functions, sinks and sources need one."""
         digest = hashlib.sha256(b"\0".join(part.content for part in parts)).hexdigest()
         boundary, body = f"fairlead-{digest}", b""
         for part in parts:
@@ -107,32 +110,32 @@ class Admin:
         await self._request(method, path, body, f"multipart/form-data; boundary={boundary}")
 
     async def call(self, method: str, path: str, body: Any = None) -> Any:
-        """One request with a JSON body; the answer's JSON."""
+        """Send a request with a JSON body and return the JSON of the response."""
         encoded = None if body is None else json.dumps(body).encode()
         return await self._request(method, path, encoded, "application/json")
 
     async def _request(self, method: str, path: str, body: bytes | None, content_type: str) -> Any:
-        where, _, query = path.partition("?")
+        base, _, query = path.partition("?")
         answer = await self.http.request(
             HttpRequest(
                 method,
-                f"/admin{where}",
+                f"/admin{base}",
                 query=dict(parse_qsl(query)),
-                headers={"Content-Type": content_type},  # Pulsar wants one where there is no body, too
+                headers={"Content-Type": content_type},  # Pulsar requires it even without a body
                 body=body,
                 timeout=TIMEOUT,
             )
         )
         if answer.status >= 300:
-            raise Refused(answer.status, _reason(answer.body))
+            raise PulsarError(answer.status, _reason(answer.body))
         try:
             return json.loads(answer.body) if answer.body else None
         except ValueError as error:
-            raise NotPulsar(f"/admin{where} is not JSON") from error
+            raise NotPulsarError(f"/admin{base} is not JSON") from error
 
 
-def at(base: str, *parts: str) -> str:
-    """A path with each part quoted, whatever is in it."""
+def join_path(base: str, *parts: str) -> str:
+    """Return a path with each part quoted."""
     return "/".join([base, *(quote(part, safe="") for part in parts)])
 
 
@@ -140,31 +143,31 @@ def _reason(body: bytes) -> str:
     try:
         return str(json.loads(body)["reason"])
     except (ValueError, LookupError, TypeError):
-        return ""  # a web server's error page says nothing that the status does not
+        return ""  # the error page of a web server
 
 
-class Doors:
-    """HTTP clients, one for each address and token, kept as long as the operator runs."""
+class HttpClients:
+    """A pool of HTTP clients, one for each URL and token."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str | None], HttpTransport] = {}
 
     def __call__(self, url: str, token: str | None = None) -> HttpTransport:
-        """Raises ValueError when that is no address."""
+        """Return the client for a URL and token. Raises ValueError for an invalid URL."""
         if (url, token) not in self._open:
             self._open[url, token] = HttpTransport(Cluster(url), Static.token(token) if token else None)
         return self._open[url, token]
 
     async def fetch(self, url: str) -> bytes:
-        """The content at an http(s) address. Raises Refused, OSError, ValueError."""
+        """Return the content of an http(s) URL. Raises PulsarError, OSError, ValueError."""
         address = urlsplit(url)
-        door = self(f"{address.scheme}://{address.netloc}")
+        client = self(f"{address.scheme}://{address.netloc}")
         query = dict(parse_qsl(address.query)) or None
-        answer = await door.request(HttpRequest("GET", address.path or "/", query=query, timeout=TIMEOUT))
+        answer = await client.request(HttpRequest("GET", address.path or "/", query=query, timeout=TIMEOUT))
         if answer.status >= 300:
-            raise Refused(answer.status, f"{url} answers {answer.status}")
+            raise PulsarError(answer.status, f"{url} answers {answer.status}")
         return answer.body
 
     async def close(self) -> None:
-        for door in self._open.values():
-            await door.close()
+        for client in self._open.values():
+            await client.close()

@@ -1,4 +1,4 @@
-"""The Pulsar operator: eleven kinds by one table, each let go by one finalizer that never takes another's along."""
+"""The Pulsar operator: eleven kinds from one table, with a finalizer that never touches other finalizers."""
 
 from base64 import b64decode
 from collections.abc import Iterable
@@ -7,88 +7,90 @@ from functools import partial
 from typing import Any
 
 import fairlead as fl
-from fairlead_operators.pulsar.admin import Admin, Doors
-from fairlead_operators.pulsar.neighbours import connections_of, neighbours, stands_at, stands_on, users_of
-from fairlead_operators.pulsar.resources import (
-    FINALIZER,
-    RESOURCES,
-    Connection,
-    GeoReplication,
-    Invalid,
-    Order,
-    Resource,
+from fairlead_operators.pulsar.admin import Admin, HttpClients
+from fairlead_operators.pulsar.dependencies import (
+    connections_of,
+    objects_using,
+    provided_keys,
+    related_objects,
+    required_keys,
 )
-from fairlead_operators.pulsar.trouble import SOON, backed_off, explained
+from fairlead_operators.pulsar.error_conditions import MIN_RETRY, report_errors, retry_delay
+from fairlead_operators.pulsar.kinds import FINALIZER, Connection, GeoReplication
+from fairlead_operators.pulsar.resources import RESOURCES, Invalid, ResolvedSpec, Resource
 
 op = fl.Operator("pulsar")
 
 
 @op.startup
 async def connect(resources: dict[str, Any]) -> None:
-    """`http`, where a test hands in no other, opens an HTTP client for an address and a token."""
-    resources.setdefault("http", Doors())
+    """Create the pool of HTTP clients, unless a test has set the resource `http`."""
+    resources.setdefault("http", HttpClients())
 
 
 @op.shutdown
-async def hang_up(resources: dict[str, Any]) -> None:
+async def close_clients(resources: dict[str, Any]) -> None:
+    """Close the HTTP clients."""
     await resources["http"].close()
 
 
-# The connection
+# PulsarConnection
 
 
-def waiting_connections(obj: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
-    """The connections that may go when this object has."""
+def waiting_connections(obj: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]:
+    """Yield the connections of the object that are being deleted: they wait until it is deleted."""
     for name in connections_of(obj):
-        found = view.get(Connection, name, obj.namespace)
-        if found is not None and found.deleting:
-            yield found
+        connection = ctx.get(Connection, name, obj.namespace)
+        if connection is not None and connection.deleting:
+            yield connection
 
 
 @op.reconcile(Connection, watches={resource.kind: waiting_connections for resource in RESOURCES})
 async def connection(obj: fl.Object, ctx: fl.Context) -> None:
-    """Ready once Pulsar answers; the objects that point at it wait for that."""
+    """Report Ready when Pulsar responds. Other objects wait for their connection to be Ready."""
     secure = obj.spec.get("adminServiceSecureURL")
     if secure and not obj.spec.get("adminServiceURL"):
         obj = await ctx.default(spec={"adminServiceURL": secure})
     if is_current(obj):
         return
-    with explained(obj, obj, ctx):
+    with report_errors(obj, obj, ctx):
         await (await admin_of(obj, ctx)).clusters()
 
 
 @op.cleanup(Connection, finalizer=FINALIZER)
 async def disconnect(obj: fl.Object, ctx: fl.Context) -> None:
-    """Outlive everything that needs it to be taken out of Pulsar."""
-    held = {r.kind.kind: sum(obj.name in connections_of(each) for each in ctx.list(r.kind)) for r in RESOURCES}
-    if not any(held.values()):  # one that was made a moment ago may not have come in yet
+    """Wait until no object uses the connection: the others need it for their own cleanup."""
+    users = {r.kind.kind: sum(obj.name in connections_of(user) for user in ctx.list(r.kind)) for r in RESOURCES}
+    if not any(users.values()):  # the cache may not have an object that was created a moment ago
         for r in RESOURCES:
-            held[r.kind.kind] = sum(obj.name in connections_of(each) for each in await ctx.live.list(r.kind))
-    if any(held.values()):
-        told = ", ".join(f"{count} {kind}" for kind, count in held.items() if count)
-        raise fl.Wait("InUse", f"still pointed at by {told}: delete them, or give them another connection")
+            users[r.kind.kind] = sum(obj.name in connections_of(user) for user in await ctx.live.list(r.kind))
+    if any(users.values()):
+        counts = ", ".join(f"{count} {kind}" for kind, count in users.items() if count)
+        raise fl.Wait("InUse", f"still used by {counts}: delete them, or set another connectionRef")
 
 
 async def admin_of(connection: fl.Object, ctx: fl.Context) -> Admin:
-    """The admin API behind a connection, with its token."""
+    """Return a client for the admin API of a connection, with its token."""
     url = address_of(connection)
     authentication = connection.spec.get("authentication") or {}
     if authentication.keys() - {"token"}:
-        raise Invalid("spec.authentication: of oauth2, tls and token, this operator knows token alone")
+        raise Invalid("spec.authentication: this operator supports only token, not oauth2 or tls")
     token = (authentication.get("token") or {}).get("value")
     if ref := (authentication.get("token") or {}).get("secretRef"):
         secret = await ctx.live.get(fl.Secret, ref["name"])
         token = secret_text(secret, ref["key"])
         if token is None:
-            raise fl.Wait("SecretMissing", f"Secret {ref['name']} has no key {ref['key']}: put it there", after=SOON)
+            raise fl.Wait(
+                "SecretMissing", f"Secret {ref['name']} has no key {ref['key']}: add the token there", after=MIN_RETRY
+            )
         if not is_token(token):
             raise fl.Wait(
                 "SecretInvalid",
-                f"key {ref['key']} of Secret {ref['name']} is no token, one line of plain ASCII: put one there",
-                after=backed_off(connection, ctx, SOON),
+                f"key {ref['key']} of Secret {ref['name']} is not a token: write one line of printable ASCII",
+                after=retry_delay(connection, ctx, MIN_RETRY),
             )
     elif token is not None and not is_token(token):
-        raise Invalid("spec.authentication.token.value is no token, one line of plain ASCII: change it")
+        raise Invalid("spec.authentication.token.value is not a token: write one line of printable ASCII")
     try:
         return Admin(ctx.resources["http"](url, token))
     except ValueError as error:
@@ -108,7 +110,7 @@ def secret_text(secret: fl.Object | None, key: str) -> str | None:
 
 
 def is_token(text: str) -> bool:
-    """Whether it can be sent in a header; what was no text in the Secret cannot."""
+    """Return whether the text can be sent in a header."""
     return text.isascii() and text.isprintable()
 
 
@@ -117,115 +119,122 @@ def is_current(obj: fl.Object) -> bool:
     return ready.get("status") == "True" and ready.get("observedGeneration") == obj.generation
 
 
-# The ten kinds
+# The other ten kinds
 
 
 async def reconcile(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
-    """Bring one object about in Pulsar. Nothing is called when nothing changed since the last time."""
+    """Create or update one object in Pulsar. Sends nothing if nothing has changed."""
     connection = ctx.get(Connection, obj.spec["connectionRef"]["name"])
     if connection is None or connection.deleting or not is_current(connection):
         name = obj.spec["connectionRef"]["name"]
-        raise fl.Wait("NoConnection", f"PulsarConnection {name} is not ready: create it, or see its condition Ready")
-    with explained(obj, connection, ctx):
-        order = order_of(obj, ctx)
-        path, digest = resource.path(order), resource.digest(address_of(connection), order)
+        raise fl.Wait("NoConnection", f"PulsarConnection {name} is not ready: create it, or check its condition Ready")
+    with report_errors(obj, connection, ctx):
+        resolved = resolve_references(obj, ctx)
+        path, digest = resource.path(resolved), resource.digest(address_of(connection), resolved)
         if is_current(obj) and obj.status.get("digest") == digest:
             return
-        await_parents(resource, obj, ctx)
+        wait_for_dependencies(resource, obj, ctx)
         admin = await admin_of(connection, ctx)
-        order = await with_cluster(order, connection, admin)
-        path = resource.path(order)  # again, now that it is known which cluster this is
-        settings, place = sorted(resource.settings(order)), {"connection": connection.name, "path": path}
-        applied = obj.status.get("applied") or place
-        if any(applied[key] != value for key, value in place.items()):
-            if not resource.moves:
+        resolved = await resolve_cluster(resolved, connection, admin)
+        path = resource.path(resolved)  # the path may depend on the cluster
+        settings, location = sorted(resource.settings(resolved)), {"connection": connection.name, "path": path}
+        applied = obj.status.get("applied") or location
+        if any(applied[key] != value for key, value in location.items()):
+            if not resource.can_move:
                 raise Invalid(
-                    f"it is {applied['path']} behind PulsarConnection {applied['connection']} and cannot move: "
-                    "change it back, or delete this object and create another"
+                    f"it is {applied['path']} in PulsarConnection {applied['connection']} and cannot move: "
+                    "change the spec back, or delete this object and create another"
                 )
-            await take_away(resource, obj, applied, ctx)
-            applied = place
+            await remove_from_pulsar(resource, obj, applied, ctx)
+            applied = location
         dropped = sorted({*(applied.get("settings") or ())} - {*settings})
-    # Before the first effect: whatever may be in Pulsar is known to whoever cleans up.
-    await ctx.decide(partial(remember, {**place, "settings": sorted({*settings, *dropped})}))
-    with explained(obj, connection, ctx):
-        await resource.apply(admin, order, dropped)
-    ctx.status(applied={**place, "settings": settings}, digest=digest)
+    # Write this before the first request to Pulsar, so that the cleanup knows what may exist there.
+    await ctx.decide(partial(write_applied, {**location, "settings": sorted({*settings, *dropped})}))
+    with report_errors(obj, connection, ctx):
+        await resource.apply(admin, resolved, dropped)
+    ctx.status(applied={**location, "settings": settings}, digest=digest)
 
 
-def await_parents(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
-    """Where an object of ours is to make what this one needs, do not try before it has."""
-    for key in stands_on(resource, obj):
-        parents = [parent for other in RESOURCES for parent in ctx.indexed(other.kind, "place", key)]
+def wait_for_dependencies(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
+    """Wait if another object creates what this one needs and is not ready yet."""
+    for key in required_keys(resource, obj):
+        parents = [parent for other in RESOURCES for parent in ctx.indexed(other.kind, "provides", key)]
         if parents and not any(is_current(parent) for parent in parents):
-            raise fl.Wait("NotYet", f"{parents[0].kind} {parents[0].name} comes first: see its condition Ready")
+            raise fl.Wait("NotYet", f"waiting for {parents[0].kind} {parents[0].name}: check its condition Ready")
 
 
-def remember(applied: dict[str, Any], draft: fl.Draft) -> None:
+def write_applied(applied: dict[str, Any], draft: fl.Draft) -> None:
     if draft.status.get("applied") != applied:
         draft.status["applied"] = applied
 
 
-async def leave(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
-    """Take out of Pulsar what was put there; what was never put there holds nothing up."""
+async def clean_up(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
+    """Delete from Pulsar what the object has created there."""
     if obj.spec.get("lifecyclePolicy") == "KeepAfterDeletion":
         return
-    if not obj.status.get("applied"):  # then look live: another process may have begun
+    if not obj.status.get("applied"):  # read the live object: another process may have started
         live = await ctx.live.get(resource.kind, obj.name)
         if live is None or live.uid != obj.uid or not live.status.get("applied"):
             return
         obj = live
-    await take_away(resource, obj, obj.status["applied"], ctx)
+    await remove_from_pulsar(resource, obj, obj.status["applied"], ctx)
 
 
-async def take_away(resource: Resource, obj: fl.Object, applied: dict[str, Any], ctx: fl.Context) -> None:
-    """Out of Pulsar with what is remembered."""
+async def remove_from_pulsar(resource: Resource, obj: fl.Object, applied: dict[str, Any], ctx: fl.Context) -> None:
+    """Delete from Pulsar what is in `applied`."""
     name, path = applied["connection"], applied["path"]
     connection = ctx.get(Connection, name)
     if connection is None:
         raise fl.Wait(
             "NoConnection",
-            f"{path} is to be taken out of Pulsar, and PulsarConnection {name} is gone: create it again, or set "
-            "lifecyclePolicy to KeepAfterDeletion to leave it there",
+            f"cannot delete {path} from Pulsar, because PulsarConnection {name} does not exist: create it, or set "
+            "lifecyclePolicy to KeepAfterDeletion to keep it in Pulsar",
         )
-    with explained(obj, connection, ctx):
+    with report_errors(obj, connection, ctx):
         await resource.remove(await admin_of(connection, ctx), path, applied.get("settings") or ())
 
 
-def order_of(obj: fl.Object, ctx: fl.Context) -> Order:
-    """The spec, and what it refers to. Waits for what is not there yet."""
-    far = []
+def resolve_references(obj: fl.Object, ctx: fl.Context) -> ResolvedSpec:
+    """Return the spec with its references. Raises Wait if one does not exist yet."""
+    remote_clusters = []
     for ref in obj.spec.get("geoReplicationRefs") or ():
         geo = ctx.get(GeoReplication, ref["name"])
         if geo is None or not is_current(geo):
             raise fl.Wait(
-                "NoGeoReplication", f"PulsarGeoReplication {ref['name']} is not ready: create it, or see its Ready"
+                "NoGeoReplication",
+                f"PulsarGeoReplication {ref['name']} is not ready: create it, or check its condition Ready",
             )
-        far.append(geo.status["applied"]["path"].rpartition("/")[2])
+        remote_clusters.append(geo.status["applied"]["path"].rpartition("/")[2])
     destination = None
     if ref := obj.spec.get("destinationConnectionRef"):
         destination = ctx.get(Connection, ref["name"])
         if destination is None:
-            raise fl.Wait("NoConnection", f"PulsarConnection {ref['name']} of the far cluster is missing: create it")
-    return Order(obj.spec, "", tuple(far), destination.spec if destination else {}, ctx.resources["http"].fetch)
+            raise fl.Wait(
+                "NoConnection", f"PulsarConnection {ref['name']} of the destination does not exist: create it"
+            )
+    return ResolvedSpec(
+        obj.spec, "", tuple(remote_clusters), destination.spec if destination else {}, ctx.resources["http"].fetch
+    )
 
 
-async def with_cluster(order: Order, connection: fl.Object, admin: Admin) -> Order:
-    """The order with this cluster's name, asked for where the connection does not say it."""
+async def resolve_cluster(resolved: ResolvedSpec, connection: fl.Object, admin: Admin) -> ResolvedSpec:
+    """Return a copy with the name of this cluster, from the connection or from Pulsar."""
     local = connection.spec.get("clusterName")
     if not local:
         clusters = await admin.clusters()
-        local = clusters[0] if len(clusters) == 1 else ""  # among several, only the connection can tell
-    return replace(order, local=local)
+        local = clusters[0] if len(clusters) == 1 else ""  # the connection has to name one of several
+    return replace(resolved, local_cluster=local)
 
 
-for one in RESOURCES:
-    op.index(one.kind, "connection")(lambda obj: [f"{obj.namespace}/{name}" for name in connections_of(obj)])
-    op.index(one.kind, "place")(partial(stands_at, one))
-    op.index(one.kind, "needs")(partial(stands_on, one))
-    around = {other.kind: partial(neighbours, one, other) for other in RESOURCES if other is not one}
-    op.reconcile(one.kind, watches={Connection: partial(users_of, one), **around})(partial(reconcile, one))
-    op.cleanup(one.kind, finalizer=FINALIZER)(partial(leave, one))
+for resource in RESOURCES:
+    op.index(resource.kind, "connection")(lambda obj: [f"{obj.namespace}/{name}" for name in connections_of(obj)])
+    op.index(resource.kind, "provides")(partial(provided_keys, resource))
+    op.index(resource.kind, "requires")(partial(required_keys, resource))
+    related = {other.kind: partial(related_objects, resource, other) for other in RESOURCES if other is not resource}
+    op.reconcile(resource.kind, watches={Connection: partial(objects_using, resource), **related})(
+        partial(reconcile, resource)
+    )
+    op.cleanup(resource.kind, finalizer=FINALIZER)(partial(clean_up, resource))
 
 
 if __name__ == "__main__":

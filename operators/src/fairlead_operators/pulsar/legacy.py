@@ -1,6 +1,6 @@
-"""The write paths of the incident: one controller for everything, and a finalizer written in each of the three ways.
+"""The write paths of the incident: one controller for all kinds, and three ways to write a finalizer.
 
-Kept as they were, in the order in which they were, mistakes included; README.md tells what came of each.
+The order of the writes and the mistakes are those of the original. README.md describes the consequences.
 """
 
 import asyncio
@@ -13,54 +13,45 @@ import fairlead as fl
 from fairlead.api.errors import ApiError, Conflict, NotFound
 from fairlead.api.times import rfc3339
 from fairlead.client.client import Client, PatchType
-from fairlead_operators import old_way
-from fairlead_operators.old_way import Key, View, with_metadata
-from fairlead_operators.pulsar.admin import Admin, Refused
-from fairlead_operators.pulsar.resources import (
-    FINALIZER,
-    RESOURCES,
-    Connection,
-    GeoReplication,
-    Namespace,
-    Order,
-    Resource,
-    Tenant,
-    Topic,
-)
+from fairlead_operators import classic_controller
+from fairlead_operators.classic_controller import ClassicContext, Key, with_metadata
+from fairlead_operators.pulsar.admin import Admin, PulsarError
+from fairlead_operators.pulsar.kinds import FINALIZER, Connection, GeoReplication, Namespace, Tenant, Topic
+from fairlead_operators.pulsar.resources import RESOURCES, ResolvedSpec, Resource
 
-Change = Callable[[list[str]], list[str]]
-Write = Callable[[View, fl.Kind, fl.Object, Change], Awaitable[fl.Object]]
-"""Brings a change of the finalizers to the server, from the copy at hand."""
+FinalizerChange = Callable[[list[str]], list[str]]
+WriteFinalizers = Callable[[ClassicContext, fl.Kind, fl.Object, FinalizerChange], Awaitable[fl.Object]]
+"""Writes a change of the finalizers, based on a cached copy."""
 
 
-def added(finalizers: list[str]) -> list[str]:
+def add_finalizer(finalizers: list[str]) -> list[str]:
     return finalizers if FINALIZER in finalizers else [*finalizers, FINALIZER]
 
 
-def removed(finalizers: list[str]) -> list[str]:
+def remove_finalizer(finalizers: list[str]) -> list[str]:
     return [name for name in finalizers if name != FINALIZER]
 
 
-async def put(view: View, kind: fl.Kind, obj: fl.Object, change: Change) -> fl.Object:
-    """The first form: PUT the cached copy, changed or not."""
-    return await view.client.replace(with_metadata(obj, finalizers=change(obj.finalizers)))
+async def put(ctx: ClassicContext, kind: fl.Kind, obj: fl.Object, change: FinalizerChange) -> fl.Object:
+    """Write the first way: PUT the cached copy, even if nothing changed."""
+    return await ctx.client.replace(with_metadata(obj, finalizers=change(obj.finalizers)))
 
 
-async def merge(view: View, kind: fl.Kind, obj: fl.Object, change: Change) -> fl.Object:
-    """The second: a merge patch from the cached copy. It has no version, and a list in it replaces the whole list."""
-    wanted = change(obj.finalizers)
-    if wanted == obj.finalizers:
+async def merge(ctx: ClassicContext, kind: fl.Kind, obj: fl.Object, change: FinalizerChange) -> fl.Object:
+    """Write the second way: a merge patch without resourceVersion. It replaces the whole list of finalizers."""
+    finalizers = change(obj.finalizers)
+    if finalizers == obj.finalizers:
         return obj
-    patch = {"metadata": {"finalizers": wanted or None}}
-    return await view.client.patch(kind, obj.name, obj.namespace, patch, type=PatchType.MERGE)
+    patch = {"metadata": {"finalizers": finalizers or None}}
+    return await ctx.client.patch(kind, obj.name, obj.namespace, patch, type=PatchType.MERGE)
 
 
-async def retry(view: View, kind: fl.Kind, obj: fl.Object, change: Change) -> fl.Object:
-    """The third: on a conflict read again, five times, 10 ms apart; from the same cache."""
+async def retry(ctx: ClassicContext, kind: fl.Kind, obj: fl.Object, change: FinalizerChange) -> fl.Object:
+    """Write the third way: PUT, and on a conflict read the same cache again, five times within 50 ms."""
     for attempt in range(5):
-        cached = view.get(kind, (obj.namespace, obj.name)) or obj
+        cached = ctx.get(kind, (obj.namespace, obj.name)) or obj
         try:
-            return await view.client.replace(with_metadata(cached, finalizers=change(cached.finalizers)))
+            return await ctx.client.replace(with_metadata(cached, finalizers=change(cached.finalizers)))
         except Conflict:
             if attempt == 4:
                 raise
@@ -68,7 +59,7 @@ async def retry(view: View, kind: fl.Kind, obj: fl.Object, change: Change) -> fl
     raise AssertionError("unreachable")
 
 
-FORMS: dict[str, Write] = {"put": put, "merge": merge, "retry": retry}
+FINALIZER_WRITES: dict[str, WriteFinalizers] = {"put": put, "merge": merge, "retry": retry}
 
 
 def running(
@@ -76,83 +67,85 @@ def running(
     world: fl.World,
     http: Any,
     *,
-    form: Write = put,
+    write: WriteFinalizers = put,
     namespace: str | None = None,
-    seen: Callable[[str, bool], None] = lambda name, failed: None,
-) -> AbstractAsyncContextManager[View]:
-    """The controller at work: keyed by the connection, which stands for all that point at it."""
-    return old_way.running(
+    on_reconcile: Callable[[str, bool], None] = lambda name, failed: None,
+) -> AbstractAsyncContextManager[ClassicContext]:
+    """Run the controller. Its key is the connection: one reconcile handles all objects that use it."""
+    return classic_controller.running(
         client,
         world,
-        partial(reconcile, form=form, http=http),
+        partial(reconcile, write=write, http=http),
         namespace=namespace,
         primary=Connection,
         watches={resource.kind: _connection_of for resource in RESOURCES},
-        seen=seen,
+        on_reconcile=on_reconcile,
     )
 
 
-def _connection_of(obj: fl.Object, view: View) -> Iterable[Key]:
+def _connection_of(obj: fl.Object, ctx: ClassicContext) -> Iterable[Key]:
     yield obj.namespace, obj.spec["connectionRef"]["name"]
 
 
-async def reconcile(key: Key, view: View, *, form: Write, http: Any) -> None:
-    connection = view.get(Connection, key)
+async def reconcile(key: Key, ctx: ClassicContext, *, write: WriteFinalizers, http: Any) -> None:
+    connection = ctx.get(Connection, key)
     if connection is None:
         return
     children = [
         (resource, obj)
         for resource in RESOURCES
-        for obj in view.list(resource.kind, connection.namespace)
+        for obj in ctx.list(resource.kind, connection.namespace)
         if obj.spec["connectionRef"]["name"] == connection.name
     ]
     if not connection.deleting:
-        connection = await form(view, Connection, await _with_url(connection, view), added)
+        connection = await write(ctx, Connection, await _with_url(connection, ctx), add_finalizer)
     errors: list[Exception] = []
     for resource, obj in reversed(children) if connection.deleting else children:
         try:
-            await _child(resource, obj, connection, view, form, Admin(http(connection.spec["adminServiceURL"])))
-        except (ApiError, OSError, Refused) as error:
+            await _reconcile_child(
+                resource, obj, connection, ctx, write, Admin(http(connection.spec["adminServiceURL"]))
+            )
+        except (ApiError, OSError, PulsarError) as error:
             errors.append(error)
     if errors:
-        # One for all: whatever happened to one of them, the whole connection backs off and is walked again.
+        # One error puts the whole connection, with all its objects, into backoff.
         raise OSError("; ".join(map(str, errors)))
-    counted = (Tenant, Namespace, Topic, GeoReplication)  # the other six were forgotten
+    counted = (Tenant, Namespace, Topic, GeoReplication)  # the original forgot the other six kinds
     if connection.deleting and not any(resource.kind in counted for resource, _ in children):
         with suppress(NotFound):
-            await form(view, Connection, connection, removed)
+            await write(ctx, Connection, connection, remove_finalizer)
     elif not connection.deleting:
-        await _report(connection, view)
+        await _report(connection, ctx)
 
 
-async def _with_url(connection: fl.Object, view: View) -> fl.Object:
-    """The default, written with the whole of the cached copy."""
+async def _with_url(connection: fl.Object, ctx: ClassicContext) -> fl.Object:
+    """Return a copy with the default URL, which is then written with the whole cached object."""
     secure = connection.spec.get("adminServiceSecureURL")
     if connection.spec.get("adminServiceURL") or not secure:
         return connection
     return fl.Object({**connection, "spec": {**connection.spec, "adminServiceURL": secure}})
 
 
-async def _child(
-    resource: Resource, obj: fl.Object, connection: fl.Object, view: View, form: Write, admin: Admin
+async def _reconcile_child(
+    resource: Resource, obj: fl.Object, connection: fl.Object, ctx: ClassicContext, write: WriteFinalizers, admin: Admin
 ) -> None:
-    order = Order(obj.spec, connection.spec.get("clusterName", ""))
+    resolved = ResolvedSpec(obj.spec, connection.spec.get("clusterName", ""))
     keep = obj.spec.get("lifecyclePolicy") == "KeepAfterDeletion"
     if obj.deleting:
         if not keep:
-            await resource.remove(admin, resource.path(order), resource.settings(order))
+            await resource.remove(admin, resource.path(resolved), resource.settings(resolved))
         with suppress(NotFound):
-            await form(view, resource.kind, obj, removed)
+            await write(ctx, resource.kind, obj, remove_finalizer)
         return
     if not keep:
-        obj = await form(view, resource.kind, obj, added)
+        obj = await write(ctx, resource.kind, obj, add_finalizer)
     if obj.is_true("Ready") and obj.status.get("observedGeneration") == obj.generation:
         return
-    await resource.apply(admin, order, ())
-    await _report(obj, view)
+    await resource.apply(admin, resolved, ())
+    await _report(obj, ctx)
 
 
-async def _report(obj: fl.Object, view: View) -> None:
+async def _report(obj: fl.Object, ctx: ClassicContext) -> None:
     if obj.is_true("Ready") and obj.status.get("observedGeneration") == obj.generation:
         return
     ready = {
@@ -161,7 +154,7 @@ async def _report(obj: fl.Object, view: View) -> None:
         "reason": "Reconciled",
         "message": "",
         "observedGeneration": obj.generation,
-        "lastTransitionTime": rfc3339(view.world.clock.now()),
+        "lastTransitionTime": rfc3339(ctx.world.clock.now()),
     }
     status = {**obj.status, "observedGeneration": obj.generation, "conditions": [ready]}
-    await view.client.replace(fl.Object({**obj, "status": status}), subresource="status")
+    await ctx.client.replace(fl.Object({**obj, "status": status}), subresource="status")

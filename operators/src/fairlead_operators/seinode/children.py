@@ -1,4 +1,4 @@
-"""What a node consists of: pure functions from a SeiNode to its children."""
+"""Builds the children of a SeiNode, and the SeiNodes of a SeiNodeDeployment."""
 
 from typing import Any
 
@@ -17,18 +17,18 @@ def mode_of(node: fl.Object) -> str:
 
 
 def volume_of(node: fl.Object) -> str:
-    """The claim with the node's data: its own, or the one that it was told to take."""
-    return str(imported_claim(node) or f"data-{node.name}")
+    """Return the name of the claim with the node's data: its own or the imported one."""
+    return str(imported_claim_name(node) or f"data-{node.name}")
 
 
 def claim_of(node: fl.Object) -> fl.Object | None:
-    """The claim to make; none when an existing one is used."""
-    if imported_claim(node):
+    """Return the claim to create, or None if the node imports one."""
+    if imported_claim_name(node):
         return None
     size = (node.spec.get("dataVolume") or {}).get("size") or SIZES.get(mode_of(node), "1Ti")
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
-    made: fl.Object = fl.PersistentVolumeClaim(volume_of(node), labels={NODE: node.name}, spec=spec)
-    return made
+    claim: fl.Object = fl.PersistentVolumeClaim(volume_of(node), labels={NODE: node.name}, spec=spec)
+    return claim
 
 
 def job_name(node: fl.Object, task: dict[str, Any]) -> str:
@@ -36,7 +36,7 @@ def job_name(node: fl.Object, task: dict[str, Any]) -> str:
 
 
 def job_of(node: fl.Object, plan_id: str, task: dict[str, Any]) -> fl.Object:
-    """A task that runs for a while: its name follows from its id, so it is submitted once however often."""
+    """Return the Job of a task. Its name is derived from the task id, so a second apply does not start a second Job."""
     labels = {NODE: node.name, PLAN: plan_id}
     container = {
         "name": task["type"],
@@ -46,15 +46,15 @@ def job_of(node: fl.Object, plan_id: str, task: dict[str, Any]) -> fl.Object:
     }
     pod = {"restartPolicy": "Never", "containers": [container], "volumes": [_volume(node)]}
     spec = {"backoffLimit": 3, "template": {"metadata": {"labels": {NODE: node.name}}, "spec": pod}}
-    made: fl.Object = fl.Job(job_name(node, task), labels=labels, spec=spec)
-    return made
+    job: fl.Object = fl.Job(job_name(node, task), labels=labels, spec=spec)
+    return job
 
 
 def service_of(node: fl.Object) -> fl.Object:
     ports = [{"name": name, "port": port, "protocol": "TCP"} for name, port in PORTS.items()]
     spec = {"clusterIP": "None", "selector": {NODE: node.name}, "ports": ports}
-    made: fl.Object = fl.Service(node.name, labels={NODE: node.name}, spec=spec)
-    return made
+    service: fl.Object = fl.Service(node.name, labels={NODE: node.name}, spec=spec)
+    return service
 
 
 def stateful_set_of(node: fl.Object) -> fl.Object:
@@ -79,12 +79,12 @@ def stateful_set_of(node: fl.Object) -> fl.Object:
         "selector": {"matchLabels": {NODE: node.name}},
         "template": {"metadata": {"labels": labels}, "spec": {"containers": [container], "volumes": [_volume(node)]}},
     }
-    made: fl.Object = fl.StatefulSet(node.name, labels={NODE: node.name}, spec=spec)
-    return made
+    stateful_set: fl.Object = fl.StatefulSet(node.name, labels={NODE: node.name}, spec=spec)
+    return stateful_set
 
 
 def node_of(deployment: fl.Object, ordinal: int) -> fl.Object:
-    """The SeiNode at this place of a deployment."""
+    """Return the SeiNode with this ordinal of a deployment."""
     template = deployment.spec["template"]
     metadata = template.get("metadata") or {}
     labels = {
@@ -99,8 +99,8 @@ def node_of(deployment: fl.Object, ordinal: int) -> fl.Object:
     )
 
 
-def rolled_out(stateful_set: fl.Object) -> bool:
-    """Whether its pods are ready, and are of the newest template."""
+def is_rolled_out(stateful_set: fl.Object) -> bool:
+    """Return whether the pods are ready and have the current template."""
     status = stateful_set.status
     return (
         status.get("observedGeneration") == stateful_set.generation
@@ -109,8 +109,8 @@ def rolled_out(stateful_set: fl.Object) -> bool:
     )
 
 
-def imported_claim(node: fl.Object) -> str | None:
-    """The claim that the node was told to take."""
+def imported_claim_name(node: fl.Object) -> str | None:
+    """Return the name of the existing claim that the spec imports, or None."""
     return ((node.spec.get("dataVolume") or {}).get("import") or {}).get("pvcName")
 
 

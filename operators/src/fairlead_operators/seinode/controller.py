@@ -1,4 +1,4 @@
-"""The Sei operator: a plan is decided once, persisted, and only then carried out, by the process that decided it."""
+"""The Sei operator. It decides a plan once, persists it, and only then executes it, in the process that decided it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
@@ -8,11 +8,11 @@ from fairlead.api.times import rfc3339
 from fairlead_operators.seinode import plans
 from fairlead_operators.seinode.children import (
     claim_of,
-    imported_claim,
+    imported_claim_name,
+    is_rolled_out,
     job_name,
     job_of,
     node_of,
-    rolled_out,
     service_of,
     stateful_set_of,
 )
@@ -29,18 +29,18 @@ from fairlead_operators.seinode.plans import Plan
 op = fl.Operator("sei")
 
 Step = Callable[[fl.Object, Plan, dict[str, Any], fl.Context], Awaitable[bool]]
-"""Does what a task asks for, as often as it is called, and says whether that is done."""
+"""Executes a task and returns whether it is complete. Must be idempotent."""
 
 
 class TaskFailed(Exception):
-    """A task will not succeed by trying again."""
+    """A task failed and a retry will not help."""
 
 
 # SeiNode
 
 
 def node_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
-    """From nothing to a running node, or from one image to another."""
+    """Return the tasks to create a node, or to change its image."""
     image, current = draft.spec["image"], draft.status.get("currentImage")
     rollout = [("apply-statefulset", {"image": image}), ("await-rollout", {"image": image})]
     if current is None:
@@ -48,23 +48,23 @@ def node_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
     return rollout if current != image else []
 
 
-def importers(claim: fl.Object, view: fl.ReadContext) -> Iterable[fl.Object]:
-    """The nodes that were told to take this claim."""
-    return [node for node in view.list(SeiNode, claim.namespace) if imported_claim(node) == claim.name]
+def nodes_importing(claim: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]:
+    """Return the nodes that import this claim."""
+    return [node for node in ctx.list(SeiNode, claim.namespace) if imported_claim_name(node) == claim.name]
 
 
 @op.reconcile(
     SeiNode,
     owns=[fl.StatefulSet, fl.Service, fl.Job],
-    watches={fl.PersistentVolumeClaim: importers},  # not among those that are pruned: it holds the chain's data
+    watches={fl.PersistentVolumeClaim: nodes_importing},  # not in owns, so never pruned: it holds the chain's data
 )
 async def seinode(node: fl.Object, ctx: fl.Context) -> None:
-    """Carry out the plan; without one, keep the children as they should be."""
+    """Execute the plan. Without a plan, apply the children."""
     ctx.status(phase="Initializing" if "currentImage" not in node.status else "Running")
-    imported = imported_claim(node)
+    imported = imported_claim_name(node)
     if imported and ctx.get(fl.PersistentVolumeClaim, imported) is None:
-        raise fl.Wait("VolumeMissing", f"there is no PersistentVolumeClaim {imported}: create it, or import another")
-    await carry_out(node, node_tasks, NODE_STEPS, ctx, currentImage=node.spec["image"])
+        raise fl.Wait("VolumeMissing", f"PersistentVolumeClaim {imported} does not exist: create it, or import another")
+    await execute_plan(node, node_tasks, NODE_STEPS, ctx, currentImage=node.spec["image"])
     for child in (claim_of(node), service_of(node), stateful_set_of(node)):
         if child is not None:
             await ctx.apply(child)
@@ -96,8 +96,8 @@ async def apply_stateful_set(node: fl.Object, plan: Plan, task: dict[str, Any], 
 
 
 async def await_rollout(node: fl.Object, plan: Plan, task: dict[str, Any], ctx: fl.Context) -> bool:
-    # The answer of an apply that sends nothing is the local view, which has our own write: never an older rollout.
-    return rolled_out(await ctx.apply(stateful_set_of(node)))
+    # An apply that sends nothing returns the cached object, which includes our own write: never an older rollout.
+    return is_rolled_out(await ctx.apply(stateful_set_of(node)))
 
 
 NODE_STEPS: dict[str, Step] = {
@@ -110,19 +110,19 @@ NODE_STEPS: dict[str, Step] = {
 
 
 @op.cleanup(SeiNode, finalizer=NODE_FINALIZER)
-async def leave_node(node: fl.Object, ctx: fl.Context) -> None:
-    """The data goes with the node, unless it was there before it."""
+async def clean_up_node(node: fl.Object, ctx: fl.Context) -> None:
+    """Delete the claim with the data, unless the node imported it."""
     claim = claim_of(node)
-    found = ctx.get(fl.PersistentVolumeClaim, claim.name) if claim is not None else None
-    if found is not None and any(ref["uid"] == node.uid for ref in found.metadata.get("ownerReferences") or ()):
-        await ctx.delete(found)
+    existing = ctx.get(fl.PersistentVolumeClaim, claim.name) if claim is not None else None
+    if existing is not None and any(ref["uid"] == node.uid for ref in existing.metadata.get("ownerReferences") or ()):
+        await ctx.delete(existing)
 
 
 # SeiNodeDeployment
 
 
 def deployment_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
-    """One node after the other, then all of them ready."""
+    """Return the tasks: create or update each node, then wait until all are ready."""
     replicas, revision = draft.spec["replicas"], plans.digest(draft.spec["template"].plain())
     if (draft.status.get("replicas"), draft.status.get("templateHash")) == (replicas, revision):
         return []
@@ -131,34 +131,38 @@ def deployment_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
 
 
 def deployment_of(node: fl.Object) -> list[str]:
-    """Retained nodes name their deployment by label alone."""
+    """Return the deployment of a node by its label. Retained nodes have no owner reference."""
     return [node.labels[DEPLOYMENT]] if DEPLOYMENT in node.labels else []
 
 
 @op.reconcile(SeiNodeDeployment, owns=[SeiNode], watches={SeiNode: deployment_of})
 async def seinodedeployment(deployment: fl.Object, ctx: fl.Context) -> None:
-    """Carry out the plan; without one, keep the nodes as they should be. Surplus nodes are pruned, whatever the
-    deletionPolicy: that is about the deletion of the deployment."""
+    """Execute the plan. Without a plan, apply the nodes and delete surplus ones.
+
+    The deletionPolicy does not protect surplus nodes: it applies only if the deployment is deleted.
+    """
     ctx.status(phase="Upgrading")
     replicas, template = deployment.spec["replicas"], deployment.spec["template"]
     revision = plans.digest(template)
-    await carry_out(deployment, deployment_tasks, DEPLOYMENT_STEPS, ctx, replicas=replicas, templateHash=revision)
+    await execute_plan(deployment, deployment_tasks, DEPLOYMENT_STEPS, ctx, replicas=replicas, templateHash=revision)
     nodes = [await apply_node(deployment, ordinal, ctx) for ordinal in range(replicas)]
-    await prune(deployment, {node.name for node in nodes}, ctx)
-    ready = [node.name for node in nodes if _runs(node, template["spec"]["image"])]
+    await prune_nodes(deployment, {node.name for node in nodes}, ctx)
+    ready = [node.name for node in nodes if _is_running(node, template["spec"]["image"])]
     ctx.status(phase="Ready", nodes=[node.name for node in nodes], readyReplicas=len(ready))
 
 
-async def prune(deployment: fl.Object, wanted: set[str], ctx: fl.Context) -> None:
-    """Those that name the deployment as their owner would go by themselves; those to be retained do not. What an
-    earlier deployment of this name left behind has another uid and stays."""
+async def prune_nodes(deployment: fl.Object, keep: set[str], ctx: fl.Context) -> None:
+    """Delete the nodes that are not in `keep`, including retained ones without an owner reference.
+
+    Nodes that an earlier deployment with this name retained have another uid in their label, and stay.
+    """
     for node in ctx.list(SeiNode, labels=f"{DEPLOYMENT_UID}={deployment.uid}"):
-        if node.name not in wanted and not node.deleting:
+        if node.name not in keep and not node.deleting:
             await ctx.delete(node)
 
 
 async def apply_node(deployment: fl.Object, ordinal: int, ctx: fl.Context) -> fl.Object:
-    # Nodes that shall stay when the deployment goes must not name it as their owner.
+    # The garbage collector would delete retained nodes if they had an owner reference.
     owned = deployment.spec.get("deletionPolicy") != "Retain"
     return await ctx.apply(node_of(deployment, ordinal), owned=owned)
 
@@ -172,44 +176,44 @@ async def ensure_node(deployment: fl.Object, plan: Plan, task: dict[str, Any], c
 async def await_nodes(deployment: fl.Object, plan: Plan, task: dict[str, Any], ctx: fl.Context) -> bool:
     image = deployment.spec["template"]["spec"]["image"]
     nodes = [await apply_node(deployment, ordinal, ctx) for ordinal in range(deployment.spec["replicas"])]
-    return all(_runs(node, image) for node in nodes)
+    return all(_is_running(node, image) for node in nodes)
 
 
 DEPLOYMENT_STEPS: dict[str, Step] = {"ensure-node": ensure_node, "await-nodes": await_nodes}
 
 
 @op.cleanup(SeiNodeDeployment, finalizer=DEPLOYMENT_FINALIZER)
-async def leave_deployment(deployment: fl.Object, ctx: fl.Context) -> None:
-    """Nodes first: whoever waits for the deployment to be gone waits for them too."""
+async def clean_up_deployment(deployment: fl.Object, ctx: fl.Context) -> None:
+    """Delete the nodes first, so that the deployment disappears after them."""
     nodes = ctx.children(SeiNode)
     for node in nodes:
         if not node.deleting:
             await ctx.delete(node)
     if nodes:
-        raise fl.Wait("NodesLeaving", f"{len(nodes)} nodes are still there")
+        raise fl.Wait("NodesTerminating", f"waiting until {len(nodes)} SeiNodes are deleted: see their finalizers")
 
 
-# Both
+# Plans of both kinds
 
 
-async def carry_out(
-    obj: fl.Object, tasks: plans.Tasks, steps: dict[str, Step], ctx: fl.Context, **reached: Any
+async def execute_plan(
+    obj: fl.Object, tasks: plans.Tasks, steps: dict[str, Step], ctx: fl.Context, **final_status: Any
 ) -> None:
-    """Return when there is nothing (more) to carry out, `reached` being in status then; else say what is waited for.
+    """Return when no tasks are left, and write `final_status`. Raises Wait while a task is not complete.
 
-    The first decision persists the plan; a pass that comes second, on however old a copy, gets the first one's plan
-    and leaves it to it. Progress is a decision as well, on the same plan or not at all.
+    The first decision persists the plan. A second reconcile, even one with a stale cache, gets the plan of the first
+    and does not execute it. Progress is written with a decision, too: on the same plan, or not at all.
     """
-    me, now = ctx.resources.setdefault("replica", ctx.world.uid()), rfc3339(ctx.world.clock.now())
-    plan = await ctx.decide(plans.ensure(tasks, new_id=ctx.world.uid(), executor=me, now=now))
+    replica, now = ctx.resources.setdefault("replica", ctx.world.uid()), rfc3339(ctx.world.clock.now())
+    plan = await ctx.decide(plans.ensure(tasks, new_id=ctx.world.uid(), executor=replica, now=now))
     if plan is None:
         return
     if plan["phase"] == "Failed":
         ctx.status(phase="Failed")
         detail = plan["failedTaskDetail"]
-        raise fl.Terminal("PlanFailed", f"{detail}: change the spec to have a new plan made")
+        raise fl.Terminal("PlanFailed", f"{detail}: change the spec to start a new plan")
     done: list[str] = []
-    if plan["executor"] == me:
+    if plan["executor"] == replica:
         try:
             for task in plan["tasks"]:
                 if task["status"] != "Complete" and not await steps[task["type"]](obj, plan, task, ctx):
@@ -218,18 +222,18 @@ async def carry_out(
         except TaskFailed as error:
             await ctx.decide(plans.advance(plan, done, now=now, failure=(len(done), str(error))))
             ctx.status(phase="Failed")
-            raise fl.Terminal("PlanFailed", f"{error}: change the spec to have a new plan made") from error
-        await ctx.decide(plans.advance(plan, done, now=now, **reached))
+            raise fl.Terminal("PlanFailed", f"{error}: change the spec to start a new plan") from error
+        await ctx.decide(plans.advance(plan, done, now=now, **final_status))
     if len(done) < len(plan["tasks"]):
         open_tasks = (task for task in plan["tasks"] if task["status"] != "Complete" and task["id"] not in done)
         task = next(open_tasks, plan["tasks"][-1])
-        # The same words from every replica: what differed would be written in turns.
-        said = f"plan {plan['id']} is being carried out: {task['type']} {awaited(obj, task, ctx)}"
-        raise fl.Wait("PlanActive", said, after=plans.TAKEOVER)
+        # All replicas must write the same message, or they would overwrite each other's again and again.
+        message = f"plan {plan['id']} is active: {task['type']} {describe_wait(obj, task, ctx)}"
+        raise fl.Wait("PlanActive", message, after=plans.TAKEOVER_AFTER)
 
 
-def awaited(obj: fl.Object, task: dict[str, Any], view: fl.ReadContext) -> str:
-    """What a task waits for, and where to look when it does not come."""
+def describe_wait(obj: fl.Object, task: dict[str, Any], ctx: fl.ReadContext) -> str:
+    """Return what a task waits for, and where to look if it does not happen."""
     match task["type"]:
         case "bootstrap":
             job = job_name(obj, task)
@@ -239,13 +243,13 @@ def awaited(obj: fl.Object, task: dict[str, Any], view: fl.ReadContext) -> str:
         case "await-nodes":
             image = obj.spec["template"]["spec"]["image"]
             for ordinal in range(obj.spec["replicas"]):
-                node = view.get(SeiNode, f"{obj.name}-{ordinal}")
-                if node is None or not _runs(node, image):
+                node = ctx.get(SeiNode, f"{obj.name}-{ordinal}")
+                if node is None or not _is_running(node, image):
                     return f"waits for SeiNode {obj.name}-{ordinal}: see its condition Ready"
-    return "comes next"
+    return "is next"
 
 
-def _runs(node: fl.Object, image: str) -> bool:
+def _is_running(node: fl.Object, image: str) -> bool:
     return node.is_true("Ready") and node.status.get("currentImage") == image
 
 

@@ -1,7 +1,7 @@
-"""The test bed: nodes made at once, two replicas of the operator, and a cluster in which Jobs and rollouts take time.
+"""The demo: creates nodes while two replicas of the operator run, in a simulated cluster.
 
-Two replicas without leader election: a rolling update, or a network that lies about leases. What must hold then holds
-for one replica with a stale cache as well, which is how the incident came about.
+The replicas have no leader election, as during a rolling update or a network partition. The incident happened in one
+process with a stale cache; a second replica makes the same race frequent.
 """
 
 import asyncio
@@ -11,27 +11,27 @@ import fairlead as fl
 from fairlead.cache import Cache, Change
 from fairlead.testing.demo.demo_run import DemoRun, Variant, limit_concurrency
 from fairlead_operators import crds
-from fairlead_operators.seinode import kubelet, legacy
+from fairlead_operators.seinode import legacy, simulated_cluster
 from fairlead_operators.seinode.controller import op
 from fairlead_operators.seinode.kinds import SeiNode
 
 SCALE = 25
 
 
-def a_node(name: str, namespace: str | None = None, **spec: object) -> fl.Object:
-    """A full node, unless `spec` says otherwise."""
+def make_node(name: str, namespace: str | None = None, **spec: object) -> fl.Object:
+    """Return a full node. `spec` overrides its fields."""
     return SeiNode(name, namespace, spec={"chainId": "pacific-1", "image": "sei:1", "fullNode": {}, **spec})
 
 
-class Ledger:
-    """Every plan that was ever persisted, and each that another replaced before it was over."""
+class PlanHistory:
+    """Records each active plan that another plan replaced, and marks running nodes as done."""
 
     def __init__(self, run: DemoRun) -> None:
         self.run = run
         self.plans: dict[str, list[str]] = {}
         self._active: dict[str, str] = {}
 
-    def see(self, change: Change) -> None:
+    def on_change(self, change: Change) -> None:
         if change.new is None:
             return
         node = change.new.object()
@@ -51,30 +51,37 @@ class Ledger:
 
 
 async def play(run: DemoRun, variant: Variant, scale: int) -> None:
-    """Create so many nodes at once; done is Running, lost is a plan that another replaced or a Job of such a plan."""
-    admin, world, where = run.admin, run.world, run.namespace
+    """Create `scale` nodes at the same time. A node is done when it is running.
+
+    A loss is an active plan that another plan replaced, or a Job of such a plan.
+    """
+    admin, world, namespace = run.admin, run.world, run.namespace
     await crds.install(admin, __package__, run.labels)
-    ledger = Ledger(run)
+    history = PlanHistory(run)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(kubelet.running(run.client("cluster"), world, namespace=where))
+        cluster = simulated_cluster.running(run.client("cluster"), world, namespace=namespace)
+        await stack.enter_async_context(cluster)
         for replica in ("replica-1", "replica-2"):
             if variant == "new":
-                running = run.record_reconciles(op, replica).running(run.transport(replica), world, namespaces=[where])
-                await stack.enter_async_context(running)
+                operator = run.record_reconciles(op, replica)
+                new = operator.running(run.transport(replica), world, namespaces=[namespace])
+                await stack.enter_async_context(new)
             else:
-                client, seen = run.client(replica), run.reconcile_recorder(replica)
-                await stack.enter_async_context(legacy.nodes(client, world, namespace=where, seen=seen))
+                client, recorder = run.client(replica), run.reconcile_recorder(replica)
+                old = legacy.nodes(client, world, namespace=namespace, on_reconcile=recorder)
+                await stack.enter_async_context(old)
         cache = await stack.enter_async_context(Cache(admin, world))
-        view = cache.watch(SeiNode, namespaces=[where])
-        view.subscribe(ledger.see)
-        await view.synced()
+        nodes = cache.watch(SeiNode, namespaces=[namespace])
+        nodes.subscribe(history.on_change)
+        await nodes.synced()
         names = [f"node-{i}" for i in range(scale)]
         await run.start(names)
-        await asyncio.gather(*map(limit_concurrency(admin.create), (a_node(name, where) for name in names)))
+        create = limit_concurrency(admin.create)
+        await asyncio.gather(*(create(make_node(name, namespace)) for name in names))
         await run.wait_until_done()
         await run.record_idle_time()
-    nodes = (await admin.list(SeiNode, where)).items
-    tasks = {task["id"][:8] for node in nodes for task in node.status["plan"]["tasks"]}
-    for job in (await admin.list(fl.Job, where)).items:
-        if job.name.rpartition("-")[2] not in tasks:
-            run.record_loss(f"Job {job.name}, submitted for a plan that nobody remembers")
+    final = (await admin.list(SeiNode, namespace)).items
+    task_ids = {task["id"][:8] for node in final for task in node.status["plan"]["tasks"]}
+    for job in (await admin.list(fl.Job, namespace)).items:
+        if job.name.rpartition("-")[2] not in task_ids:
+            run.record_loss(f"Job {job.name}, whose plan was replaced")

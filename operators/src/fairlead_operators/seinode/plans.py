@@ -1,8 +1,7 @@
-"""Plans: pure functions for `decide`. A plan is made once, and only who made it carries it out.
+"""Decision functions for plans. A plan is created once, and only the process that created it executes it.
 
-The name of its executor costs nothing, since it is written with the plan. A second process that comes by sees it and
-leaves the plan alone; if nothing moved for a while the executor is taken for dead and the plan taken over, by a
-decision too, so that only one does.
+The plan has the name of its executor. Another process sees that name and does not execute the plan. If the plan has not
+progressed for TAKEOVER_AFTER seconds, another process takes it over, with a decision: so only one process does.
 """
 
 import hashlib
@@ -13,32 +12,32 @@ from typing import Any
 import fairlead as fl
 from fairlead.api.times import parse
 
-TAKEOVER = 30.0
-"""Seconds without a move after which another process may take a plan over: many passes of an executor that lives."""
+TAKEOVER_AFTER = 30.0
+"""Seconds without progress until another process takes a plan over: many reconciles of a living executor."""
 
 Plan = dict[str, Any]
 Tasks = Callable[[fl.Draft], Sequence[tuple[str, dict[str, str]]]]
-"""What is to be done for an object: types and parameters; nothing when it is as it should be."""
+"""Returns the types and parameters of the tasks for an object; nothing if it is up to date."""
 
 
 def task(plan_id: str, index: int, kind: str, params: dict[str, str]) -> dict[str, Any]:
-    """A task. Its id follows from the plan's, so that submitting it twice submits it once."""
+    """Return a new task. Its id is derived from the plan's id, so that a task can be submitted twice."""
     return {"type": kind, "id": digest([plan_id, kind, index]), "status": "Pending", "params": params}
 
 
 def ensure(tasks: Tasks, *, new_id: str, executor: str, now: str) -> Callable[[fl.Draft], Plan | None]:
-    """Decides on the plan that is to be carried out: the active one, a failed one as it is, or a new one."""
+    """Return a decision that returns the active plan, a failed plan of this generation, or a new plan."""
 
     def decide(draft: fl.Draft) -> Plan | None:
         plan = draft.status.get("plan")
         if plan and plan["phase"] == "Active":
-            if plan["executor"] != executor and parse(now) - parse(plan["movedAt"]) > TAKEOVER:
+            if plan["executor"] != executor and parse(now) - parse(plan["movedAt"]) > TAKEOVER_AFTER:
                 plan["executor"], plan["movedAt"] = executor, now
             return dict(plan.plain())
         if plan and plan["phase"] == "Failed" and plan["generation"] == draft.generation:
             return dict(plan.plain())
-        wanted = tasks(draft)
-        if not wanted:
+        new_tasks = tasks(draft)
+        if not new_tasks:
             return None
         draft.status["plan"] = new = {
             "id": new_id,
@@ -46,7 +45,7 @@ def ensure(tasks: Tasks, *, new_id: str, executor: str, now: str) -> Callable[[f
             "executor": executor,
             "movedAt": now,
             "phase": "Active",
-            "tasks": [task(new_id, index, kind, params) for index, (kind, params) in enumerate(wanted)],
+            "tasks": [task(new_id, index, kind, params) for index, (kind, params) in enumerate(new_tasks)],
         }
         return new
 
@@ -54,11 +53,12 @@ def ensure(tasks: Tasks, *, new_id: str, executor: str, now: str) -> Callable[[f
 
 
 def advance(
-    plan: Plan, done: Sequence[str], *, now: str, failure: tuple[int, str] | None = None, **reached: Any
+    plan: Plan, done: Sequence[str], *, now: str, failure: tuple[int, str] | None = None, **final_status: Any
 ) -> Callable[[fl.Draft], None]:
-    """Decides what is written of the progress: nothing if the plan is not this one any more.
+    """Return a decision that writes the progress of a plan. It writes nothing if another plan is active.
 
-    `done` are the ids of tasks, `failure` the index of one and what it said, `reached` what status says at the end.
+    `done` has the ids of the complete tasks, and `failure` the index and the message of a failed one. `final_status` is
+    written when all tasks are complete.
     """
 
     def decide(draft: fl.Draft) -> None:
@@ -76,7 +76,7 @@ def advance(
             live["phase"], live["failedTaskIndex"], live["failedTaskDetail"] = "Failed", index, detail
         elif len(done) == len(plan["tasks"]):
             live["phase"] = "Complete"
-            for key, value in reached.items():
+            for key, value in final_status.items():
                 draft.status[key] = value
         if moved:
             live["movedAt"] = now
@@ -85,5 +85,5 @@ def advance(
 
 
 def digest(value: Any) -> str:
-    """A short name for a value: of a template its revision, of a task its id."""
+    """Return a short hash of a value, for template revisions and task ids."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -8,7 +8,7 @@ from waiting import PATIENCE
 import fairlead as fl
 
 
-class Gate:
+class WatchGate:
     """A Transport whose watch events can be held: the cache behind it lags for as long as one likes."""
 
     def __init__(self, inner):

@@ -1,7 +1,7 @@
-"""The cause: what the gateway controller does downstream when a Gateway upstream goes away.
+"""The cause of the orphans: the downstream cleanup of the gateway controller when an upstream Gateway is deleted.
 
-It keeps copies of HTTPRoutes downstream, labelled with whose they are. A Gateway's finalizer detaches its routes: those
-that hang on nothing else are deleted. How it tells is the whole difference, and is here twice.
+The controller copies HTTPRoutes to the downstream cluster. Labels name the original. The finalizer of a Gateway deletes
+the copies that have no other parent. `by_status` decides that as the original did, `by_spec` is the correct way.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,22 +16,22 @@ from fairlead_operators.httpproxy.kinds import Gateway, HTTPRoute
 LABELS = "meta.datumapis.com/upstream-"
 
 Detach = Callable[[Client, fl.World, str, fl.Object], Awaitable[None]]
-"""(downstream, world, the upstream cluster's name, the Gateway that goes)"""
+"""Takes the downstream client, the world, the name of the upstream cluster and the deleted Gateway."""
 
 
-def copy_of(route: fl.Object, cluster: str, namespace: str, encoding: str = "cluster-") -> fl.Object:
-    """The downstream copy of an upstream route, as the controller writes it; once its encoding was `cluster-_`."""
-    said = {"cluster-name": f"{encoding}{cluster}", "group": HTTPRoute.group, "kind": HTTPRoute.kind}
-    said |= {"namespace": route.namespace or "", "name": route.name}
-    labels = {LABELS + key: value for key, value in said.items()}
+def copy_of(route: fl.Object, cluster: str, namespace: str, prefix: str = "cluster-") -> fl.Object:
+    """Return the downstream copy of an upstream route. Older versions wrote the label with the prefix `cluster-_`."""
+    origin = {"cluster-name": f"{prefix}{cluster}", "group": HTTPRoute.group, "kind": HTTPRoute.kind}
+    origin |= {"namespace": route.namespace or "", "name": route.name}
+    labels = {LABELS + key: value for key, value in origin.items()}
     return HTTPRoute(route.name, namespace, labels=labels, spec=route.spec)
 
 
 async def by_status(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
-    """As it was: judged by status.parents, which the data plane writes when it comes to it, and never takes back.
+    """Detach as the original did, by status.parents. The data plane writes it late and never removes old entries.
 
-    A route without a status yet hangs on nothing, whoever's it is, and is deleted. One whose status still tells of a
-    parent of long ago hangs on that, and stays for ever.
+    A new route without status seems to have no parent: it is deleted although another Gateway is its parent. A route
+    with an outdated parent in its status seems to have that parent: it is never deleted.
     """
     for route in await _copies(down, cluster, gateway):
         parents = route.status.get("parents") or ()
@@ -41,11 +41,11 @@ async def by_status(down: Client, world: fl.World, cluster: str, gateway: fl.Obj
 
 
 async def by_spec(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
-    """Ours: judged by spec.parentRefs, what the user wrote. Deletes just the copy that was read, as it was read."""
+    """Detach by spec.parentRefs, which the user wrote. Deletes only the copy that was read, if it is unchanged."""
     writer = Writer(down, world, "gateway-controller")
     for route in await _copies(down, cluster, gateway):
         references = route.spec.get("parentRefs") or []
-        others = [reference for reference in references if not _means(reference, route, gateway)]
+        others = [reference for reference in references if not _is_reference_to(reference, route, gateway)]
         if len(others) == len(references):
             continue
         if others:
@@ -56,11 +56,11 @@ async def by_spec(down: Client, world: fl.World, cluster: str, gateway: fl.Objec
 
 async def _copies(down: Client, cluster: str, gateway: fl.Object) -> list[fl.Object]:
     selector = f"{LABELS}cluster-name=cluster-{cluster}"
-    found = (await down.list(HTTPRoute, labels=selector)).items
-    return [route for route in found if route.labels.get(f"{LABELS}namespace") == gateway.namespace]
+    routes = (await down.list(HTTPRoute, labels=selector)).items
+    return [route for route in routes if route.labels.get(f"{LABELS}namespace") == gateway.namespace]
 
 
-def _means(reference: dict[str, str], route: fl.Object, gateway: fl.Object) -> bool:
+def _is_reference_to(reference: dict[str, str], route: fl.Object, gateway: fl.Object) -> bool:
     group, kind = reference.get("group", Gateway.group), reference.get("kind", Gateway.kind)
     namespace = reference.get("namespace") or route.labels.get(f"{LABELS}namespace")
     return (group, kind, namespace, reference["name"]) == (

@@ -37,7 +37,7 @@ def test_the_old_way_posts_in_the_proportion_that_was_published():
     run, counted = told("old")
     refused = [counted["POST", resource, 409] for resource in RBAC]
     passes = refused[-1]
-    assert passes >= PROJECTS * (demo.PASSES - 1)
+    assert passes >= PROJECTS * (demo.RECONCILES - 1)
     assert [n / passes for n in refused] == pytest.approx(PUBLISHED, rel=0.01)  # the end may cut a pass
     assert counted["PUT", "rolebindings", 200] == pytest.approx(2 * passes, rel=0.01)
     assert run.losses  # the labels that the GitOps tool put on the bindings
@@ -46,7 +46,7 @@ def test_the_old_way_posts_in_the_proportion_that_was_published():
 async def test_on_either_server_the_old_way_posts_for_nothing(api):
     told = await play(demo, "old", 3, api.transport, World(), namespace=f"{api.namespace}-story")
     refused = [told.responses["POST", resource, 409] for resource in RBAC]
-    assert refused[-1] >= 3 * (demo.PASSES - 1)
+    assert refused[-1] >= 3 * (demo.RECONCILES - 1)
     assert [n / refused[-1] for n in refused] == pytest.approx(PUBLISHED, rel=0.1)  # the end may cut some passes
 
 

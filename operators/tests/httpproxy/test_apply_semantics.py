@@ -17,61 +17,61 @@ def a_gateway(namespace, **listener):
     return Gateway("web", namespace, spec={"gatewayClassName": "x", "listeners": [{**LISTENER, **listener}]})
 
 
-async def hostname_written_by_update(scene, hostname):
+async def hostname_written_by_update(env, hostname):
     """As the gateway controller does: by PUT of what it read, with a finalizer."""
-    live = await scene.get(Gateway)
+    live = await env.get(Gateway)
     live["spec"]["listeners"][0]["hostname"] = hostname
     live["metadata"]["finalizers"] = ["example.com/gateway"]
-    return await scene.client.replace(live, field_manager="gateway")
+    return await env.client.replace(live, field_manager="gateway")
 
 
-async def test_a_forced_apply_of_an_item_in_a_keyed_list_clears_nothing_that_others_wrote_in_it(scene):
+async def test_a_forced_apply_of_an_item_in_a_keyed_list_clears_nothing_that_others_wrote_in_it(env):
     """The belief: ForceOwnership on a list item clears what is not in the payload. Not where items have keys."""
-    payload = a_gateway(scene.namespace)
-    await scene.client.apply(payload, field_manager="proxy")
-    before = await hostname_written_by_update(scene, "a.example.com")
-    after = await scene.client.apply(payload, field_manager="proxy", force=True)
+    payload = a_gateway(env.namespace)
+    await env.client.apply(payload, field_manager="proxy")
+    before = await hostname_written_by_update(env, "a.example.com")
+    after = await env.client.apply(payload, field_manager="proxy", force=True)
     assert after.spec["listeners"][0]["hostname"] == "a.example.com"
     assert after.finalizers == ["example.com/gateway"]
     assert after.resource_version == before.resource_version
 
 
-async def test_in_an_atomic_list_it_does(scene):
+async def test_in_an_atomic_list_it_does(env):
     """The endpoints of a slice have no keys: what another wrote in one goes, with force, and is a conflict without."""
     body = {"addressType": "FQDN", "ports": [{"name": "web", "port": 80}]}
-    slice_ = EndpointSlice("web", scene.namespace, endpoints=[{"addresses": ["a.example.com"]}], **body)
-    await scene.client.apply(slice_, field_manager="proxy")
-    live = await scene.get(EndpointSlice)
+    slice_ = EndpointSlice("web", env.namespace, endpoints=[{"addresses": ["a.example.com"]}], **body)
+    await env.client.apply(slice_, field_manager="proxy")
+    live = await env.get(EndpointSlice)
     live["endpoints"][0]["hostname"] = "a"
-    await scene.client.replace(live, field_manager="gateway")
+    await env.client.replace(live, field_manager="gateway")
     try:
-        await scene.client.apply(slice_, field_manager="proxy", force=False)
+        await env.client.apply(slice_, field_manager="proxy", force=False)
         raise AssertionError("no conflict")
     except Conflict:
         pass
-    after = await scene.client.apply(slice_, field_manager="proxy", force=True)
+    after = await env.client.apply(slice_, field_manager="proxy", force=True)
     assert "hostname" not in after["endpoints"][0]
 
 
-async def test_carrying_a_read_value_forward_reverts_a_newer_one_and_later_deletes_it(scene):
+async def test_carrying_a_read_value_forward_reverts_a_newer_one_and_later_deletes_it(env):
     """The write-up's remedy is the harm: a value that was only read becomes ours, stale or not."""
-    await scene.client.apply(a_gateway(scene.namespace), field_manager="proxy")
-    cached = await hostname_written_by_update(scene, "old.example.com")
-    await hostname_written_by_update(scene, "new.example.com")
-    carried = a_gateway(scene.namespace, hostname=cached.spec["listeners"][0]["hostname"])
-    reverted = await scene.client.apply(carried, field_manager="proxy", force=True)
+    await env.client.apply(a_gateway(env.namespace), field_manager="proxy")
+    cached = await hostname_written_by_update(env, "old.example.com")
+    await hostname_written_by_update(env, "new.example.com")
+    carried = a_gateway(env.namespace, hostname=cached.spec["listeners"][0]["hostname"])
+    reverted = await env.client.apply(carried, field_manager="proxy", force=True)
     assert reverted.spec["listeners"][0]["hostname"] == "old.example.com"
-    deleted = await scene.client.apply(a_gateway(scene.namespace), field_manager="proxy", force=True)
+    deleted = await env.client.apply(a_gateway(env.namespace), field_manager="proxy", force=True)
     assert "hostname" not in deleted.spec["listeners"][0]
 
 
-async def test_sixteen_forced_applies_of_one_payload_make_one_change_one_event_and_no_conflict(scene):
-    payload = HTTPRoute("one", scene.namespace, spec={"parentRefs": [{"name": "one"}]})
-    path = f"/apis/gateway.networking.k8s.io/v1/namespaces/{scene.namespace}/httproutes"
+async def test_sixteen_forced_applies_of_one_payload_make_one_change_one_event_and_no_conflict(env):
+    payload = HTTPRoute("one", env.namespace, spec={"parentRefs": [{"name": "one"}]})
+    path = f"/apis/gateway.networking.k8s.io/v1/namespaces/{env.namespace}/httproutes"
     query = {"fieldManager": "m", "force": "true"}
     headers = {"Content-Type": PatchType.APPLY.value}
-    empty = await scene.client.list(HTTPRoute, scene.namespace)
-    door = scene.api.transport()
+    empty = await env.client.list(HTTPRoute, env.namespace)
+    door = env.api.transport()
     one = [
         door.request(HttpRequest("PATCH", f"{path}/one", query=query, headers=headers, body=dumps(payload)))
         for _ in range(16)
@@ -79,11 +79,11 @@ async def test_sixteen_forced_applies_of_one_payload_make_one_change_one_event_a
     answers = await asyncio.gather(*one)
     assert Counter(answer.status for answer in answers) == {201: 1, 200: 15}
     versions = {json.loads(answer.body)["metadata"]["resourceVersion"] for answer in answers}
-    assert versions == {(await scene.get(HTTPRoute, "one")).resource_version}
-    await scene.client.create(HTTPRoute("last", scene.namespace, spec={}))
+    assert versions == {(await env.get(HTTPRoute, "one")).resource_version}
+    await env.client.create(HTTPRoute("last", env.namespace, spec={}))
     seen = Counter()
     since = empty.resource_version
-    async with asyncio.timeout(20), scene.client.watch(HTTPRoute, scene.namespace, resource_version=since) as watch:
+    async with asyncio.timeout(20), env.client.watch(HTTPRoute, env.namespace, resource_version=since) as watch:
         async for frame in watch:
             name = json.loads(frame.raw)["metadata"]["name"]
             if name == "last":

@@ -1,8 +1,8 @@
-"""A stand-in for Pulsar: the admin API's paths and answers, and no broker behind them.
+"""A fake Pulsar for tests and the demo: the admin API without brokers.
 
-It keeps what it is told and answers as Pulsar 3.0.7 was seen to where this operator looks: 404 for what is missing, 409
-for what exists or is not empty, 412 for what is not valid. It moves no message, runs no function, checks no right but a
-token. The tests that use it run on a real Pulsar too, where there is one (README.md).
+It stores objects in memory and returns the status codes of Pulsar 3.0.7: 404 for missing objects, 409 for existing or
+non-empty ones, 412 for invalid ones. It does not move messages or run functions, and checks only a token. The tests
+also run on a real Pulsar if there is one (README.md).
 """
 
 import json
@@ -13,9 +13,9 @@ from typing import Any
 
 from fairlead.api.requests import HttpRequest
 from fairlead.client.transport import NotSent
-from fairlead_operators.pulsar.contents import CLUSTER, Contents, Failure
+from fairlead_operators.pulsar.fake_pulsar_state import CLUSTER, ErrorResponse, PulsarState
 
-__all__ = ["CLUSTER", "StandIn"]
+__all__ = ["CLUSTER", "FakePulsar"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,27 +26,25 @@ class Answer:
     warnings: list[str] = field(default_factory=list)
 
 
-class StandIn(Contents):
-    """One Pulsar, in memory. An HTTP client for it, and what opens one: hand it in as the resource `http`."""
+class FakePulsar(PulsarState):
+    """A Pulsar in memory. It is also the HTTP client, and can be used as the resource `http`."""
 
     def __init__(self, *, token: str | None = None) -> None:
         super().__init__()
         self.token = token
         self.down = False
-        """Refuse every connection."""
+        """Whether to refuse all connections."""
         self.calls: list[tuple[str, str, int]] = []
-        """What was asked, with the answer's status; 0 where it was refused."""
+        """The method, path and status code of each request; the code is 0 for a refused connection."""
         self.files: dict[str, bytes] = {}
-        """What `fetch` finds, by address."""
+        """The files for `fetch`, by URL."""
 
-    # As an HTTP client
-
-    def __call__(self, url: str, token: str | None = None) -> "StandIn":
+    def __call__(self, url: str, token: str | None = None) -> "FakePulsar":
         return self
 
     async def fetch(self, url: str) -> bytes:
         if url not in self.files:
-            raise NotSent("cannot connect: nobody serves that here")
+            raise NotSent(f"cannot connect to {url}")
         return self.files[url]
 
     async def request(self, request: HttpRequest) -> Answer:
@@ -58,11 +56,11 @@ class StandIn(Contents):
         return answer
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[str]:
-        """The same over loopback HTTP, at the address given."""
+        """Serve this Pulsar over HTTP on loopback, and yield its URL."""
         from aiohttp import web
 
         async def handle(request: web.BaseRequest) -> web.Response:
@@ -89,19 +87,19 @@ class StandIn(Contents):
         self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes | None
     ) -> Answer:
         if self.token and headers.get("Authorization") != f"Bearer {self.token}":
-            return _told(401, "Authentication required")
+            return _error_answer(401, "Authentication required")
         try:
-            answer = self.ask(method, path, query, headers.get("Content-Type", ""), body)
-        except Failure as failure:
-            return _told(failure.status, str(failure))
+            answer = self.handle(method, path, query, headers.get("Content-Type", ""), body)
+        except ErrorResponse as error:
+            return _error_answer(error.status, str(error))
         if isinstance(answer, bytes):
             return Answer(200, answer)
-        return Answer(204 if answer is None and method != "GET" else 200, _encoded(answer))
+        return Answer(204 if answer is None and method != "GET" else 200, _encode(answer))
 
 
-def _encoded(answer: Any) -> bytes:
+def _encode(answer: Any) -> bytes:
     return b"" if answer is None else json.dumps(answer).encode()
 
 
-def _told(status: int, reason: str) -> Answer:
+def _error_answer(status: int, reason: str) -> Answer:
     return Answer(status, json.dumps({"reason": reason}).encode())

@@ -79,34 +79,36 @@ def filtered(spec, **one):
         "no name",
     ],
 )
-async def test_a_spec_that_makes_no_sense_is_refused_by_the_schema(scene, spec, said):
+async def test_a_spec_that_makes_no_sense_is_refused_by_the_schema(env, spec, said):
     with pytest.raises(Invalid, match=said):
-        await scene.create(**spec)
+        await env.create(**spec)
 
 
-async def test_a_name_too_long_for_its_children_is_refused_by_the_schema(scene):
+async def test_a_name_too_long_for_its_children_is_refused_by_the_schema(env):
     with pytest.raises(Invalid, match="at most 235 characters"):
-        await scene.create("n" * 236)
+        await env.create("n" * 236)
 
 
-async def test_the_longest_name_and_sixteen_hostnames_work(world):
+async def test_the_longest_name_and_sixteen_hostnames_work(running_env):
     name = "n" * 235
-    await world.connector(ready=False)
-    await world.gateway(verified=HOSTNAMES[:16])
-    await world.create(name, hostnames=HOSTNAMES[:16], **to("http://localhost:8080", connector={"name": "tunnel"}))
-    proxy = await world.until(HTTPProxy, name, lambda obj: len(obj.status.get("hostnames", ())) == 17)
-    assert len((await world.get(Gateway, name)).spec["listeners"]) == 34
+    await running_env.connector(ready=False)
+    await running_env.gateway(verified=HOSTNAMES[:16])
+    await running_env.create(
+        name, hostnames=HOSTNAMES[:16], **to("http://localhost:8080", connector={"name": "tunnel"})
+    )
+    proxy = await running_env.until(HTTPProxy, name, lambda obj: len(obj.status.get("hostnames", ())) == 17)
+    assert len((await running_env.get(Gateway, name)).spec["listeners"]) == 34
     assert len(proxy.status["hostnameStatuses"]) == 16
-    assert await world.get(HTTPRouteFilter, f"connector-offline-{name}") is not None
+    assert await running_env.get(HTTPRouteFilter, f"connector-offline-{name}") is not None
 
 
 BAD_ENDPOINTS = {
     "https://192.0.2.7": "set its tls.hostname",
     "http://backend.example.com:99999": "Port out of range",
-    "http://backend.example.com:0": "names no host and port",
+    "http://backend.example.com:0": "has no valid host or port",
     "http://[::1": "write a URL like https://",
-    "http://:8080": "names no host and port",
-    "http://back_end!": "names no host and port",
+    "http://:8080": "has no valid host or port",
+    "http://back_end!": "has no valid host or port",
     "http://backend:8080": "write one like backend.default.svc.cluster.local",
     f"http://{'a' * 64}.example.com": "at most 63 characters: shorten it",
     "http://[fe80::1%25eth0]:80": "write an address without %25eth0",
@@ -117,62 +119,64 @@ BAD_ENDPOINTS = {
 
 
 @pytest.mark.parametrize(("endpoint", "said"), BAD_ENDPOINTS.items())
-async def test_an_endpoint_that_cannot_be_is_said_and_a_changed_one_recovers(world, endpoint, said):
-    await world.create(**to(endpoint))
-    condition = await world.condition("Programmed", "False", "InvalidEndpoint")
+async def test_an_endpoint_that_cannot_be_is_said_and_a_changed_one_recovers(running_env, endpoint, said):
+    await running_env.create(**to(endpoint))
+    condition = await running_env.condition("Programmed", "False", "InvalidEndpoint")
     assert said in condition["message"]
-    assert (await world.condition("Accepted", "False", "InvalidEndpoint"))["message"] == condition["message"]
-    assert await world.get(Gateway) is None
-    await world.change("web", **to("http://backend.example.com"))
-    await world.until(Gateway, "web", there)
-    await world.condition("Programmed", "False", "Pending")
+    assert (await running_env.condition("Accepted", "False", "InvalidEndpoint"))["message"] == condition["message"]
+    assert await running_env.get(Gateway) is None
+    await running_env.change("web", **to("http://backend.example.com"))
+    await running_env.until(Gateway, "web", there)
+    await running_env.condition("Programmed", "False", "Pending")
 
 
-async def test_a_connector_that_is_not_there_is_named_and_its_coming_is_noticed(world):
-    await world.gateway()
-    await world.create(rules=demo.TUNNELLED)
-    await world.until(HTTPRouteFilter, "connector-offline-web", there)
-    said = await world.condition("ConnectorMetadataProgrammed", "False", "Pending")
-    assert "no Connector tunnel: create it" in said["message"]
-    await world.connector(ready=True)
-    await world.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
+async def test_a_connector_that_is_not_there_is_named_and_its_coming_is_noticed(running_env):
+    await running_env.gateway()
+    await running_env.create(rules=demo.TUNNEL_RULES)
+    await running_env.until(HTTPRouteFilter, "connector-offline-web", there)
+    said = await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
+    assert "Connector tunnel does not exist: create it" in said["message"]
+    await running_env.connector(ready=True)
+    await running_env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
 
 
-async def test_a_connector_wakes_its_proxies_whatever_stands_beside_them(scene, caplog):
+async def test_a_connector_wakes_its_proxies_whatever_stands_beside_them(env, caplog):
     """One proxy with an endpoint that cannot be: nobody has to look at all of them for that, later."""
-    running = await scene.operator()
-    await scene.gateway()
-    await scene.create("a", **to("http://[::1"))
-    await scene.condition("Programmed", "False", "InvalidEndpoint", name="a")
-    await scene.create(rules=demo.TUNNELLED)
-    await scene.condition("Programmed", "True", "Programmed")
+    running = await env.operator()
+    await env.gateway()
+    await env.create("a", **to("http://[::1"))
+    await env.condition("Programmed", "False", "InvalidEndpoint", name="a")
+    await env.create(rules=demo.TUNNEL_RULES)
+    await env.condition("Programmed", "True", "Programmed")
     await running.quiet()
-    await scene.connector(ready=True)
-    await scene.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
+    await env.connector(ready=True)
+    await env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
     assert "proxies_of raised" not in caplog.text
 
 
-async def test_a_deleted_connector_turns_the_tunnel_off_and_is_named(world):
-    await world.gateway()
-    await world.connector(ready=True)
-    await world.create(rules=demo.TUNNELLED)
-    await world.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
-    await world.client.delete(Connector, "tunnel", world.namespace)
-    await world.until(EnvoyPatchPolicy, "connector-web", gone)
-    await world.until(HTTPRouteFilter, "connector-offline-web", there)
-    said = await world.condition("ConnectorMetadataProgrammed", "False", "Pending")
-    assert "no Connector tunnel" in said["message"]
+async def test_a_deleted_connector_turns_the_tunnel_off_and_is_named(running_env):
+    await running_env.gateway()
+    await running_env.connector(ready=True)
+    await running_env.create(rules=demo.TUNNEL_RULES)
+    await running_env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
+    await running_env.client.delete(Connector, "tunnel", running_env.namespace)
+    await running_env.until(EnvoyPatchPolicy, "connector-web", gone)
+    await running_env.until(HTTPRouteFilter, "connector-offline-web", there)
+    said = await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
+    assert "Connector tunnel does not exist" in said["message"]
 
 
 @pytest.mark.parametrize(("kind", "name"), [(Gateway, "web"), (HTTPRoute, "web"), (EndpointSlice, "web-0-0")])
-async def test_a_child_that_someone_deleted_comes_back(world, kind, name):
-    await world.create()
-    first = await world.until(kind, name, there)
-    await world.client.delete(kind, name, world.namespace)
-    await world.until(kind, name, lambda obj: obj is not None and obj.uid != first.uid)
+async def test_a_child_that_someone_deleted_comes_back(running_env, kind, name):
+    await running_env.create()
+    first = await running_env.until(kind, name, there)
+    await running_env.client.delete(kind, name, running_env.namespace)
+    await running_env.until(kind, name, lambda obj: obj is not None and obj.uid != first.uid)
 
 
-@pytest.mark.parametrize("spec", [to("http://[::1"), {"rules": demo.TUNNELLED}], ids=["bad endpoint", "no connector"])
+@pytest.mark.parametrize(
+    "spec", [to("http://[::1"), {"rules": demo.TUNNEL_RULES}], ids=["bad endpoint", "no connector"]
+)
 def test_what_cannot_be_done_is_not_retried_hot(spec):
     """Ten minutes of virtual time: a few passes at the beginning, then nothing."""
 
@@ -182,7 +186,7 @@ def test_what_cannot_be_done_is_not_retried_hot(spec):
         await demo.install(run.admin)
         async with run.record_reconciles(op).running(run.transport("operator"), world, namespaces=["default"]):
             await run.start(["web"])
-            await run.admin.create(demo.a_proxy("web", "default", **spec))
+            await run.admin.create(demo.make_proxy("web", "default", **spec))
             await run.record_idle_time()
         proxy = await run.admin.get(HTTPProxy, "web", "default")
         await run.close()

@@ -6,16 +6,16 @@ from fairlead.api.world import World
 from fairlead.client.client import Client
 from fairlead.server.app import Server
 from fairlead_operators.httpproxy.kinds import HTTPRoute
-from fairlead_operators.orphans import demo, gateway
+from fairlead_operators.orphans import demo, gateway_cleanup
 
 
 async def left(api, detach):
     """The copies that are there after the clean-up, by name, when the collector never comes."""
     world = World()
     up, down = Client(Server(world).transport(), world), Client(api.transport(), world)
-    scene = demo.Scene(up, down, api.namespace)
-    await scene.set()
-    await scene.delete_gateways(world, detach)
+    scenario = demo.Scenario(up, down, api.namespace)
+    await scenario.create()
+    await scenario.delete_gateways(world, detach)
     routes = {route.name.removesuffix("-0"): route for route in (await down.list(HTTPRoute, api.namespace)).items}
     for route in routes.values():
         await down.delete(HTTPRoute, route.name, route.namespace)
@@ -26,18 +26,18 @@ ALL = {copy.name for copy in demo.COPIES}
 
 
 async def test_judged_by_status_it_leaves_one_and_loses_another(api):
-    assert ALL - (await left(api, gateway.by_status)).keys() == {"attached", "no-status-yet"}
+    assert ALL - (await left(api, gateway_cleanup.by_status)).keys() == {"attached", "no-status-yet"}
 
 
 async def test_judged_by_spec_it_leaves_and_loses_nothing(api):
-    routes = await left(api, gateway.by_spec)
+    routes = await left(api, gateway_cleanup.by_spec)
     assert ALL - routes.keys() == {"attached", "stale-status"}
-    assert [ref["name"] for ref in routes["on-both"].spec["parentRefs"]] == ["staying-0"]
+    assert [ref["name"] for ref in routes["two-parents"].spec["parentRefs"]] == ["kept-0"]
 
 
 @pytest.mark.parametrize("label", ["cluster-a", "cluster-_a"])
 def test_a_copy_says_whose_it_is(label):
     route = HTTPRoute("web", "default", spec={})
-    copy = gateway.copy_of(route, "a", "ns-1", label.removesuffix("a"))
-    assert copy.labels[f"{gateway.LABELS}cluster-name"] == label
-    assert (copy.namespace, copy.labels[f"{gateway.LABELS}namespace"]) == ("ns-1", "default")
+    copy = gateway_cleanup.copy_of(route, "a", "ns-1", label.removesuffix("a"))
+    assert copy.labels[f"{gateway_cleanup.LABELS}cluster-name"] == label
+    assert (copy.namespace, copy.labels[f"{gateway_cleanup.LABELS}namespace"]) == ("ns-1", "default")

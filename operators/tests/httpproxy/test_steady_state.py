@@ -17,42 +17,42 @@ CHILDREN = ((Gateway, "web"), (HTTPRoute, "web"), (EndpointSlice, "web-0-0"))
 WAKES = 3
 
 
-async def versions(scene):
-    return [(await scene.until(kind, name, there)).resource_version for kind, name in CHILDREN]
+async def versions(env):
+    return [(await env.until(kind, name, there)).resource_version for kind, name in CHILDREN]
 
 
-async def woken(scene, number):
+async def woken(env, number):
     """The proxy after a change that matters to nobody."""
     patch = {"metadata": {"annotations": {"example.com/n": str(number)}}}
-    return await scene.client.patch(HTTPProxy, "web", scene.namespace, patch, type=PatchType.MERGE)
+    return await env.client.patch(HTTPProxy, "web", env.namespace, patch, type=PatchType.MERGE)
 
 
 def writes(counted):
     return {key: count for key, count in counted.counts.items() if key[0] != "GET"}
 
 
-async def test_ours_sends_nothing_and_moves_no_version(scene):
-    counted = CountingTransport(scene.api.transport())
-    running = op.running(counted, World(), namespaces=[scene.namespace])
-    running = await scene.stack.enter_async_context(running)
-    await scene.create()
-    before = await versions(scene)
+async def test_ours_sends_nothing_and_moves_no_version(env):
+    counted = CountingTransport(env.api.transport())
+    running = op.running(counted, World(), namespaces=[env.namespace])
+    running = await env.stack.enter_async_context(running)
+    await env.create()
+    before = await versions(env)
     await running.quiet()
     counted.counts.clear()
     for number in range(WAKES):
-        await running.seen(await woken(scene, number))
+        await running.seen(await woken(env, number))
         await running.quiet()
     assert writes(counted) == {}
-    assert await versions(scene) == before
+    assert await versions(env) == before
 
 
-async def test_the_old_way_puts_the_route_on_every_pass_for_nothing(scene):
+async def test_the_old_way_puts_the_route_on_every_pass_for_nothing(env):
     """The defaults that the server fills in make it differ for ever; the PUT changes nothing, and moves no version."""
-    run, passes = DemoRun(scene.api.transport, World(), scene.namespace, network=False), asyncio.Queue()
-    told = {"seen": lambda name, failed: passes.put_nowait(failed)}
-    await scene.stack.enter_async_context(demo.theirs(run.transport("old"), World(), scene.namespace, **told))
-    await scene.create()
-    before = await versions(scene)
+    run, passes = DemoRun(env.api.transport, World(), env.namespace, network=False), asyncio.Queue()
+    told = {"on_reconcile": lambda name, failed: passes.put_nowait(failed)}
+    await env.stack.enter_async_context(demo.run_legacy(run.transport("old"), World(), env.namespace, **told))
+    await env.create()
+    before = await versions(env)
     async with asyncio.timeout(PATIENCE):
         for number in itertools.count():
             puts = [
@@ -60,6 +60,6 @@ async def test_the_old_way_puts_the_route_on_every_pass_for_nothing(scene):
             ]
             if len(puts) >= WAKES:
                 break
-            await woken(scene, number)
+            await woken(env, number)
             await passes.get()
-    assert await versions(scene) == before
+    assert await versions(env) == before

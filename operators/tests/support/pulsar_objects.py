@@ -1,7 +1,8 @@
 """What the tests set up and look for, on whichever Pulsar."""
 
 from fairlead.client.client import PatchType
-from fairlead_operators.pulsar.resources import (
+from fairlead_operators.pulsar.fake_pulsar import CLUSTER
+from fairlead_operators.pulsar.kinds import (
     Function,
     GeoReplication,
     Namespace,
@@ -13,7 +14,6 @@ from fairlead_operators.pulsar.resources import (
     Tenant,
     Topic,
 )
-from fairlead_operators.pulsar.standin import CLUSTER
 
 FOREIGN = "example.com/mine"
 POLICY = {
@@ -29,12 +29,12 @@ ECHO = "org.apache.pulsar.functions.api.utils.IdentityFunction"
 
 IMPOSSIBLE = [
     (Tenant, {"name": "a/b"}, "Invalid", "1 part"),
-    (Tenant, {"name": "fine", "allowedClusters": ["nowhere"]}, "Refused", "Change the spec"),
+    (Tenant, {"name": "fine", "allowedClusters": ["nowhere"]}, "Rejected", "Change the spec"),
     (Namespace, {"name": "no-slash"}, "Invalid", "such as acme/orders"),
-    (Namespace, {"name": "no-such-tenant/n"}, "Missing", "Create what this is in"),
-    (Namespace, {"name": "public/n", "messageTTL": "soon"}, "Invalid", "no duration"),
+    (Namespace, {"name": "no-such-tenant/n"}, "Missing", "Create the tenant"),
+    (Namespace, {"name": "public/n", "messageTTL": "soon"}, "Invalid", "not a duration"),
     (Topic, {"name": "kafka://a/b/c"}, "Invalid", "persistent://"),
-    (Topic, {"name": "a/b/c", "retentionSize": "big"}, "Invalid", "no size"),
+    (Topic, {"name": "a/b/c", "retentionSize": "big"}, "Invalid", "not a size"),
     (Package, {"packageURL": "nonsense", "fileURL": "http://127.0.0.1:1/"}, "Invalid", "name@version"),
     (Package, {"packageURL": "sink://public/default/x@1", "fileURL": "file:///etc/passwd"}, "Invalid", "http"),
     (
@@ -44,7 +44,7 @@ IMPOSSIBLE = [
         "check",
     ),
     (Function, {"tenant": "public", "namespace": "default", "name": "f"}, "Invalid", "jar"),
-    (NSIsolationPolicy, {**POLICY, "name": "p", "cluster": "nowhere"}, "Refused", "Change the spec"),
+    (NSIsolationPolicy, {**POLICY, "name": "p", "cluster": "nowhere"}, "Rejected", "Change the spec"),
     (GeoReplication, {"destinationConnectionRef": {"name": "nowhere"}}, "NoConnection", "create it"),
     (Tenant, {"name": "fine", "connectionRef": {"name": "nowhere"}}, "NoConnection", "create it"),
 ]
@@ -63,37 +63,37 @@ def gone(found):
     return found is None
 
 
-async def acme(world):
+async def acme(env):
     """A tenant, a namespace and a topic, named as the bed's tenant."""
-    await world.create(Tenant, "tenant", name=world.tenant)
-    await world.create(Namespace, "namespace", name=f"{world.tenant}/orders")
-    await world.create(Topic, "topic", name=f"{world.tenant}/orders/placed")
-    await world.ready(Topic, "topic")
+    await env.create(Tenant, "tenant", name=env.tenant)
+    await env.create(Namespace, "namespace", name=f"{env.tenant}/orders")
+    await env.create(Topic, "topic", name=f"{env.tenant}/orders/placed")
+    await env.ready(Topic, "topic")
 
 
-async def every_kind(world):
+async def every_kind(env):
     """One object of each of the ten kinds, the last needed first; answers kind and path of each."""
-    t = world.tenant
+    t = env.tenant
     where = {"tenant": t, "namespace": "orders"}
-    await world.connect("far", clusterName=f"far-{t}", brokerServiceURL="pulsar://127.0.0.1:1")
+    await env.connect("far", clusterName=f"far-{t}", brokerServiceURL="pulsar://127.0.0.1:1")
     made = {}
-    if world.pulsar.runs_functions:
+    if env.pulsar.runs_functions:
         code = {"className": ECHO, "inputs": [f"{t}/orders/placed"], "jar": {"url": f"function://{t}/orders/echo@1"}}
-        await world.create(Function, "function", name="echo", **where, **code)
+        await env.create(Function, "function", name="echo", **where, **code)
         made[Function] = f"/v3/functions/{t}/orders/echo"
-    if not world.pulsar.real:  # which has no connector built in
+    if not env.pulsar.real:  # which has no connector built in
         built_in = {"archive": {"url": "builtin://nothing"}}
-        await world.create(Sink, "sink", name="drain", **where, **built_in)
-        await world.create(Source, "source", name="well", **where, **built_in)
+        await env.create(Sink, "sink", name="drain", **where, **built_in)
+        await env.create(Source, "source", name="well", **where, **built_in)
         made |= {Sink: f"/v3/sinks/{t}/orders/drain", Source: f"/v3/sources/{t}/orders/well"}
-    await world.create(
-        Package, "package", packageURL=f"function://{t}/orders/echo@1", fileURL=f"{world.pulsar.files}/code.jar"
+    await env.create(
+        Package, "package", packageURL=f"function://{t}/orders/echo@1", fileURL=f"{env.pulsar.files}/code.jar"
     )
     grants = {"roles": ["clerk"], "actions": ["produce"]}
-    await world.create(Permission, "permission", resourceName=f"{t}/orders", resourceType="namespace", **grants)
-    await world.create(NSIsolationPolicy, "nsisolationpolicy", name=t, **POLICY)
-    await world.create(GeoReplication, "georeplication", destinationConnectionRef={"name": "far"})
-    await acme(world)
+    await env.create(Permission, "permission", resourceName=f"{t}/orders", resourceType="namespace", **grants)
+    await env.create(NSIsolationPolicy, "nsisolationpolicy", name=t, **POLICY)
+    await env.create(GeoReplication, "georeplication", destinationConnectionRef={"name": "far"})
+    await acme(env)
     made |= {
         Package: f"/v3/packages/function/{t}/orders/echo/1/metadata",
         NSIsolationPolicy: f"/v2/clusters/{CLUSTER}/namespaceIsolationPolicies/{t}",
@@ -109,12 +109,12 @@ def name_of(kind):
     return kind.kind.removeprefix("Pulsar").lower()
 
 
-async def add_foreign(world, kind, name):
-    mine = kind(name, world.namespace)
+async def add_foreign(env, kind, name):
+    mine = kind(name, env.namespace)
     mine["metadata"]["finalizers"] = [FOREIGN]
-    return await world.client.apply(mine, field_manager="example")
+    return await env.client.apply(mine, field_manager="example")
 
 
-async def drop_foreign(world, kind, name):
-    await world.until(kind, name, lambda obj: obj.finalizers == [FOREIGN])
-    await world.client.patch(kind, name, world.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
+async def drop_foreign(env, kind, name):
+    await env.until(kind, name, lambda obj: obj.finalizers == [FOREIGN])
+    await env.client.patch(kind, name, env.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)

@@ -15,7 +15,7 @@ from fairlead.testing import virtual
 from fairlead.testing.demo.demo_run import DemoRun
 from fairlead.testing.demo.outcomes import play
 from fairlead_operators.httpproxy.kinds import HTTPRoute
-from fairlead_operators.orphans import demo, gateway, legacy
+from fairlead_operators.orphans import demo, gateway_cleanup, legacy
 from fairlead_operators.orphans.controller import op
 
 
@@ -36,15 +36,15 @@ def sorts(names):
 
 def test_the_old_way_deletes_what_lives_and_never_finds_what_it_is_for():
     run = played("old")
-    assert sorts(run.losses) == {"no-status-yet", "replaced", "in-the-mesh", "across-namespaces"}
-    assert sorts(run.stuck) == {"old-label", "of-a-deleted-project"}
+    assert sorts(run.losses) == {"no-status-yet", "replaced", "service-parent", "cross-namespace"}
+    assert sorts(run.stuck) == {"old-label", "deleted-project"}
 
 
 def test_ours_loses_nothing_and_all_orphans_go_the_old_ones_after_one_grace():
     run = played("new")
     assert (run.losses, run.stuck) == ([], [])
     late = {name: at for name, at in run.done_at.items() if at > 1}
-    assert sorts(late) == {"old-label", "of-a-deleted-project"}
+    assert sorts(late) == {"old-label", "deleted-project"}
     assert all(300 <= at <= 310 for at in late.values())
 
 
@@ -55,7 +55,7 @@ def test_five_minutes_of_age_do_not_protect_a_route_whose_gateway_is_away_for_tw
 
 
 def test_what_the_clean_up_by_status_leaves_is_collected_after_one_grace_and_not_before(monkeypatch):
-    monkeypatch.setattr(gateway, "by_spec", gateway.by_status)
+    monkeypatch.setattr(gateway_cleanup, "by_spec", gateway_cleanup.by_status)
     run = played("new")
     assert sorts(run.losses) == {"no-status-yet"}  # what the first form took, no collector brings back
     assert run.stuck == []
@@ -78,23 +78,23 @@ def test_a_dry_run_says_what_would_go_and_leaves_it(caplog):
     async def main():
         world = virtual.world(1)
         down, up = Server(world).transport, Server(world).transport
-        scene = demo.Scene(Client(up(), world), Client(down(), world), "default")
-        await scene.set()
-        await scene.delete_gateways(world, gateway.by_status)
-        journal = demo.Lines()
-        told = {"retired": [scene.retired], "grace": None, "journal": journal, "cap": None}
-        there = await names(scene.down, "default")
-        async with op.running(down(), world, clusters={scene.cluster: up()}, resources=told, dry_run=True):
+        scenario = demo.Scenario(Client(up(), world), Client(down(), world), "default")
+        await scenario.create()
+        await scenario.delete_gateways(world, gateway_cleanup.by_status)
+        journal = demo.MemoryJournal()
+        told = {"retired": [scenario.deleted_cluster], "grace": None, "journal": journal, "cap": None}
+        there = await names(scenario.down, "default")
+        async with op.running(down(), world, clusters={scenario.cluster: up()}, resources=told, dry_run=True):
             await asyncio.sleep(1000)
-        assert await names(scene.down, "default") == there
+        assert await names(scenario.down, "default") == there
         assert journal == []
-        assert not [obj.name for obj in (await scene.down.list(fl.ConfigMap, "default")).items]
-        assert not [obj for obj in (await scene.down.list(fl.Event)).items if obj["reason"] == "OrphanDeleted"]
+        assert not [obj.name for obj in (await scenario.down.list(fl.ConfigMap, "default")).items]
+        assert not [obj for obj in (await scenario.down.list(fl.Event)).items if obj["reason"] == "OrphanDeleted"]
 
     virtual.run(main())
     said = [record.getMessage() for record in caplog.records]
     would = {line.split()[1].rpartition("/")[2] for line in said if "would be deleted" in line}
-    assert would == {"stale-status-0", "old-label-0", "of-a-deleted-project-0"}
+    assert would == {"stale-status-0", "old-label-0", "deleted-project-0"}
     assert not [line for line in said if "nothing was judged" in line]
 
 
@@ -104,16 +104,22 @@ async def test_the_collectors_do_so_on_each_server(api, variant):
     world = World()
     upstream = Server(world).transport
     up, down = Client(upstream(), world), Client(api.transport(), world)
-    scene = demo.Scene(up, down, api.namespace)
-    await scene.set()
-    await scene.delete_gateways(world, gateway.by_status)
-    told = {"namespace": api.namespace, "retired": [scene.retired], "grace": 0.0, "journal": demo.Lines(), "cap": None}
+    scenario = demo.Scenario(up, down, api.namespace)
+    await scenario.create()
+    await scenario.delete_gateways(world, gateway_cleanup.by_status)
+    told = {
+        "namespace": api.namespace,
+        "retired": [scenario.deleted_cluster],
+        "grace": 0.0,
+        "journal": demo.MemoryJournal(),
+        "cap": None,
+    }
     if variant == "new":
-        running = op.running(api.transport(), world, clusters={scene.cluster: upstream()}, resources=told)
-        goes = {"stale-status", "old-label", "of-a-deleted-project"}
+        running = op.running(api.transport(), world, clusters={scenario.cluster: upstream()}, resources=told)
+        goes = {"stale-status", "old-label", "deleted-project"}
     else:
-        running = legacy.running(down, up, world, scene.cluster, age=0.0)
-        goes = {"stale-status", "in-the-mesh", "across-namespaces"}
+        running = legacy.running(down, up, world, scenario.cluster, age=0.0)
+        goes = {"stale-status", "service-parent", "cross-namespace"}
     wanted = {copy.name for copy in demo.COPIES} - {"attached", "no-status-yet"} - goes
     async with running:
         for name in goes:

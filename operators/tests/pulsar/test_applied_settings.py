@@ -1,0 +1,62 @@
+"""What was once put into Pulsar is remembered: what is dropped is taken back, and nothing else."""
+
+from pulsar_objects import acme, equals, gone
+
+from fairlead_operators.pulsar.kinds import Namespace, Permission, Tenant
+
+
+async def test_a_role_that_is_dropped_is_revoked_also_after_a_restart(env):
+    await env.connect()
+    permissions = f"/v2/namespaces/{env.tenant}/orders/permissions"
+    grants = {"roles": ["clerk", "auditor"], "actions": ["consume"]}
+    async with env.stack.__class__() as stack:
+        env.stack, outer = stack, env.stack
+        await env.operator()
+        await acme(env)
+        await env.create(
+            Permission, "permission", resourceName=f"{env.tenant}/orders", resourceType="namespace", **grants
+        )
+        await env.ready(Permission, "permission")
+        await env.pulsar.until(permissions, equals({"clerk": ["consume"], "auditor": ["consume"]}))
+    env.stack = outer
+    await env.pulsar.admin.post(f"{permissions}/stranger", ["produce"])
+    await env.change(Permission, "permission", roles=["clerk"], actions=["produce"])
+    await env.operator()
+    await env.pulsar.until(permissions, equals({"clerk": ["produce"], "stranger": ["produce"]}))
+    obj = await env.ready(Permission, "permission")
+    assert obj.status["applied"]["settings"] == ["permissions/clerk"]
+    await env.delete(Permission, "permission")
+    await env.pulsar.until(permissions, equals({"stranger": ["produce"]}))
+    await env.clear()
+
+
+async def test_permissions_that_move_to_another_resource_are_revoked_on_the_first(running_env):
+    await acme(running_env)
+    t = running_env.tenant
+    grants = {"roles": ["clerk"], "actions": ["consume"]}
+    await running_env.create(Permission, "permission", resourceName=f"{t}/orders", resourceType="namespace", **grants)
+    await running_env.ready(Permission, "permission")
+    await running_env.change(Permission, "permission", resourceName=f"{t}/orders/placed", resourceType="topic")
+    await running_env.pulsar.until(f"/v2/namespaces/{t}/orders/permissions", equals({}))
+    await running_env.pulsar.until(f"/v2/persistent/{t}/orders/placed/permissions", equals({"clerk": ["consume"]}))
+
+
+async def test_policies_that_are_dropped_are_taken_back(running_env):
+    await acme(running_env)
+    path = f"/v2/namespaces/{running_env.tenant}/orders"
+    await running_env.change(Namespace, "namespace", messageTTL="1h30m", retentionTime="3d", retentionSize="2Gi")
+    await running_env.pulsar.until(f"{path}/messageTTL", equals(5400))
+    kept = {"retentionTimeInMinutes": 4320, "retentionSizeInMB": 2048}
+    await running_env.pulsar.until(f"{path}/retention", equals(kept))
+    await running_env.change(Namespace, "namespace", messageTTL=None)
+    await running_env.pulsar.until(f"{path}/messageTTL", gone)
+    assert await running_env.pulsar.admin.get(f"{path}/retention") == kept
+
+
+async def test_a_tenant_cannot_be_renamed_and_keeps_what_is_in_it(running_env):
+    await acme(running_env)
+    await running_env.change(Tenant, "tenant", name=f"{running_env.tenant}-2")
+    assert "cannot move" in await running_env.not_ready(Tenant, "tenant", "Invalid")
+    assert await running_env.pulsar.admin.get(f"/v2/tenants/{running_env.tenant}") is not None
+    await running_env.change(Tenant, "tenant", name=running_env.tenant)
+    await running_env.ready(Tenant, "tenant")
