@@ -1,0 +1,140 @@
+"""Write the reference pages that come from the code: `python scripts/reference.py [--check]`.
+
+    docs/reference/commands.md   every command, option and environment variable, from the command line itself
+    docs/reference/errors.md     every exception of fairlead.errors, from its docstring
+    docs/reference/metrics.md    every metric of an operator, from its registry
+
+`--check` writes nothing, and exits with 1 if a page is not what it would write.
+"""
+
+import inspect
+import sys
+from pathlib import Path
+
+import click
+
+from fairlead import errors
+from fairlead.cli import ALIASES, SECTIONS, main
+from fairlead.runtime.metrics import Metrics
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+COMMANDS_TEXT = """\
+Every option can also be set by an environment variable of the same name. If an option may be repeated, the variable
+holds the values separated by spaces.
+
+All commands exit with 0 on success, 1 if something was found or failed, 2 if the command could not run, and 130 after
+Ctrl-C."""
+METRICS_TEXT = """\
+`fairlead run --health PORT` serves them at `/metrics`. Names that controller-runtime and client-go also use mean the
+same here, so that their dashboards work."""
+NOTE = "<!-- Written by scripts/reference.py. Do not edit. -->\n"
+
+
+def commands_page() -> str:
+    lines = [
+        "# Commands and options",
+        NOTE,
+        COMMANDS_TEXT,
+    ]
+    context = click.Context(main, info_name="fairlead")
+    for section, commands in SECTIONS.items():
+        lines += ["", f"## {section}"]
+        for name in commands:
+            command = main.get_command(context, name)
+            assert command is not None
+            lines += _describe(command, f"fairlead {name}")
+    lines += ["", "## Renamed commands", "", "| old | new |", "|---|---|"]
+    lines += [f"| `fairlead {old}` | `fairlead {new}` |" for old, new in ALIASES.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _describe(command: click.Command, path: str) -> list[str]:
+    context = click.Context(command, info_name=path)
+    text = inspect.cleandoc(command.help or "").replace("\b\n", "")
+    lines = ["", f"### {path}", "", *_help_paragraphs(text)]
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            subcommand = command.get_command(context, name)
+            assert subcommand is not None
+            lines += _describe(subcommand, f"{path} {name}")
+        return lines
+    usage = " ".join(command.collect_usage_pieces(context))
+    lines += ["", f"    {path} {usage}", "", "| option | environment variable | meaning |", "|---|---|---|"]
+    for option in command.params:
+        if isinstance(option, click.Option):
+            record = option.get_help_record(context)
+            assert record is not None
+            names, meaning = (_cell(part) for part in record)
+            lines.append(f"| `{names}` | `{option.envvar}` | {meaning} |")
+    return lines
+
+
+def _help_paragraphs(text: str) -> list[str]:
+    """Return the help text as Markdown. Paragraphs of example commands become code."""
+    lines: list[str] = []
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith("fairlead "):
+            lines += [*(f"    {line}" for line in paragraph.splitlines()), ""]
+        else:
+            lines += [*paragraph.splitlines(), ""]
+    return lines[:-1]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def errors_page() -> str:
+    lines = [
+        "# Errors",
+        NOTE,
+        "Import them from `fairlead.errors`. Each names its cause and the remedy.",
+        "",
+        "| error | base | cause and remedy |",
+        "|---|---|---|",
+    ]
+    for name in errors.__all__:
+        error = getattr(errors, name)
+        if isinstance(error, type) and issubclass(error, BaseException):
+            text = " ".join(inspect.cleandoc(error.__doc__ or "").split())
+            lines.append(f"| `{name}` | `{error.__base__.__name__}` | {_cell(text)} |")
+    return "\n".join(lines) + "\n"
+
+
+def metrics_page() -> str:
+    lines = [
+        "# Metrics",
+        NOTE,
+        METRICS_TEXT,
+        "",
+        "| metric | type | labels | meaning |",
+        "|---|---|---|---|",
+    ]
+    registry = Metrics().registry
+    collectors = {collector for collector in registry._collector_to_names if hasattr(collector, "_labelnames")}  # noqa: SLF001
+    for collector in sorted(collectors, key=lambda each: each._name):  # noqa: SLF001
+        (family,) = collector.describe() or collector.collect()
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = ", ".join(f"`{label}`" for label in collector._labelnames)  # noqa: SLF001
+        lines.append(f"| `{name}` | {family.type} | {labels} | {_cell(family.documentation)} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"commands.md": commands_page, "errors.md": errors_page, "metrics.md": metrics_page}
+
+
+def run(*, check: bool) -> int:
+    stale = [name for name, page in PAGES.items() if _text(REFERENCE / name) != page()]
+    for name in stale:
+        print(f"docs/reference/{name} is out of date: run python scripts/reference.py" if check else f"wrote {name}")
+        if not check:
+            (REFERENCE / name).write_text(PAGES[name](), encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(run(check="--check" in sys.argv[1:]))
