@@ -55,7 +55,7 @@ histories: $(STAMP) ## random histories of our writes and foreign ones, drawn by
 	@FAIRLEAD_HISTORIES=$(N) $(BIN)/python -m pytest -q -s --timeout 0 --hypothesis-profile=explore --hypothesis-seed=$(SEED) tests/writes/test_histories.py $(ARGS)
 
 hazards: $(STAMP) ## the ways writes go wrong: the naive write and ours, on each server
-	@$(BIN)/python scripts/hazards.py --table docs/design/hazards.md
+	@$(BIN)/python scripts/hazards.py
 
 mutate: $(STAMP) ## remove each guard of the writes singly and see a test fail
 	@$(BIN)/python scripts/mutation/run.py --generic 24 --table docs/evidence/guards.md

@@ -18,7 +18,7 @@ def pod(bench, *ports):
     return Pod("p", bench.namespace, spec={"containers": [{"name": "c", "image": "i", "ports": list(ports)}]})
 
 
-async def test_h54_a_key_left_out_takes_its_default(bench):
+async def test_h54_omitted_list_key_gets_its_default(bench):
     first = await bench.other.apply(service(bench, {"port": 80}), field_manager="a")
     again = await bench.other.apply(service(bench, {"port": 80, "protocol": "TCP"}), field_manager="a")
     assert len(again.spec["ports"]) == 1
@@ -31,14 +31,14 @@ async def test_h54_a_key_left_out_takes_its_default(bench):
         assert bench.wire.sent == []
 
 
-async def test_h55_duplicate_keys_in_an_apply_are_a_bare_500_and_not_tried_again(bench):
+async def test_h55_duplicate_list_keys_are_500_and_not_retried(bench):
     with pytest.raises(ApiError, match="duplicate entries for key") as refused:
         await apply(bench.writer, pod(bench, {"containerPort": 80}, {"containerPort": 80, "name": "x"}))
     assert (refused.value.code, refused.value.reason) == (500, "")
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_h56_an_unmarked_list_is_one_value(bench):
+async def test_h56_unmarked_list_is_replaced_as_a_whole(bench):
     made = await bench.other.apply(WIDGET("w", bench.namespace, spec={"lines": ["a"]}), field_manager="a")
     await bench.merge(made, {"spec": {"lines": ["a", "theirs"]}})
     after = await bench.other.apply(WIDGET("w", bench.namespace, spec={"lines": ["a"]}), field_manager="a")
@@ -54,14 +54,14 @@ async def test_h56_an_unmarked_list_is_one_value(bench):
     assert (await decide(bench.writer, WIDGET, stale, add)).object.spec["lines"] == ["a", "theirs", "mine"]
 
 
-async def test_h57_an_unknown_field_in_an_apply_is_a_bare_500(bench):
+async def test_h57_unknown_field_in_an_apply_is_500_and_not_retried(bench):
     with pytest.raises(ApiError, match="field not declared in schema") as refused:
         await apply(bench.writer, WIDGET("w", bench.namespace, spec={"none": 1}))
     assert (refused.value.code, refused.value.reason) == (500, "")
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_h58_status_at_the_main_endpoint_is_dropped_and_ours_goes_to_its_own(bench):
+async def test_h58_status_at_the_main_endpoint_is_dropped(bench):
     widget = await bench.widget()
     assert "status" not in await bench.merge(widget, {"status": {"phase": "x"}})
     decided = await decide(bench.writer, WIDGET, widget, lambda draft: draft.status.update(phase="x"))
@@ -70,7 +70,7 @@ async def test_h58_status_at_the_main_endpoint_is_dropped_and_ours_goes_to_its_o
     assert naive.spec == {}
 
 
-async def test_h59_a_finalizer_on_a_deleting_object_is_refused_and_ours_does_not_ask(bench):
+async def test_h59_finalizer_on_a_deleting_object_is_rejected(bench):
     widget = await bench.merge(await bench.widget(), {"metadata": {"finalizers": ["a.b/held"]}})
     deleting = await bench.other.delete(WIDGET, "w", bench.namespace)
     with pytest.raises(Invalid, match="no new finalizers can be added"):
@@ -81,7 +81,7 @@ async def test_h59_a_finalizer_on_a_deleting_object_is_refused_and_ours_does_not
     assert bench.wire.sent == []
 
 
-async def test_h60_an_immutable_field_is_refused_for_ever_and_ours_says_so_or_makes_anew(bench):
+async def test_h60_immutable_field_is_reported_or_recreated(bench):
     def binding(role):
         ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
         return RoleBinding("rb", bench.namespace, roleRef=ref)
@@ -94,7 +94,7 @@ async def test_h60_an_immutable_field_is_refused_for_ever_and_ours_says_so_or_ma
     assert (await apply(bench.writer, binding("edit"), recreate=True)).uid != old.uid
 
 
-async def test_h61_two_controllers_are_refused_and_duplicates_are_stored_once(bench):
+async def test_h61_two_controller_references_are_rejected(bench):
     def ref(uid, **more):
         return {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": uid, **more}
 
@@ -106,7 +106,7 @@ async def test_h61_two_controllers_are_refused_and_duplicates_are_stored_once(be
     assert len((await bench.other.create(body)).metadata["ownerReferences"]) == 1
 
 
-async def test_h62_a_test_of_text_spelled_otherwise_than_go_does_fails_for_ever(bench):
+async def test_h62_json_patch_test_needs_the_servers_encoding(bench):
     made = await bench.config_map("c", data={"u": "x?a=1&b=2"})
     path = f"/api/v1/namespaces/{bench.namespace}/configmaps/c"
     headers = {"Content-Type": PatchType.JSON}

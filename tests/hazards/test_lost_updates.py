@@ -12,7 +12,7 @@ from fairlead.writes import ObjectReplaced, StatusReport, apply, decide, delete,
 OURS, THEIRS = "a.b/ours", "a.b/theirs"
 
 
-async def test_h13_a_put_without_a_version_is_last_write_wins_or_422(bench):
+async def test_h13_put_without_a_resource_version_overwrites_or_is_422(bench):
     old = await bench.config_map("c", data={"a": "1"})
     await bench.merge(old, {"metadata": {"labels": {"theirs": "x"}}})
     naive = await bench.other.replace(ConfigMap("c", bench.namespace, data={"a": "2"}))
@@ -26,7 +26,7 @@ async def test_h13_a_put_without_a_version_is_last_write_wins_or_422(bench):
     assert decided.object.labels == {"theirs": "x"}
 
 
-async def test_h14_a_patch_without_a_version_overwrites_what_it_did_not_see(bench):
+async def test_h14_patch_without_precondition_overwrites_unseen_values(bench):
     widget = await bench.widget(spec={"note": "old"})
     await bench.merge(widget, {"spec": {"note": "theirs"}})
     naive = await bench.merge(widget, {"spec": {"note": "naive"}})
@@ -44,7 +44,7 @@ async def test_h14_a_patch_without_a_version_overwrites_what_it_did_not_see(benc
     assert seen == ["theirs"]
 
 
-async def test_h15_a_null_version_means_unguarded_for_a_built_in(bench):
+async def test_h15_null_resource_version_disables_the_lock(bench):
     old = await bench.config_map("c", data={"a": "1"})
     await bench.merge(old, {"data": {"a": "theirs"}})
     for version in (None, "", "0"):
@@ -57,7 +57,7 @@ async def test_h15_a_null_version_means_unguarded_for_a_built_in(bench):
     assert refused.value.code == 500
 
 
-async def test_h16_a_diff_against_a_stale_base_leaves_out_what_equals_it(bench):
+async def test_h16_diff_against_a_stale_base_omits_a_field(bench):
     widget = await bench.widget(spec={"size": 1})
     await bench.merge(widget, {"spec": {"size": 5}})
     naive = await bench.merge(widget, {"metadata": {"labels": {"sized": "1"}}})  # size: 1 equals the base: not sent
@@ -70,7 +70,7 @@ async def test_h16_a_diff_against_a_stale_base_leaves_out_what_equals_it(bench):
     assert (await decide(bench.writer, WIDGET, widget, label)).object.labels == {"sized": "5"}
 
 
-async def test_h17_a_merge_patch_of_a_list_drops_others_entries(bench):
+async def test_h17_merge_patch_of_finalizers_drops_foreign_entries(bench):
     widget = await bench.merge(await bench.widget(), {"metadata": {"finalizers": [OURS]}})
     await bench.merge(widget, {"metadata": {"finalizers": [OURS, THEIRS]}})
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
@@ -85,7 +85,7 @@ async def test_h17_a_merge_patch_of_a_list_drops_others_entries(bench):
     assert (await bench.live(widget)).finalizers == [THEIRS]
 
 
-async def test_h17_a_merge_patch_of_conditions_drops_others_types(bench):
+async def test_h17b_merge_patch_of_conditions_drops_foreign_types(bench):
     widget = await bench.widget(status={"conditions": [{"type": "Theirs", "status": "True"}]})
     naive = await bench.merge(widget, {"status": {"conditions": [{"type": "Ours", "status": "True"}]}}, "status")
     assert not naive.is_true("Theirs")
@@ -97,7 +97,7 @@ async def test_h17_a_merge_patch_of_conditions_drops_others_types(bench):
     assert after.is_true("Ours")
 
 
-async def test_h18_a_locked_patch_that_changes_nothing_is_still_refused(bench):
+async def test_h18_locked_patch_without_changes_is_still_a_conflict(bench):
     widget = await bench.widget(spec={"size": 1})
     await bench.merge(widget, {"metadata": {"labels": {"x": "y"}}})
     with pytest.raises(Conflict):
@@ -106,7 +106,7 @@ async def test_h18_a_locked_patch_that_changes_nothing_is_still_refused(bench):
     assert bench.wire.sent == []
 
 
-async def test_h19_a_finalizer_patch_by_name_hits_the_new_object(bench):
+async def test_h19_finalizer_patch_by_name_hits_the_recreated_object(bench):
     old = await bench.widget()
     new = await bench.make_anew(old)
     assert (await bench.merge(old, {"metadata": {"finalizers": [OURS]}})).uid == new.uid
@@ -114,7 +114,7 @@ async def test_h19_a_finalizer_patch_by_name_hits_the_new_object(bench):
         await finalizers.add(bench.writer, WIDGET, old, THEIRS)
 
 
-async def test_h20_a_json_patch_by_index_hits_another_item(bench):
+async def test_h20_json_patch_by_index_changes_another_item(bench):
     widget = await bench.widget(spec={"listeners": [{"name": "a", "port": 1}, {"name": "b", "port": 2}]})
     turned = {"spec": {"listeners": [{"name": "b", "port": 2}, {"name": "a", "port": 1}]}}
     await bench.merge(widget, turned)
@@ -139,7 +139,7 @@ async def test_h20_a_json_patch_by_index_hits_another_item(bench):
     assert [(item["name"], item["port"]) for item in after.spec["listeners"]] == [("b", 2), ("a", 9)]
 
 
-async def test_h21_finalizers_are_not_deduplicated_by_a_json_patch(bench):
+async def test_h21_json_patch_stores_duplicate_finalizers(bench):
     widget = await bench.merge(await bench.widget(), {"metadata": {"finalizers": [OURS]}})
     naive = await bench.other.patch(
         WIDGET, "w", bench.namespace, [{"op": "add", "path": "/metadata/finalizers/-", "value": OURS}],
@@ -151,13 +151,13 @@ async def test_h21_finalizers_are_not_deduplicated_by_a_json_patch(bench):
     assert (await finalizers.add(bench.writer, WIDGET, stale, OURS)).finalizers == [OURS]
 
 
-async def test_h22_a_strategic_patch_of_a_custom_resource_is_415(bench):
+async def test_h22_strategic_merge_patch_of_a_custom_resource_is_415(bench):
     await bench.widget()
     with pytest.raises(UnsupportedMediaType):
         await bench.other.patch(WIDGET, "w", bench.namespace, {"spec": {"size": 2}}, type=PatchType.STRATEGIC)
 
 
-async def test_h23_a_put_by_one_who_does_not_know_a_field_drops_it(bench):
+async def test_h23_put_drops_fields_that_the_client_does_not_know(bench):
     widget = await bench.widget(spec={"size": 1, "note": "newer field"})
     typed = Object({**widget, "spec": {"size": 2}})
     assert (await bench.other.replace(typed)).spec == {"size": 2}
@@ -168,14 +168,14 @@ async def test_h23_a_put_by_one_who_does_not_know_a_field_drops_it(bench):
     }
 
 
-async def test_h24_too_many_operations_are_413(bench):
+async def test_h24_more_than_10000_operations_are_413(bench):
     await bench.widget()
     ops = [{"op": "test", "path": "/kind", "value": "Widget"}] * 10_001
     with pytest.raises(RequestEntityTooLarge):
         await bench.other.patch(WIDGET, "w", bench.namespace, ops, type=PatchType.JSON)
 
 
-async def test_h25_preconditions_of_a_delete_reach_the_server(bench):
+async def test_h25_delete_preconditions_reach_the_server(bench):
     """The row is about option structs that lose them on the way."""
     old = await bench.config_map("c")
     await delete(bench.writer, ConfigMap, old, unchanged=True, propagation="Background")
@@ -185,7 +185,7 @@ async def test_h25_preconditions_of_a_delete_reach_the_server(bench):
     assert body["propagationPolicy"] == "Background"
 
 
-async def test_h14_two_plans_are_never_mixed(bench):
+async def test_h14_two_writers_never_mix_their_plans(bench):
     widget = await bench.widget()
     for plan in ({"id": "A", "steps": ["a"]}, {"id": "B"}):
         naive = await bench.merge(widget, {"status": {"plan": plan}}, "status")
@@ -200,7 +200,7 @@ async def test_h14_two_plans_are_never_mixed(bench):
     assert (await decide(bench.writer, WIDGET, widget, plan_for)).result == "B"
 
 
-async def test_h13_apply_of_one_field_leaves_the_rest(bench):
+async def test_h13_apply_of_one_field_keeps_the_others(bench):
     theirs = await bench.config_map("c", data={"a": "1"}, labels={"x": "y"})
     after = await apply(bench.writer, ConfigMap("c", bench.namespace, data={"b": "2"}), adopt=True)
     assert after["data"] == {"a": "1", "b": "2"}

@@ -20,7 +20,7 @@ def deployment(bench, cpu="1000m"):
     return Deployment("d", bench.namespace, spec=spec)
 
 
-async def test_h47_a_repeated_apply_moves_no_version_and_ours_is_not_even_sent(bench):
+async def test_h47_repeated_apply_changes_no_version_and_is_not_sent(bench):
     first = await bench.other.apply(cm(bench), field_manager="naive")
     assert (await bench.other.apply(cm(bench), field_manager="naive")).resource_version == first.resource_version
     await apply(bench.cached, cm(bench), adopt=True)
@@ -29,7 +29,7 @@ async def test_h47_a_repeated_apply_moves_no_version_and_ours_is_not_even_sent(b
     assert bench.wire.sent == []
 
 
-async def test_h48_the_first_apply_of_a_new_manager_moves_the_version_once_without_a_time(bench):
+async def test_h48_first_apply_of_a_new_manager_changes_the_version_once(bench):
     first = await bench.other.apply(cm(bench), field_manager="a")
     second = await bench.other.apply(cm(bench), field_manager="b")
     assert second.resource_version != first.resource_version
@@ -50,7 +50,7 @@ async def test_h48_the_first_apply_of_a_new_manager_moves_the_version_once_witho
     ],
     ids=["zero", "default in an item", "empty map", "free", "empty lists"],
 )
-async def test_h49_no_op_applies_stay_no_ops(bench, spec):
+async def test_h49_no_op_apply_does_not_change_the_version(bench, spec):
     payload = WIDGET("w", bench.namespace, spec=spec)
     first = await bench.other.apply(payload, field_manager="ours")
     for _ in range(2):
@@ -60,7 +60,7 @@ async def test_h49_no_op_applies_stay_no_ops(bench, spec):
     assert bench.wire.sent == []
 
 
-async def test_h50_a_quantity_comes_back_spelled_otherwise_and_ours_sends_it_once(bench):
+async def test_h50_normalized_quantity_is_sent_only_once(bench):
     made = await apply(bench.cached, deployment(bench))
     [container] = made.spec["template"]["spec"]["containers"]
     assert container["resources"]["requests"]["cpu"] == "1", "a comparison with what was sent never agrees"
@@ -71,7 +71,7 @@ async def test_h50_a_quantity_comes_back_spelled_otherwise_and_ours_sends_it_onc
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_h51_server_defaults_do_not_make_ours_loop(bench):
+async def test_h51_server_defaults_do_not_cause_a_write_loop(bench):
     made = await apply(bench.cached, deployment(bench, cpu="1"))
     assert made.spec["replicas"] == 1, "a default that the payload does not have"
     bench.wire.forget()
@@ -79,14 +79,14 @@ async def test_h51_server_defaults_do_not_make_ours_loop(bench):
     assert bench.wire.sent == []
 
 
-async def test_h52_drift_is_seen_where_there_is_no_generation(bench):
+async def test_h52_drift_is_detected_without_a_generation(bench):
     made = await apply(bench.cached, cm(bench))
     drifted = bench.view.put(ConfigMap, await bench.merge(made, {"data": {"a": "drift"}}))
     assert drifted.metadata.get("generation") == made.metadata.get("generation")
     assert (await apply(bench.cached, cm(bench)))["data"] == {"a": "x"}
 
 
-async def test_h53_a_key_left_out_of_string_data_lingers_and_ours_goes(bench):
+async def test_h53_key_omitted_from_string_data_is_removed(bench):
     def secret(**text):
         return Secret("s", bench.namespace, stringData=text)
 

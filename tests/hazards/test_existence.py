@@ -17,7 +17,7 @@ def cm(bench, **metadata):
     }
 
 
-async def test_h01_a_late_apply_revives_a_deleted_object(bench):
+async def test_h01_late_apply_recreates_a_deleted_object(bench):
     made = await bench.other.apply(cm(bench), field_manager="naive")
     await bench.other.delete(ConfigMap, "c", bench.namespace)
     revived = await bench.other.apply(cm(bench), field_manager="naive")
@@ -32,19 +32,19 @@ async def test_h01_a_late_apply_revives_a_deleted_object(bench):
         await bench.live(made)
 
 
-async def test_h01b_an_apply_to_status_never_creates(bench):
+async def test_h01_apply_to_status_does_not_create(bench):
     with pytest.raises(NotFound):
         await bench.other.apply(
             WIDGET("w", bench.namespace, status={"phase": "x"}), field_manager="naive", subresource="status"
         )
 
 
-async def test_h02_a_uid_in_the_payload_keeps_an_apply_from_creating(bench):
+async def test_h02_apply_with_a_uid_does_not_create(bench):
     with pytest.raises(Conflict, match="uid mismatch"):
         await bench.other.apply(cm(bench, uid="00000000-0000-0000-0000-000000000000"), field_manager="naive")
 
 
-async def test_h03_another_uid_is_422_by_patch_and_409_by_put_and_replaced_by_ours(bench):
+async def test_h03_replaced_object_is_422_for_patch_and_409_for_put(bench):
     old = await bench.config_map("c", data={"a": "1"})
     await bench.make_anew(old)
     with pytest.raises(Invalid, match="field is immutable"):
@@ -55,7 +55,7 @@ async def test_h03_another_uid_is_422_by_patch_and_409_by_put_and_replaced_by_ou
         await finalizers.add(bench.writer, ConfigMap, old, "a.b/c")
 
 
-async def test_h04_a_resource_version_does_not_keep_an_apply_from_creating(bench):
+async def test_h04_resource_version_does_not_stop_an_apply_from_creating(bench):
     made = await bench.other.apply(cm(bench, resourceVersion="12345"), field_manager="naive")
     assert made.uid
     # ours turns that into the create half of create-or-refuse
@@ -63,19 +63,19 @@ async def test_h04_a_resource_version_does_not_keep_an_apply_from_creating(bench
     assert (await apply(bench.writer, cm(bench)))["data"] == {"a": "1"}
 
 
-async def test_h05_a_stale_resource_version_refuses_even_a_forced_apply(bench):
+async def test_h05_stale_resource_version_rejects_a_forced_apply(bench):
     await bench.config_map("c", data={"a": "theirs"})
     with pytest.raises(Conflict, match="object has been modified"):
         await bench.other.apply(cm(bench, resourceVersion="1"), field_manager="naive", force=True)
 
 
-async def test_h06_a_post_with_a_resource_version_is_a_bare_500_and_not_transient(bench):
+async def test_h06_create_with_a_resource_version_is_500_without_reason(bench):
     with pytest.raises(ApiError, match="resourceVersion should not be set") as refused:
         await bench.other.create(cm(bench, resourceVersion="5"))
     assert (refused.value.code, refused.value.reason) == (500, "")
 
 
-async def test_h07_a_put_to_a_missing_name_creates_some_kinds(bench):
+async def test_h07_put_creates_missing_objects_of_some_kinds(bench):
     with pytest.raises(NotFound):
         await bench.other.replace(cm(bench))
     lease = Lease("l", bench.namespace, spec={"holderIdentity": "x"})
@@ -87,7 +87,7 @@ async def test_h07_a_put_to_a_missing_name_creates_some_kinds(bench):
         await finalizers.add(bench.writer, Lease, seen, "a.b/c")
 
 
-async def test_h08_a_delete_without_a_uid_kills_the_new_object(bench):
+async def test_h08_delete_without_a_uid_deletes_the_recreated_object(bench):
     old = await bench.config_map("c")
     new = await bench.make_anew(old)
     await delete(bench.writer, ConfigMap, old)
@@ -96,7 +96,7 @@ async def test_h08_a_delete_without_a_uid_kills_the_new_object(bench):
     assert not await bench.exists(new)
 
 
-async def test_h09_a_view_that_missed_a_delete_and_create_shows_another_uid(bench):
+async def test_h09_recreated_object_is_detected_by_its_uid(bench):
     old = bench.view.put(ConfigMap, await bench.config_map("c"))
     await bench.make_anew(old)
     with pytest.raises(ObjectReplaced):
@@ -104,7 +104,7 @@ async def test_h09_a_view_that_missed_a_delete_and_create_shows_another_uid(benc
     assert bench.view.objects == {}
 
 
-async def test_h10_a_lost_answer_to_generate_name_makes_two(bench):
+async def test_h10_generate_name_after_a_lost_answer_creates_two_objects(bench):
     for _ in range(2):
         body = {
             "apiVersion": "v1",
@@ -122,7 +122,7 @@ async def test_h10_a_lost_answer_to_generate_name_makes_two(bench):
     assert bench.wire.writes == ["POST"]
 
 
-async def test_h11_a_create_over_a_terminating_object_is_already_exists(bench):
+async def test_h11_create_over_a_terminating_object_already_exists(bench):
     """The row is about the order of checks on create; of nodePorts only a real server knows, so the name is used."""
     held = await bench.merge(await bench.config_map("c"), {"metadata": {"finalizers": ["a.b/c"]}})
     await bench.other.delete(ConfigMap, "c", bench.namespace)
@@ -131,7 +131,7 @@ async def test_h11_a_create_over_a_terminating_object_is_already_exists(bench):
     assert (await create_only(bench.writer, cm(bench))).uid == held.uid
 
 
-async def test_h12_a_write_in_a_terminating_namespace_is_forbidden_with_a_cause(bench):
+async def test_h12_write_in_a_terminating_namespace_is_forbidden(bench):
     name = f"{bench.namespace}-ending"
     made = await bench.other.create(Namespace(name) | {"metadata": {"name": name, "finalizers": ["a.b/c"]}})
     await bench.other.delete(Namespace, name)
@@ -142,7 +142,7 @@ async def test_h12_a_write_in_a_terminating_namespace_is_forbidden_with_a_cause(
     await bench.merge(made, {"metadata": {"finalizers": None}})
 
 
-async def test_h04_create_or_refuse_lets_one_of_many_win(bench):
+async def test_h04_one_of_many_concurrent_creates_wins(bench):
     owners = [await bench.widget(f"o{n}") for n in range(8)]
     results = await asyncio.gather(
         *(apply(bench.writer.with_manager(f"m{n}"), cm(bench), owner=owner) for n, owner in enumerate(owners)),

@@ -32,21 +32,21 @@ def fields(obj, manager, operation="Apply"):
     return entry(obj, manager, operation)["fieldsV1"]
 
 
-async def test_h26_update_and_apply_of_one_name_are_two_managers(bench):
+async def test_h26_update_and_apply_of_one_manager_are_two_owners(bench):
     await bench.other.create(widget(bench, note="mine", size=1), field_manager="me")
     after = await bench.other.apply(widget(bench, size=1), field_manager="me")
     assert managers(after) >= {("me", "Update"), ("me", "Apply")}
     assert after.spec["note"] == "mine", "left out of the apply, and still there: the Update entry owns it"
 
 
-async def test_h27_after_a_migration_an_apply_can_remove_what_update_wrote(bench):
+async def test_h27_apply_removes_updated_fields_after_a_migration(bench):
     made = await bench.other.create(widget(bench, note="mine", size=1), field_manager="me")
     await migrate(bench.writer, WIDGET, made, fields=["spec"], managers=["me"])
     after = await apply(bench.writer, widget(bench, size=1), adopt=True)
     assert after.spec == {"size": 1}
 
 
-async def test_h28_cleared_managed_fields_do_not_make_an_apply_the_owner(bench):
+async def test_h28_cleared_managed_fields_do_not_transfer_ownership(bench):
     await bench.other.create(widget(bench, note="x"), field_manager="me")
     made = await bench.other.patch(
         WIDGET, "w", bench.namespace, {"metadata": {"managedFields": [{}]}}, type=PatchType.MERGE
@@ -57,7 +57,7 @@ async def test_h28_cleared_managed_fields_do_not_make_an_apply_the_owner(bench):
     assert after.spec == {"note": "x", "size": 1}
 
 
-async def test_h29_a_payload_from_a_stale_read_deletes_newer_own_fields(bench):
+async def test_h29_payload_from_a_stale_read_deletes_newer_own_fields(bench):
     await bench.other.apply(widget(bench, size=1), field_manager="naive")
     stale = {"size": 1}
     await bench.other.apply(widget(bench, size=1, note="newer"), field_manager="naive")
@@ -68,7 +68,7 @@ async def test_h29_a_payload_from_a_stale_read_deletes_newer_own_fields(bench):
         await apply(bench.writer, live)
 
 
-async def test_h30_leaving_out_a_shared_field_only_lets_go_of_it(bench):
+async def test_h30_omitting_a_shared_field_only_gives_up_ownership(bench):
     await bench.other.apply(widget(bench, size=1, note="n"), field_manager="a")
     await bench.other.apply(widget(bench, note="n"), field_manager="b")
     after = await bench.other.apply(widget(bench, size=1), field_manager="a")
@@ -76,7 +76,7 @@ async def test_h30_leaving_out_a_shared_field_only_lets_go_of_it(bench):
     assert "f:note" not in fields(after, "a")["f:spec"]
 
 
-async def test_h31_dropping_an_item_takes_what_plain_writers_put_into_it(bench):
+async def test_h31_omitting_a_list_item_removes_foreign_fields_in_it(bench):
     made = await bench.other.apply(widget(bench, listeners=[{"name": "a"}, {"name": "b"}]), field_manager="a")
     await bench.merge(made, {"spec": {"listeners": [{"name": "a", "hostname": "theirs"}, {"name": "b"}]}})
     kept = await bench.other.apply(widget(bench, listeners=[{"name": "a"}, {"name": "b"}]), field_manager="a")
@@ -85,7 +85,7 @@ async def test_h31_dropping_an_item_takes_what_plain_writers_put_into_it(bench):
     assert [item["name"] for item in after.spec["listeners"]] == ["b"]
 
 
-async def test_h32_a_field_handed_over_survives_only_if_the_other_owns_it_first(bench):
+async def test_h32_field_survives_a_handover_only_if_already_co_owned(bench):
     await bench.other.apply(widget(bench, size=1, note="n"), field_manager="a")
     await bench.other.apply(widget(bench, size=1), field_manager="b")
     assert (await bench.other.apply(widget(bench, note="n"), field_manager="a")).spec["size"] == 1
@@ -94,7 +94,7 @@ async def test_h32_a_field_handed_over_survives_only_if_the_other_owns_it_first(
     assert "size" not in (await bench.other.apply(widget(bench, note="n"), field_manager="a")).spec
 
 
-async def test_h33_without_force_another_owner_is_a_conflict_with_causes(bench):
+async def test_h33_unforced_apply_of_a_foreign_field_is_a_conflict(bench):
     await bench.other.create(widget(bench, size=1), field_manager="human")
     with pytest.raises(Conflict) as refused:
         await bench.other.apply(widget(bench, size=2), field_manager="naive", force=False)
@@ -111,7 +111,7 @@ async def test_h33_without_force_another_owner_is_a_conflict_with_causes(bench):
     assert (await decide(bench.writer, WIDGET, human, grow)).object.spec["size"] == 7
 
 
-async def test_h34_nulls_are_stored_in_strange_ways_and_ours_sends_none(bench):
+async def test_h34_null_is_stored_as_an_empty_string(bench):
     naive = await bench.other.apply(ConfigMap("c", bench.namespace, data={"n": None}), field_manager="naive")
     assert naive["data"] == {"n": ""}
     await bench.other.delete(ConfigMap, "c", bench.namespace)
@@ -119,7 +119,7 @@ async def test_h34_nulls_are_stored_in_strange_ways_and_ours_sends_none(bench):
     assert ours["data"] == {"a": "1"}
 
 
-async def test_h35_an_apply_cannot_remove_what_another_owns(bench):
+async def test_h35_apply_cannot_remove_a_foreign_field(bench):
     await bench.other.apply(widget(bench, note="theirs"), field_manager="other")
     after = await bench.other.apply(widget(bench, size=1), field_manager="me")
     assert after.spec == {"note": "theirs", "size": 1}
@@ -141,7 +141,7 @@ async def test_h36_many_update_managers_become_ancient_changes(bench):
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")
-async def test_h40_an_object_too_large_is_refused_and_ours_does_not_try_again(bench):
+async def test_h40_oversized_object_is_rejected_and_not_retried(bench):
     big = ConfigMap("c", bench.namespace, data={"a": "x" * 3_200_000})
     with pytest.raises(ApiError) as refused:
         await apply(bench.writer, big)
@@ -149,7 +149,7 @@ async def test_h40_an_object_too_large_is_refused_and_ours_does_not_try_again(be
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_h41_an_apply_needs_a_manager_and_other_patches_take_the_user_agent(bench):
+async def test_h41_field_manager_defaults_to_the_user_agent(bench):
     path = f"/api/v1/namespaces/{bench.namespace}/configmaps/c"
     code, answer = await bench.raw("PATCH", path, ConfigMap("c", bench.namespace), "apply")
     assert (code, answer["details"]["kind"]) == (422, "PatchOptions")
@@ -160,7 +160,7 @@ async def test_h41_an_apply_needs_a_manager_and_other_patches_take_the_user_agen
     assert code == 422
 
 
-async def test_h42_managed_fields_in_a_payload_are_refused(bench):
+async def test_h42_managed_fields_in_a_payload_are_rejected(bench):
     body = ConfigMap("c", bench.namespace)
     body["metadata"]["managedFields"] = [{"manager": "x", "operation": "Apply", "apiVersion": "v1"}]
     with pytest.raises(BadRequest, match="managedFields must be nil"):
@@ -169,7 +169,7 @@ async def test_h42_managed_fields_in_a_payload_are_refused(bench):
         await apply(bench.writer, body)
 
 
-async def test_h44_status_and_main_are_different_owners(bench):
+async def test_h44_status_and_main_endpoint_have_different_owners(bench):
     await bench.other.apply(widget(bench, size=1), field_manager="me")
     body = WIDGET("w", bench.namespace, status={"phase": "x"})
     await bench.other.apply(body, field_manager="me", subresource="status")
@@ -178,7 +178,7 @@ async def test_h44_status_and_main_are_different_owners(bench):
     assert {e.get("subresource") for e in after.metadata["managedFields"]} == {None, "status"}
 
 
-async def test_h45_a_write_to_scale_owns_replicas_of_its_parent(bench):
+async def test_h45_scale_takes_ownership_of_replicas(bench):
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
     await bench.other.apply(Deployment("d", bench.namespace, spec=spec), field_manager="deployer")
@@ -191,7 +191,7 @@ async def test_h45_a_write_to_scale_owns_replicas_of_its_parent(bench):
     assert "f:replicas" not in fields(after, "deployer")["f:spec"]
 
 
-async def test_h46_a_view_without_managed_fields_cannot_tell_so_ours_asks_the_server(bench):
+async def test_h46_cache_without_managed_fields_leads_to_a_request(bench):
     made = await apply(bench.writer, widget(bench, size=1, note="n"))
     metadata = {key: value for key, value in made.metadata.items() if key != "managedFields"}
     bench.view.put(WIDGET, Object({**made, "metadata": metadata}))
@@ -203,7 +203,7 @@ async def test_h46_a_view_without_managed_fields_cannot_tell_so_ours_asks_the_se
     assert bench.wire.writes
 
 
-async def test_h29_carrying_a_read_value_forward_reverts_the_newer_one(bench):
+async def test_h29_applying_a_read_value_reverts_a_newer_one(bench):
     """The hostname of the first incident: applied by force from a stale copy."""
     made = await bench.other.apply(widget(bench, listeners=[{"name": "a"}]), field_manager="naive")
     await bench.merge(made, {"spec": {"listeners": [{"name": "a", "hostname": "old"}]}})
@@ -218,13 +218,13 @@ async def test_h29_carrying_a_read_value_forward_reverts_the_newer_one(bench):
     assert after.spec["listeners"] == [{"name": "a", "hostname": "new", "port": 1, "mode": "plain"}]
 
 
-async def test_h43_the_name_kubectl_is_special_and_refused_by_ours(bench):
+async def test_h43_field_manager_kubectl_is_rejected(bench):
     """A server may let it override what last-applied lists, and rewrites that annotation."""
     with pytest.raises(ValueError, match="kubectl"):
         bench.writer.with_manager("kubectl")
 
 
-async def test_h33_an_unforced_invalid_value_is_not_a_conflict(bench):
+async def test_h33_unforced_invalid_value_is_not_a_conflict(bench):
     with pytest.raises(ApiError, match="expected numeric") as refused:
         await bench.other.apply(widget(bench, size="text"), field_manager="naive", force=False)
     assert refused.value.code == 500
