@@ -105,7 +105,7 @@ def _paeth(left, up, corner):
     return min((left, up, corner), key=lambda each: abs(estimate - each))
 
 
-def test_the_page_is_drawn_and_nothing_in_it_is_an_error(address, tmp_path):
+def test_page_renders_two_timelines(address, tmp_path):
     text = chromium(tmp_path, "--dump-dom", address)
     assert text.count("<svg") == 2
     assert "<title>fairlead demo</title>" in text
@@ -116,9 +116,7 @@ def test_the_page_is_drawn_and_nothing_in_it_is_an_error(address, tmp_path):
     ("scheme", "paper", "failed", "width"),
     [("light", (255, 255, 255), (197, 48, 48), 500), ("dark", (22, 24, 28), (252, 129, 129), 1000)],
 )
-def test_it_is_readable_in_light_on_a_narrow_screen_and_in_dark_on_a_wide_one(
-    address, tmp_path, scheme, paper, failed, width
-):
+def test_page_follows_the_colour_scheme(address, tmp_path, scheme, paper, failed, width):
     shot = tmp_path / "shot.png"
     preferred = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
     chromium(tmp_path, *preferred, f"--window-size={width},520", f"--screenshot={shot}", address)
@@ -133,7 +131,7 @@ def test_it_is_readable_in_light_on_a_narrow_screen_and_in_dark_on_a_wide_one(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 360, 950, 1400])
-def test_no_figure_is_cut_on_any_screen_and_all_text_can_be_told_from_the_paper(text, tmp_path, width, scheme):
+def test_page_fits_every_width_with_enough_contrast(text, tmp_path, width, scheme):
     told = measured(tmp_path, text, width, scheme)
     assert told["page"] <= told["window"] == width
     assert len(told["cells"]) == 30

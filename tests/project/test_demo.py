@@ -15,7 +15,7 @@ DEMO = [sys.executable, "-m", "fairlead", "demo"]
 
 
 @pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects"])
-def test_the_json_has_the_shape_it_promises_and_adds_up(system, tmp_path):
+def test_json_figures_are_complete_and_consistent(system, tmp_path):
     command = [*DEMO, system, "--scale", "2", "--json", "--report", str(tmp_path)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     told = json.loads(answer.stdout)["systems"][system]
@@ -43,7 +43,7 @@ def test_the_json_has_the_shape_it_promises_and_adds_up(system, tmp_path):
     assert not re.search(r"https?://|<script|url\(", text)
 
 
-def test_text_from_objects_is_escaped_in_the_page():
+def test_page_escapes_text_from_objects():
     evil = "<script>alert(1)</script>"
     outcome = Outcome({}, [], 0, [evil], [evil], [Mark(0.1, evil, "PUT", evil, 409)])
     text = page.render({evil: (1, {"old": outcome})})
@@ -61,11 +61,11 @@ def test_text_from_objects_is_escaped_in_the_page():
         ("/api/v1/namespaces/a/status", "namespaces/status"),
     ],
 )
-def test_the_resource_in_a_path_is_named_as_the_server_counts_it(path, resource):
+def test_resource_of_a_path_matches_the_server_metrics(path, resource):
     assert resource_of(path) == resource
 
 
-def test_each_of_the_five_systems_tells_its_story():
+def test_five_demos_are_installed():
     assert list(demo_modules()) == ["httpproxy", "seinode", "projects", "pulsar", "orphans"]
     assert all(hasattr(load_demo(system), "play") for system in demo_modules())
 
@@ -73,5 +73,5 @@ def test_each_of_the_five_systems_tells_its_story():
 @pytest.mark.parametrize(
     ("seconds", "said"), [(None, "never"), (0.5, "0.50s"), (59.999, "1m00s"), (299.9, "5m00s"), (1001.0, "16m41s")]
 )
-def test_a_duration_is_said_in_minutes_from_a_minute_on(seconds, said):
+def test_durations_of_a_minute_and_more_are_in_minutes(seconds, said):
     assert page.format_duration(seconds) == said

@@ -73,7 +73,7 @@ def is_served(crd):
     return crd is not None and crd.is_true("Established")
 
 
-async def test_a_story_leaves_nothing_that_would_hold_its_namespaces_and_takes_nothing_of_others(api):
+async def test_cleanup_removes_demo_objects_and_keeps_all_others(api):
     client, story = Client(api.transport(), World()), f"{api.namespace}-story"
     with pytest.raises(RuntimeError, match="in the middle"):
         await play(Litter(), "new", 1, api.transport, World(), namespace=story)
@@ -125,7 +125,7 @@ class Interrupting:
         return answer
 
 
-async def test_a_signal_during_the_clean_up_does_not_cut_it(api):
+async def test_first_signal_does_not_stop_the_cleanup(api):
     cancel, story = [], f"{api.namespace}-cut"
     telling = asyncio.create_task(
         play(Definitions(), "new", 1, lambda: Interrupting(api.transport(), cancel), World(), namespace=story)
@@ -140,7 +140,7 @@ async def test_a_signal_during_the_clean_up_does_not_cut_it(api):
 
 
 @pytest.mark.parametrize("when", ["before", "during"])
-async def test_a_clean_up_is_cut_by_the_second_signal(when):
+async def test_second_signal_stops_the_cleanup(when):
     begun, never, ended = asyncio.Event(), asyncio.Event(), []
 
     async def clean_up():
@@ -177,7 +177,7 @@ async def test_a_clean_up_is_cut_by_the_second_signal(when):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-async def test_the_story_of_projects_leaves_those_of_others_alone(api, variant):
+async def test_projects_demo_does_not_touch_other_projects(api, variant):
     client, bed = Client(api.transport(), World()), load_demo("projects")
     await crds.install(client, "fairlead_operators.projects")
     before = await client.create(Project(f"{api.namespace}-of-a-user"))
@@ -189,7 +189,7 @@ async def test_the_story_of_projects_leaves_those_of_others_alone(api, variant):
 
 
 @pytest.mark.parametrize(("told", "leaves"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_a_demo_that_is_told_to_stop_half_way_leaves_nothing_either(api, tmp_path, told, leaves):
+async def test_interrupted_demo_deletes_its_objects(api, tmp_path, told, leaves):
     client, kubeconfig = Client(api.transport(), World()), tmp_path / "kubeconfig"
     kubeconfig.write_text(json.dumps(config_of(api)))
     command = [*DEMO, "projects", "--scale", "2", "--kubeconfig", str(kubeconfig)]
@@ -210,7 +210,7 @@ async def test_a_demo_that_is_told_to_stop_half_way_leaves_nothing_either(api, t
 
 @pytest.mark.rbac
 @pytest.mark.parametrize("may", ["nothing", "everything but metrics"])
-async def test_an_account_that_may_not_is_told_so_in_a_line(api, tmp_path, may):
+async def test_account_without_permissions_gets_a_one_line_error(api, tmp_path, may):
     client, kubeconfig = Client(api.transport(), World()), tmp_path / "kubeconfig"
     name = f"{api.namespace}-limited"
     await client.create(fl.ServiceAccount("limited", api.namespace))

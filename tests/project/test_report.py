@@ -14,7 +14,7 @@ def shown(*cells):
     return out.getvalue()
 
 
-def test_a_cell_can_neither_move_the_cursor_nor_use_markup_nor_forge_a_row():
+def test_cells_cannot_use_escape_codes_markup_or_line_breaks():
     text = shown("\x1b[2J[red]x[/red]", "a\r\nfaked row\u2028b")
     assert "\x1b[2J" not in text
     assert "[red]x[/red]" in text
@@ -22,12 +22,12 @@ def test_a_cell_can_neither_move_the_cursor_nor_use_markup_nor_forge_a_row():
     assert "faked row" in text
 
 
-def test_a_file_or_a_pipe_gets_no_trailing_spaces():
+def test_output_to_a_file_has_no_trailing_spaces():
     out = io.StringIO()
     tables.print_table("title", ["name", "value"], [("a", 1), ("longer", 20)], console=Console(file=out, width=80))
     assert all(line == line.rstrip() for line in out.getvalue().splitlines())
     assert "longer" in out.getvalue()
 
 
-def test_a_long_cell_wraps_and_loses_nothing():
+def test_long_cells_wrap_completely():
     assert shown("a", "y" * 200).count("y") == 200

@@ -11,16 +11,16 @@ SOURCES = [*ROOT.glob("operators/tests/*/test_*.py"), *ROOT.glob("tests/orphans/
 TESTS = {
     name: arguments for path in SOURCES for name, arguments in re.findall(r"def (test_\w+)\((.*?)\):", path.read_text())
 }
-SERVERS = {"api", "scene", "world", "idle", "bed", "contended"}
+SERVERS = {"api", "env", "running_env", "bed", "contended"}
 """Fixtures that are each server in turn."""
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(test_\w+)`", PAGE))))
-def test_a_test_that_is_named_is_there(name):
+def test_every_named_test_exists(name):
     assert name in TESTS
 
 
-def test_what_is_said_to_run_on_both_servers_does():
+def test_tests_marked_both_use_a_server_fixture():
     rows = [line for line in PAGE.splitlines() if re.search(r"\| (both|real) \|", line)]
     assert len(rows) > 20
     for row in rows:

@@ -25,7 +25,7 @@ async def hostname_written_by_update(env, hostname):
     return await env.client.replace(live, field_manager="gateway")
 
 
-async def test_a_forced_apply_of_an_item_in_a_keyed_list_clears_nothing_that_others_wrote_in_it(env):
+async def test_forced_apply_keeps_foreign_fields_of_a_keyed_list_item(env):
     """The belief: ForceOwnership on a list item clears what is not in the payload. Not where items have keys."""
     payload = a_gateway(env.namespace)
     await env.client.apply(payload, field_manager="proxy")
@@ -36,7 +36,7 @@ async def test_a_forced_apply_of_an_item_in_a_keyed_list_clears_nothing_that_oth
     assert after.resource_version == before.resource_version
 
 
-async def test_in_an_atomic_list_it_does(env):
+async def test_forced_apply_removes_foreign_fields_in_an_atomic_list(env):
     """The endpoints of a slice have no keys: what another wrote in one goes, with force, and is a conflict without."""
     body = {"addressType": "FQDN", "ports": [{"name": "web", "port": 80}]}
     slice_ = EndpointSlice("web", env.namespace, endpoints=[{"addresses": ["a.example.com"]}], **body)
@@ -53,7 +53,7 @@ async def test_in_an_atomic_list_it_does(env):
     assert "hostname" not in after["endpoints"][0]
 
 
-async def test_carrying_a_read_value_forward_reverts_a_newer_one_and_later_deletes_it(env):
+async def test_applying_a_value_that_was_read_reverts_and_later_deletes_it(env):
     """The write-up's remedy is the harm: a value that was only read becomes ours, stale or not."""
     await env.client.apply(a_gateway(env.namespace), field_manager="proxy")
     cached = await hostname_written_by_update(env, "old.example.com")
@@ -65,7 +65,7 @@ async def test_carrying_a_read_value_forward_reverts_a_newer_one_and_later_delet
     assert "hostname" not in deleted.spec["listeners"][0]
 
 
-async def test_sixteen_forced_applies_of_one_payload_make_one_change_one_event_and_no_conflict(env):
+async def test_sixteen_identical_forced_applies_make_one_event_and_no_conflict(env):
     payload = HTTPRoute("one", env.namespace, spec={"parentRefs": [{"name": "one"}]})
     path = f"/apis/gateway.networking.k8s.io/v1/namespaces/{env.namespace}/httproutes"
     query = {"fieldManager": "m", "force": "true"}

@@ -17,7 +17,7 @@ MANY = int(os.environ.get("FAIRLEAD_PROXIES", "50"))
 """How many are made at once: 1000 take a minute in virtual time, and a minute and a half on a real server."""
 
 
-async def test_a_proxy_is_programmed_in_a_handful_of_writes_and_without_a_conflict(api):
+async def test_proxy_is_programmed_with_few_writes_and_no_conflict(api):
     run = DemoRun(api.transport, World(), api.namespace, network=False)
     await demo.play(run, "new", 1)
     writes = Counter(
@@ -39,7 +39,7 @@ def told(variant, *, seed=1, scale=3):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_old_way_meets_conflicts_where_ours_meets_none(seed):
+def test_legacy_gets_conflicts_and_operator_gets_none(seed):
     theirs, ours = told("old", seed=seed), told("new", seed=seed)
     assert theirs.conflicts > 10
     assert ours.conflicts == ours.already_exists == 0
@@ -47,7 +47,7 @@ def test_the_old_way_meets_conflicts_where_ours_meets_none(seed):
     assert ours.seconds_until_done(1.0) < theirs.seconds_until_done(1.0)
 
 
-def test_one_tunnel_takes_minutes_in_the_old_way_and_a_second_in_ours():
+def test_tunnel_takes_minutes_with_legacy_and_a_second_with_operator():
     """Nothing sleeps in the old variant but its back-off, which each 409 of the server doubles."""
     theirs, ours = told("old", scale=1), told("new", scale=1)
     assert ours.seconds_until_done(1.0) <= 1.0
@@ -59,7 +59,7 @@ def test_one_tunnel_takes_minutes_in_the_old_way_and_a_second_in_ours():
     assert not silence
 
 
-def test_without_the_anchor_that_wakes_nobody_the_same_conflicts_cost_seconds(monkeypatch):
+def test_legacy_takes_seconds_when_configmap_events_are_not_late(monkeypatch):
     """The conflicts make the back-off long; that the last of them is on an object whose event wakes nobody is what
     makes it be waited for. With ConfigMaps as punctual as the rest, an event always comes to the rescue."""
     monkeypatch.setattr(demo, "WATCH_LAGS", {})
@@ -70,7 +70,7 @@ def test_without_the_anchor_that_wakes_nobody_the_same_conflicts_cost_seconds(mo
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_many_proxies_before_one_worker_hide_the_conflicts_and_more_workers_show_them(monkeypatch, seed):
+def test_many_proxies_conflict_with_five_legacy_workers_but_not_with_one(monkeypatch, seed):
     """Why 40 at once meet none on a child: one worker comes back to each of them later than the cache lags."""
     alone = told("old", scale=40, seed=seed)
     running = legacy.running
@@ -86,18 +86,18 @@ def on_children(outcome):
     )
 
 
-def test_ours_writes_nothing_after_the_proxy_is_programmed():
+def test_operator_writes_nothing_after_the_proxy_is_programmed():
     ours = told("new", scale=1)
     assert not [mark for mark in ours.marks if mark.actor == "operator" and mark.action == "PATCH" and mark.at > 1.5]
 
 
-def test_many_at_once_meet_no_conflict_and_no_key_backs_off():
+def test_many_proxies_get_no_conflict_and_no_backoff():
     assert_none_waited(told("new", scale=MANY))
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.only("real", reason="the embedded one is asked in virtual time")
-async def test_many_at_once_meet_no_conflict_and_no_key_backs_off_on_a_real_server(api):
+async def test_many_proxies_get_no_conflict_and_no_backoff_on_a_real_server(api):
     assert_none_waited(await play(demo, "new", MANY, api.transport, World(), namespace=f"{api.namespace}-many"))
 
 
@@ -111,7 +111,7 @@ def assert_none_waited(ours):
 
 
 @pytest.mark.only("real", reason="virtual time has no wall")
-async def test_a_tunnel_is_programmed_within_a_second_of_wall_time(api):
+async def test_tunnel_is_programmed_within_a_second_of_wall_time(api):
     """The quickest of up to five: a busy machine only ever adds."""
     for attempt in range(5):
         ours = await play(demo, "new", 1, api.transport, World(), namespace=f"{api.namespace}-wall-{attempt}")
@@ -120,5 +120,5 @@ async def test_a_tunnel_is_programmed_within_a_second_of_wall_time(api):
     pytest.fail(f"the last of five took {ours.seconds_until_done(1.0):.1f} s")
 
 
-def test_one_seed_gives_one_outcome():
+def test_same_seed_gives_the_same_outcome():
     assert told("old", scale=2) == told("old", scale=2)

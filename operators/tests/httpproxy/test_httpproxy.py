@@ -62,7 +62,7 @@ async def test_address_and_hostname_propagation(running_env):
     ],
     ids=["gateway", "httproute", "endpointslice"],
 )
-async def test_conflict_with_different_owner_is_named_and_recovers_when_it_goes_away(running_env, kind, name, body):
+async def test_child_of_another_owner_is_reported_and_replaced_after_its_deletion(running_env, kind, name, body):
     owner = await running_env.client.create(fl.ConfigMap("other", running_env.namespace))
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": owner.uid, "controller": True}
     foreign = kind(name, running_env.namespace, **body)
@@ -92,7 +92,7 @@ async def test_connector_not_ready_uses_direct_response(running_env):
     assert route.spec["rules"][0]["backendRefs"][0]["name"] == "web-0-0"
 
 
-async def test_waits_for_default_https_programmed_then_connector_backend_creates_envoy_patch_policy(running_env):
+async def test_envoy_patch_policy_waits_for_the_https_listener(running_env):
     await running_env.connector(ready=True)
     await running_env.create(rules=TUNNEL_RULES)
     await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
@@ -128,7 +128,7 @@ async def test_custom_hostnames_unverified(running_env):
     assert "www.example.com" not in (await running_env.get(HTTPProxy)).status["hostnames"]
 
 
-async def test_a_hostname_in_use_by_another_gateway_is_said(running_env):
+async def test_hostname_in_use_by_another_gateway_is_reported(running_env):
     await running_env.gateway(verified=["www.example.com"])
     await running_env.create("first", hostnames=["www.example.com"])
     await running_env.condition("Programmed", "True", "Programmed", "first")
@@ -136,7 +136,7 @@ async def test_a_hostname_in_use_by_another_gateway_is_said(running_env):
     await running_env.condition("HostnamesInUse", "True", "HostnameInUse", "second")
 
 
-async def test_the_certificate_annotation_comes_and_goes_with_the_need_of_it(running_env):
+async def test_certificate_annotation_follows_the_backend_scheme(running_env):
     await running_env.create(rules=rules("http://backend.example.com"))
     endpoints = await running_env.until(EndpointSlice, "web-0-0", there)
     assert CERT_HOSTNAME not in endpoints.annotations
@@ -148,7 +148,7 @@ async def test_the_certificate_annotation_comes_and_goes_with_the_need_of_it(run
     await running_env.until(EndpointSlice, "web-0-0", lambda obj: CERT_HOSTNAME not in obj.annotations)
 
 
-async def test_a_listener_that_the_gateway_holds_on_to_is_said_and_recovers(running_env):
+async def test_listener_held_by_another_manager_is_reported_and_recovers(running_env):
     """Another manager's hostname keeps a dropped listener alive without its port: 422 until that manager lets go."""
     await running_env.create(hostnames=["www.example.com"])
     await running_env.until(Gateway, "web", there)
@@ -163,7 +163,7 @@ async def test_a_listener_that_the_gateway_holds_on_to_is_said_and_recovers(runn
     await running_env.condition("Programmed", "False", "Pending")
 
 
-async def test_a_flip_of_the_address_type_makes_the_slice_anew(running_env):
+async def test_slice_is_recreated_when_the_address_type_changes(running_env):
     await running_env.create(rules=rules("http://backend.example.com"))
     before = await running_env.until(EndpointSlice, "web-0-0", there)
     await running_env.change("web", rules=rules("http://192.0.2.7:8080"))
@@ -174,7 +174,7 @@ async def test_a_flip_of_the_address_type_makes_the_slice_anew(running_env):
     assert after["endpoints"][0]["addresses"] == ["192.0.2.7"]
 
 
-async def test_surplus_slices_are_pruned_when_a_rule_is_removed(running_env):
+async def test_surplus_slices_are_deleted_when_a_rule_is_removed(running_env):
     two = rules("http://a.example.com") + rules("http://b.example.com")
     await running_env.create(rules=two)
     await running_env.until(EndpointSlice, "web-1-0", there)
@@ -184,7 +184,7 @@ async def test_surplus_slices_are_pruned_when_a_rule_is_removed(running_env):
 
 
 @pytest.mark.parametrize("mode", ["update", "apply"])
-async def test_the_gateways_hostnames_and_finalizer_survive_a_change_of_ours(running_env, mode):
+async def test_gateway_hostnames_and_finalizer_survive_a_spec_change(running_env, mode):
     await running_env.gateway(mode=mode)
     await running_env.create()
     await running_env.condition("Programmed", "True", "Programmed")
@@ -195,7 +195,7 @@ async def test_the_gateways_hostnames_and_finalizer_survive_a_change_of_ours(run
     assert gateway_controller.FINALIZER in made.finalizers
 
 
-async def test_deleting_the_proxy_takes_the_tunnel_out_and_lets_it_go(running_env):
+async def test_deleting_the_proxy_removes_the_tunnel(running_env):
     await running_env.gateway()
     await running_env.connector(ready=True)
     await running_env.create(rules=TUNNEL_RULES)
@@ -209,7 +209,7 @@ PATH = {"path": {"type": "ReplaceFullPath", "replaceFullPath": "/x"}}
 
 
 @pytest.mark.parametrize("place", ["rule", "backend"])
-async def test_a_rewrite_of_the_users_gets_the_hostname_and_stays_the_only_one(running_env, place):
+async def test_hostname_is_added_to_the_users_rewrite_filter(running_env, place):
     backend = {"endpoint": "http://backend.example.com"}
     rule, rewrite = {"backends": [backend]}, [{"type": "URLRewrite", "urlRewrite": PATH}]
     (rule if place == "rule" else backend)["filters"] = rewrite
@@ -219,7 +219,7 @@ async def test_a_rewrite_of_the_users_gets_the_hostname_and_stays_the_only_one(r
     assert route.spec["rules"][0]["filters"] == [wanted]
 
 
-async def test_a_rule_that_redirects_reaches_no_backend(running_env):
+async def test_rule_with_a_redirect_has_no_backend(running_env):
     redirect = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}
     plain = rules("http://backend.example.com")[0]
     await running_env.create(rules=[{**plain, "filters": [redirect]}, plain])
@@ -235,7 +235,7 @@ async def test_a_rule_that_redirects_reaches_no_backend(running_env):
     ("endpoint", "address"),
     [("http://[2001:db8:0:0::7]", "2001:db8::7"), ("http://[::ffff:192.0.2.7]", "192.0.2.7")],
 )
-async def test_an_address_is_written_as_the_server_wants_it(running_env, endpoint, address):
+async def test_ip_addresses_are_normalized(running_env, endpoint, address):
     await running_env.create(rules=rules(endpoint))
     made = await running_env.until(EndpointSlice, "web-0-0", there)
     assert made["endpoints"][0]["addresses"] == [address]

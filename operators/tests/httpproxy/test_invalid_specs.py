@@ -79,17 +79,17 @@ def filtered(spec, **one):
         "no name",
     ],
 )
-async def test_a_spec_that_makes_no_sense_is_refused_by_the_schema(env, spec, said):
+async def test_schema_rejects_an_invalid_spec(env, spec, said):
     with pytest.raises(Invalid, match=said):
         await env.create(**spec)
 
 
-async def test_a_name_too_long_for_its_children_is_refused_by_the_schema(env):
+async def test_schema_rejects_a_name_too_long_for_the_children(env):
     with pytest.raises(Invalid, match="at most 235 characters"):
         await env.create("n" * 236)
 
 
-async def test_the_longest_name_and_sixteen_hostnames_work(running_env):
+async def test_longest_name_and_sixteen_hostnames_work(running_env):
     name = "n" * 235
     await running_env.connector(ready=False)
     await running_env.gateway(verified=HOSTNAMES[:16])
@@ -119,7 +119,7 @@ BAD_ENDPOINTS = {
 
 
 @pytest.mark.parametrize(("endpoint", "said"), BAD_ENDPOINTS.items())
-async def test_an_endpoint_that_cannot_be_is_said_and_a_changed_one_recovers(running_env, endpoint, said):
+async def test_invalid_endpoint_is_reported_and_a_valid_one_recovers(running_env, endpoint, said):
     await running_env.create(**to(endpoint))
     condition = await running_env.condition("Programmed", "False", "InvalidEndpoint")
     assert said in condition["message"]
@@ -130,7 +130,7 @@ async def test_an_endpoint_that_cannot_be_is_said_and_a_changed_one_recovers(run
     await running_env.condition("Programmed", "False", "Pending")
 
 
-async def test_a_connector_that_is_not_there_is_named_and_its_coming_is_noticed(running_env):
+async def test_missing_connector_is_reported_and_its_creation_noticed(running_env):
     await running_env.gateway()
     await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.until(HTTPRouteFilter, "connector-offline-web", there)
@@ -140,7 +140,7 @@ async def test_a_connector_that_is_not_there_is_named_and_its_coming_is_noticed(
     await running_env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
 
 
-async def test_a_connector_wakes_its_proxies_whatever_stands_beside_them(env, caplog):
+async def test_connector_enqueues_its_proxies_despite_an_invalid_proxy(env, caplog):
     """One proxy with an endpoint that cannot be: nobody has to look at all of them for that, later."""
     running = await env.operator()
     await env.gateway()
@@ -154,7 +154,7 @@ async def test_a_connector_wakes_its_proxies_whatever_stands_beside_them(env, ca
     assert "proxies_of raised" not in caplog.text
 
 
-async def test_a_deleted_connector_turns_the_tunnel_off_and_is_named(running_env):
+async def test_deleted_connector_is_reported_and_disables_the_tunnel(running_env):
     await running_env.gateway()
     await running_env.connector(ready=True)
     await running_env.create(rules=demo.TUNNEL_RULES)
@@ -167,7 +167,7 @@ async def test_a_deleted_connector_turns_the_tunnel_off_and_is_named(running_env
 
 
 @pytest.mark.parametrize(("kind", "name"), [(Gateway, "web"), (HTTPRoute, "web"), (EndpointSlice, "web-0-0")])
-async def test_a_child_that_someone_deleted_comes_back(running_env, kind, name):
+async def test_deleted_child_is_recreated(running_env, kind, name):
     await running_env.create()
     first = await running_env.until(kind, name, there)
     await running_env.client.delete(kind, name, running_env.namespace)
@@ -177,7 +177,7 @@ async def test_a_child_that_someone_deleted_comes_back(running_env, kind, name):
 @pytest.mark.parametrize(
     "spec", [to("http://[::1"), {"rules": demo.TUNNEL_RULES}], ids=["bad endpoint", "no connector"]
 )
-def test_what_cannot_be_done_is_not_retried_hot(spec):
+def test_invalid_spec_is_not_retried_in_a_loop(spec):
     """Ten minutes of virtual time: a few passes at the beginning, then nothing."""
 
     async def main():

@@ -21,11 +21,11 @@ async def legacy_then_http(env):
     return await env.until(EndpointSlice, "web-0-0", lambda obj: obj["ports"][0]["appProtocol"] == "http")
 
 
-async def test_what_the_predecessor_wrote_goes_when_it_is_no_longer_wanted(env):
+async def test_migrated_legacy_fields_are_removed_when_unused(env):
     assert CERT_HOSTNAME not in (await legacy_then_http(env)).annotations
 
 
-async def test_without_migration_it_would_stay_for_ever(env, monkeypatch):
+async def test_legacy_fields_stay_without_migration(env, monkeypatch):
     monkeypatch.setattr(controller, "LEGACY_FIELDS", {})
     assert CERT_HOSTNAME in (await legacy_then_http(env)).annotations
 
@@ -51,7 +51,7 @@ async def two_under_one_name(env):
     return made
 
 
-async def test_listeners_go_and_the_others_hostnames_stay_though_both_wrote_under_one_user_agent(env):
+async def test_migration_keeps_hostnames_written_with_the_same_user_agent(env):
     made = await two_under_one_name(env)
     assigned = made.spec["listeners"][0]["hostname"]
     after = await env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
@@ -59,7 +59,7 @@ async def test_listeners_go_and_the_others_hostnames_stay_though_both_wrote_unde
     assert gateway_controller.FINALIZER in after.finalizers
 
 
-async def test_taking_the_whole_entry_over_would_delete_the_others_hostnames(env, monkeypatch):
+async def test_migrating_the_whole_spec_would_delete_foreign_hostnames(env, monkeypatch):
     monkeypatch.setattr(controller, "LEGACY_FIELDS", {Gateway: ["spec"]})
     await two_under_one_name(env)
     after = await env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
@@ -67,7 +67,7 @@ async def test_taking_the_whole_entry_over_would_delete_the_others_hostnames(env
 
 
 @pytest.mark.parametrize("who", ["operator", "gateway"])
-async def test_a_child_taken_over_is_not_touched_again(env, who):
+async def test_migrated_child_is_not_migrated_again(env, who):
     """Migration happens once: afterwards neither writer's change makes ours move ownership again."""
     made = await two_under_one_name(env)
     await env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)

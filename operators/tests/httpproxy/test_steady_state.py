@@ -31,7 +31,7 @@ def writes(counted):
     return {key: count for key, count in counted.counts.items() if key[0] != "GET"}
 
 
-async def test_ours_sends_nothing_and_moves_no_version(env):
+async def test_unchanged_proxy_costs_no_write(env):
     counted = CountingTransport(env.api.transport())
     running = op.running(counted, World(), namespaces=[env.namespace])
     running = await env.stack.enter_async_context(running)
@@ -46,7 +46,7 @@ async def test_ours_sends_nothing_and_moves_no_version(env):
     assert await versions(env) == before
 
 
-async def test_the_old_way_puts_the_route_on_every_pass_for_nothing(env):
+async def test_legacy_puts_the_unchanged_route_on_every_reconcile(env):
     """The defaults that the server fills in make it differ for ever; the PUT changes nothing, and moves no version."""
     run, passes = DemoRun(env.api.transport, World(), env.namespace, network=False), asyncio.Queue()
     told = {"on_reconcile": lambda name, failed: passes.put_nowait(failed)}

@@ -34,13 +34,13 @@ def sorts(names):
     return {name.removeprefix("HTTPRoute ").partition(",")[0].rpartition("-")[0] for name in names}
 
 
-def test_the_old_way_deletes_what_lives_and_never_finds_what_it_is_for():
+def test_legacy_deletes_live_routes_and_misses_orphans():
     run = played("old")
     assert sorts(run.losses) == {"no-status-yet", "replaced", "service-parent", "cross-namespace"}
     assert sorts(run.stuck) == {"old-label", "deleted-project"}
 
 
-def test_ours_loses_nothing_and_all_orphans_go_the_old_ones_after_one_grace():
+def test_operator_deletes_all_orphans_and_no_live_route():
     run = played("new")
     assert (run.losses, run.stuck) == ([], [])
     late = {name: at for name, at in run.done_at.items() if at > 1}
@@ -49,12 +49,12 @@ def test_ours_loses_nothing_and_all_orphans_go_the_old_ones_after_one_grace():
 
 
 @pytest.mark.parametrize(("variant", "lost"), [("old", True), ("new", False)])
-def test_five_minutes_of_age_do_not_protect_a_route_whose_gateway_is_away_for_two_seconds(variant, lost):
+def test_age_does_not_protect_a_route_whose_gateway_is_replaced(variant, lost):
     """The belief was that they do. Each route is ten minutes old: age is not absence."""
     assert ("replaced" in sorts(played(variant, 1).losses)) is lost
 
 
-def test_what_the_clean_up_by_status_leaves_is_collected_after_one_grace_and_not_before(monkeypatch):
+def test_orphans_of_the_cleanup_by_status_go_after_one_grace_period(monkeypatch):
     monkeypatch.setattr(gateway_cleanup, "by_spec", gateway_cleanup.by_status)
     run = played("new")
     assert sorts(run.losses) == {"no-status-yet"}  # what the first form took, no collector brings back
@@ -62,7 +62,7 @@ def test_what_the_clean_up_by_status_leaves_is_collected_after_one_grace_and_not
     assert all(300 <= run.done_at[f"stale-status-{i}"] <= 310 for i in range(3))
 
 
-def test_the_demo_counts_both_servers():
+def test_demo_counts_requests_of_both_servers():
     async def main():
         world = virtual.world(1)
         return (await play(demo, "new", 1, Server(world).transport, world)).to_json()
@@ -74,7 +74,7 @@ def test_the_demo_counts_both_servers():
     assert json.dumps(told)
 
 
-def test_a_dry_run_says_what_would_go_and_leaves_it(caplog):
+def test_dry_run_logs_orphans_and_deletes_nothing(caplog):
     async def main():
         world = virtual.world(1)
         down, up = Server(world).transport, Server(world).transport
@@ -99,7 +99,7 @@ def test_a_dry_run_says_what_would_go_and_leaves_it(caplog):
 
 
 @pytest.mark.parametrize("variant", ["old", "new"])
-async def test_the_collectors_do_so_on_each_server(api, variant):
+async def test_both_collectors_behave_the_same_on_both_servers(api, variant):
     """What the clean-up left, in real time and with no grace: ours takes the orphans, theirs more and less."""
     world = World()
     upstream = Server(world).transport
@@ -133,5 +133,5 @@ async def names(down, namespace):
     return {route.name.removesuffix("-0") for route in (await down.list(HTTPRoute, namespace)).items}
 
 
-def test_the_operator_is_found_where_fairlead_run_looks():
+def test_fairlead_run_finds_the_operator():
     assert load("fairlead_operators.orphans").name == "orphans"

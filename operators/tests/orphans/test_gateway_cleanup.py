@@ -25,18 +25,18 @@ async def left(api, detach):
 ALL = {copy.name for copy in demo.COPIES}
 
 
-async def test_judged_by_status_it_leaves_one_and_loses_another(api):
+async def test_cleanup_by_status_leaves_an_orphan_and_deletes_a_live_route(api):
     assert ALL - (await left(api, gateway_cleanup.by_status)).keys() == {"attached", "no-status-yet"}
 
 
-async def test_judged_by_spec_it_leaves_and_loses_nothing(api):
+async def test_cleanup_by_spec_deletes_exactly_the_orphans(api):
     routes = await left(api, gateway_cleanup.by_spec)
     assert ALL - routes.keys() == {"attached", "stale-status"}
     assert [ref["name"] for ref in routes["two-parents"].spec["parentRefs"]] == ["kept-0"]
 
 
 @pytest.mark.parametrize("label", ["cluster-a", "cluster-_a"])
-def test_a_copy_says_whose_it_is(label):
+def test_copy_has_labels_of_its_origin(label):
     route = HTTPRoute("web", "default", spec={})
     copy = gateway_cleanup.copy_of(route, "a", "ns-1", label.removesuffix("a"))
     assert copy.labels[f"{gateway_cleanup.LABELS}cluster-name"] == label

@@ -33,7 +33,7 @@ def told(variant):
 
 
 @pytest.mark.timeout(1200)
-def test_the_old_way_posts_in_the_proportion_that_was_published():
+def test_legacy_sends_useless_posts_in_the_published_ratio():
     run, counted = told("old")
     refused = [counted["POST", resource, 409] for resource in RBAC]
     passes = refused[-1]
@@ -43,7 +43,7 @@ def test_the_old_way_posts_in_the_proportion_that_was_published():
     assert run.losses  # the labels that the GitOps tool put on the bindings
 
 
-async def test_on_either_server_the_old_way_posts_for_nothing(api):
+async def test_legacy_sends_useless_posts_on_both_servers(api):
     told = await play(demo, "old", 3, api.transport, World(), namespace=f"{api.namespace}-story")
     refused = [told.responses["POST", resource, 409] for resource in RBAC]
     assert refused[-1] >= 3 * (demo.RECONCILES - 1)
@@ -51,7 +51,7 @@ async def test_on_either_server_the_old_way_posts_for_nothing(api):
 
 
 @pytest.mark.timeout(1800)
-async def test_on_either_server_ours_makes_each_object_once_and_meets_no_409(api):
+async def test_operator_creates_each_object_once_on_both_servers(api):
     told = await play(demo, "new", PROJECTS, api.transport, World(), namespace=f"{api.namespace}-story")
     assert (told.losses, told.stuck) == ([], [])
     assert not [key for key in told.responses if key[2] == 409]
@@ -62,7 +62,7 @@ async def test_on_either_server_ours_makes_each_object_once_and_meets_no_409(api
 
 
 @pytest.mark.timeout(1200)
-def test_ours_makes_each_object_once_and_meets_no_409():
+def test_operator_creates_each_object_once_without_409():
     run, counted = told("new")
     assert (run.losses, run.stuck) == ([], [])
     assert not [key for key in counted if key[2] == 409]
@@ -71,7 +71,7 @@ def test_ours_makes_each_object_once_and_meets_no_409():
 
 
 @pytest.mark.timeout(1200)
-def test_one_changed_service_account_costs_one_request_a_project_and_an_unimportant_change_none():
+def test_new_controller_account_costs_one_request_per_project_in_virtual_time():
     async def main():
         world = virtual.world(1)
         run = DemoRun(Server(world).transport, world)

@@ -40,19 +40,19 @@ def two_hours(name, **resources):
     return virtual.run(main())
 
 
-def test_a_name_that_is_too_long_is_refused_at_the_door():
+def test_schema_rejects_a_project_name_of_64_characters():
     with pytest.raises(Invalid, match="at most 63 characters"):
         two_hours("x" * 64)
 
 
-def test_a_name_that_no_namespace_can_have_is_said_once():
+def test_project_name_with_dots_is_reported_and_not_retried():
     said, refused = two_hours("with.dots")
     assert (said["status"], said["reason"]) == ("False", "EnsuringNamespaceFailed")
     assert "create the project under another name" in said["message"]
     assert refused == 2  # its own condition wakes it once
 
 
-def test_extended_permissions_that_cannot_be_are_said_once():
+def test_invalid_extended_permissions_are_reported_and_not_retried():
     wrong = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "more"}}
     said, refused = two_hours("project", extended=[{**wrong, "rules": [{"verbs": []}]}])
     assert (said["status"], said["reason"]) == ("False", "EnsuringExtendedPermissionsFailed")
@@ -70,7 +70,7 @@ def test_extended_permissions_that_cannot_be_are_said_once():
         ("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}", "each with a name"),
     ],
 )
-def test_a_file_of_extended_permissions_that_cannot_be_is_refused_at_the_start(tmp_path, monkeypatch, text, told):
+def test_startup_rejects_an_invalid_extended_permissions_file(tmp_path, monkeypatch, text, told):
     path = tmp_path / "extended.yaml"
     if text is not None:
         path.write_text(text)

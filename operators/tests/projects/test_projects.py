@@ -81,7 +81,7 @@ def gone(obj):
     return obj is None or obj.deleting
 
 
-async def test_a_project_gets_its_namespace_and_thirteen_objects(env):
+async def test_project_gets_a_namespace_and_thirteen_objects(env):
     await env.operator()
     await env.create()
     namespace = await env.get(fl.Namespace)
@@ -101,7 +101,7 @@ async def test_a_project_gets_its_namespace_and_thirteen_objects(env):
         assert await env.get(kind, f"kargo-project-admin-{env.name}")
 
 
-async def test_what_users_edit_in_their_roles_stays(env):
+async def test_user_edits_of_roles_are_kept(env):
     await env.operator()
     await env.create()
     edited = await env.merge(fl.Role, "kargo-viewer", {"rules": gitops.EDITED})
@@ -111,7 +111,7 @@ async def test_what_users_edit_in_their_roles_stays(env):
     assert (await env.get(fl.Role, "kargo-viewer")).resource_version == edited.resource_version
 
 
-async def test_a_system_binding_that_was_edited_is_put_right_and_foreign_parts_stay(env):
+async def test_edited_system_binding_is_restored_and_foreign_metadata_kept(env):
     await env.operator()
     await env.create()
     patch = {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}, "finalizers": ["example.com/mine"]}}
@@ -122,7 +122,7 @@ async def test_a_system_binding_that_was_edited_is_put_right_and_foreign_parts_s
     await env.merge(fl.RoleBinding, "kargo-project-admin", {"metadata": {"finalizers": None}})
 
 
-async def test_a_changed_role_ref_makes_the_binding_anew(env):
+async def test_binding_is_recreated_when_its_role_ref_differs(env):
     await env.client.create(fl.Namespace(env.name, labels={PROJECT_LABEL: "true"}))
     wrong = rbac.binding("kargo-project-admin", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
     before = await env.client.create(wrong)
@@ -132,7 +132,7 @@ async def test_a_changed_role_ref_makes_the_binding_anew(env):
     assert (after["roleRef"]["name"], after.uid != before.uid) == ("kargo-project-admin", True)
 
 
-async def test_a_controllers_account_is_bound_in_every_project_and_unbound_when_it_goes(env):
+async def test_controller_account_is_bound_in_projects_until_it_is_deleted(env):
     await env.operator()
     await env.create()
     await env.controller()
@@ -142,7 +142,7 @@ async def test_a_controllers_account_is_bound_in_every_project_and_unbound_when_
     await env.until(fl.RoleBinding, READ, gone)
 
 
-async def test_health_of_warehouses_and_stages_is_counted(env):
+async def test_status_counts_healthy_warehouses_and_stages(env):
     await env.operator()
     await env.create()
     for kind in (Warehouse, Stage):
@@ -156,7 +156,7 @@ async def test_health_of_warehouses_and_stages_is_counted(env):
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["by default", "keep-namespace"])
-async def test_deletion_removes_the_cluster_roles_and_the_namespace_unless_kept(env, keep):
+async def test_cleanup_deletes_cluster_roles_and_the_namespace_unless_kept(env, keep):
     await env.operator()
     await env.create(**({KEEP_NAMESPACE: "true"} if keep else {}))
     await env.client.delete(Project, env.name)
@@ -168,7 +168,7 @@ async def test_deletion_removes_the_cluster_roles_and_the_namespace_unless_kept(
     assert namespace is None or FINALIZER not in namespace.finalizers
 
 
-async def test_a_project_goes_with_its_namespace(env):
+async def test_project_is_deleted_when_its_namespace_is_deleted(env):
     await env.operator()
     await env.create()
     await env.client.delete(fl.Namespace, env.name)
@@ -177,7 +177,7 @@ async def test_a_project_goes_with_its_namespace(env):
     assert namespace is None or FINALIZER not in namespace.finalizers
 
 
-async def test_a_project_made_anew_waits_for_the_namespace_of_its_predecessor_to_go(env):
+async def test_recreated_project_waits_for_the_old_namespace_to_terminate(env):
     running = await env.operator()
     await env.create()
     held = {"metadata": {"finalizers": [FINALIZER, "example.com/mine"]}}
@@ -197,7 +197,7 @@ async def test_a_project_made_anew_waits_for_the_namespace_of_its_predecessor_to
     assert (await env.get(Project)).uid == again.uid
 
 
-async def test_a_namespace_that_was_there_before_is_left_alone_until_it_is_labelled(env):
+async def test_existing_namespace_is_adopted_only_with_the_label(env):
     before = await env.client.create(fl.Namespace(env.name))
     await env.operator()
     await env.client.create(Project(env.name))
@@ -208,7 +208,7 @@ async def test_a_namespace_that_was_there_before_is_left_alone_until_it_is_label
     await env.until(Project, None, lambda o: o.is_true("Ready") and not o.is_true("Stalled"))
 
 
-async def test_extended_permissions_are_made_once(env):
+async def test_extended_permissions_are_created_once(env):
     template = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "more"}}
     await env.operator(extended=[{**template, "rules": gitops.EDITED}])
     await env.create()
@@ -219,7 +219,7 @@ async def test_extended_permissions_are_made_once(env):
     assert (await env.get(fl.Role, "more")).resource_version == edited.resource_version
 
 
-async def test_an_identical_put_moves_no_resource_version_and_wipes_what_others_wrote(env):
+async def test_identical_put_keeps_the_version_but_removes_foreign_metadata(env):
     """A wrong belief: an update with no change costs an etcd write. Its harm is another one."""
     await env.client.create(fl.Namespace(env.name))
     binding = rbac.binding("b", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
@@ -230,7 +230,7 @@ async def test_an_identical_put_moves_no_resource_version_and_wipes_what_others_
     assert (after.labels, after.finalizers) == ({}, [])
 
 
-async def test_two_of_the_four_accused_functions_never_update(env):
+async def test_legacy_never_updates_the_users_roles(env):
     """A wrong belief: that all of them create and then update. The users' roles are skipped, on purpose."""
     client = Client(counted := CountingTransport(env.api.transport()), World())
     async with legacy.running(client, World(), system=env.system):
@@ -242,7 +242,7 @@ async def test_two_of_the_four_accused_functions_never_update(env):
     assert (await env.get(fl.Role, "kargo-viewer"))["rules"] == gitops.EDITED
 
 
-async def test_a_project_at_rest_costs_no_request(env):
+async def test_unchanged_project_costs_no_write(env):
     counted = CountingTransport(env.api.transport())
     running = await env.operator(counted)
     await env.create()
@@ -255,7 +255,7 @@ async def test_a_project_at_rest_costs_no_request(env):
     assert {key: n for key, n in counted.counts.items() if key[0] != "GET"} == {}
 
 
-async def test_a_new_account_costs_one_request_a_project_and_an_unimportant_change_none(env):
+async def test_new_controller_account_costs_one_request_per_project(env):
     names = [env.name, f"{env.name}-2", f"{env.name}-3"]
     running = await env.operator(counted := CountingTransport(env.api.transport()))
     for name in names:
@@ -315,7 +315,7 @@ async def as_itself(env, *, but=()):
 
 
 @pytest.mark.rbac
-async def test_it_runs_under_its_own_account(env):
+async def test_operator_runs_with_its_own_service_account(env):
     await env.operator(await as_itself(env))
     await env.controller()
     await env.create()
@@ -328,7 +328,7 @@ async def test_it_runs_under_its_own_account(env):
 @pytest.mark.parametrize(
     ("verb", "reason"), [("bind", "EnsuringSystemPermissionsFailed"), ("escalate", "EnsuringDefaultUserRolesFailed")]
 )
-async def test_without_bind_or_escalate_the_server_refuses_and_the_condition_says_what_is_missing(env, verb, reason):
+async def test_condition_names_the_missing_verb_without_bind_or_escalate(env, verb, reason):
     await env.operator(await as_itself(env, but=[verb]))
     await env.client.create(Project(env.name))
     project = await env.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == reason)

@@ -5,7 +5,7 @@ from pulsar_objects import acme, equals, gone
 from fairlead_operators.pulsar.kinds import Namespace, Permission, Tenant
 
 
-async def test_a_role_that_is_dropped_is_revoked_also_after_a_restart(env):
+async def test_removed_role_is_revoked_even_after_a_restart(env):
     await env.connect()
     permissions = f"/v2/namespaces/{env.tenant}/orders/permissions"
     grants = {"roles": ["clerk", "auditor"], "actions": ["consume"]}
@@ -30,7 +30,7 @@ async def test_a_role_that_is_dropped_is_revoked_also_after_a_restart(env):
     await env.clear()
 
 
-async def test_permissions_that_move_to_another_resource_are_revoked_on_the_first(running_env):
+async def test_moved_permissions_are_revoked_on_the_old_resource(running_env):
     await acme(running_env)
     t = running_env.tenant
     grants = {"roles": ["clerk"], "actions": ["consume"]}
@@ -41,7 +41,7 @@ async def test_permissions_that_move_to_another_resource_are_revoked_on_the_firs
     await running_env.pulsar.until(f"/v2/persistent/{t}/orders/placed/permissions", equals({"clerk": ["consume"]}))
 
 
-async def test_policies_that_are_dropped_are_taken_back(running_env):
+async def test_removed_policies_are_unset_in_pulsar(running_env):
     await acme(running_env)
     path = f"/v2/namespaces/{running_env.tenant}/orders"
     await running_env.change(Namespace, "namespace", messageTTL="1h30m", retentionTime="3d", retentionSize="2Gi")
@@ -53,7 +53,7 @@ async def test_policies_that_are_dropped_are_taken_back(running_env):
     assert await running_env.pulsar.admin.get(f"{path}/retention") == kept
 
 
-async def test_a_tenant_cannot_be_renamed_and_keeps_what_is_in_it(running_env):
+async def test_renaming_a_tenant_is_rejected_and_keeps_its_data(running_env):
     await acme(running_env)
     await running_env.change(Tenant, "tenant", name=f"{running_env.tenant}-2")
     assert "cannot move" in await running_env.not_ready(Tenant, "tenant", "Invalid")

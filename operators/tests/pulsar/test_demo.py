@@ -24,7 +24,7 @@ def played(variant, form="put", scale=10):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-async def test_on_either_server_ours_meets_no_conflict_where_the_old_way_does(api, variant):
+async def test_legacy_gets_conflicts_and_operator_does_not_on_both_servers(api, variant):
     told = await play(demo, variant, 5, api.transport, World(), namespace=f"{api.namespace}-story")
     if variant == "old":
         assert told.conflicts > 0
@@ -32,19 +32,19 @@ async def test_on_either_server_ours_meets_no_conflict_where_the_old_way_does(ap
         assert (told.conflicts, told.losses, told.stuck) == (0, [], [])
 
 
-def test_ours_meets_no_conflict_loses_no_hook_and_leaves_nothing_behind():
+def test_operator_gets_no_conflict_and_loses_no_hook():
     run, conflicts = played("new")
     assert (conflicts, run.losses, run.stuck) == (0, [], [])
 
 
 @pytest.mark.parametrize("form", ["put", "retry"])
-def test_the_old_way_meets_conflicts_and_takes_longer(form):
+def test_legacy_gets_conflicts_and_takes_longer(form):
     old, conflicts = played("old", form)
     new, _ = played("new")
     assert conflicts > 10
     assert max(old.done_at.values(), default=1e9) > max(new.done_at.values())
 
 
-def test_the_merge_patch_loses_hooks():
+def test_legacy_merge_patch_loses_hooks():
     run, _ = played("old", "merge")
     assert run.losses

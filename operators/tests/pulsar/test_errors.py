@@ -10,7 +10,7 @@ from fairlead_operators.pulsar.kinds import Connection, GeoReplication, Namespac
 
 
 @pytest.mark.parametrize(("kind", "spec", "reason", "said"), IMPOSSIBLE)
-async def test_what_cannot_be_is_said_in_a_condition_with_what_to_do(running_env, kind, spec, reason, said):
+async def test_invalid_spec_is_reported_with_a_remedy(running_env, kind, spec, reason, said):
     await running_env.create(kind, "bad", **spec)
     assert said in await running_env.not_ready(kind, "bad", reason)
     await running_env.delete(kind, "bad")
@@ -26,7 +26,7 @@ async def test_what_cannot_be_is_said_in_a_condition_with_what_to_do(running_env
         ({"adminServiceURL": "http://x", "authentication": {"oauth2": {}}}, "Invalid", "only token"),
     ],
 )
-async def test_a_connection_that_cannot_be_says_what_to_do_and_can_be_deleted(env, spec, reason, said):
+async def test_invalid_connection_is_reported_and_can_be_deleted(env, spec, reason, said):
     await env.operator()
     await env.client.create(Connection("pulsar", env.namespace, spec=spec))
     assert said in await env.not_ready(Connection, "pulsar", reason)
@@ -34,7 +34,7 @@ async def test_a_connection_that_cannot_be_says_what_to_do_and_can_be_deleted(en
     await env.gone(Connection, "pulsar")
 
 
-async def test_a_cluster_is_never_taken_for_its_own_far_one_and_deleted(running_env):
+async def test_geo_replication_to_the_own_cluster_is_rejected(running_env):
     await running_env.create(GeoReplication, "far", destinationConnectionRef={"name": "pulsar"})
     assert "this cluster itself" in await running_env.not_ready(GeoReplication, "far", "Invalid")
     await running_env.delete(GeoReplication, "far")
@@ -42,7 +42,7 @@ async def test_a_cluster_is_never_taken_for_its_own_far_one_and_deleted(running_
     assert CLUSTER in await running_env.pulsar.admin.get("/v2/clusters")
 
 
-async def test_one_siblings_trouble_neither_delays_nor_blocks_the_others(running_env):
+async def test_failing_object_does_not_delay_other_objects(running_env):
     t = running_env.tenant
     await acme(running_env)
     await running_env.pulsar.admin.put(f"/v2/persistent/{t}/orders/unmanaged")
@@ -64,7 +64,7 @@ async def test_one_siblings_trouble_neither_delays_nor_blocks_the_others(running
     await running_env.gone(Namespace, "namespace")
 
 
-async def test_the_token_comes_from_the_secret_and_a_wrong_one_is_said(env):
+async def test_token_is_read_from_the_secret_and_a_wrong_one_reported(env):
     if env.pulsar.real:
         pytest.skip("needs a Pulsar that wants a token")
     env.pulsar.fake.token = "right"

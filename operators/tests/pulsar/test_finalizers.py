@@ -20,7 +20,7 @@ from fairlead_operators.pulsar.resources import RESOURCES
 
 
 @pytest.mark.parametrize("moment", ["before ours", "after ours", "while the deletion is on its way"])
-async def test_a_foreign_finalizer_survives_whenever_it_comes(env, moment):
+async def test_foreign_finalizer_survives_at_any_time(env, moment):
     gate = env.gate()
     await env.operator(gate)
     await env.connect()
@@ -58,7 +58,7 @@ async def deleting_behind_a_cache_that_lags(env, running, gate):
     await gate.release(lambda _, obj: obj.deleting and not obj.annotations)
 
 
-async def test_removal_succeeds_on_the_first_pass_with_a_cache_that_lags_for_ever(env):
+async def test_finalizer_is_removed_in_one_reconcile_with_a_lagging_cache(env):
     counted = CountingTransport(env.api.transport())
     gate = env.gate()
     gate.inner = counted
@@ -73,7 +73,7 @@ async def test_removal_succeeds_on_the_first_pass_with_a_cache_that_lags_for_eve
     assert running.metrics.errors.labels("pulsartenant")._value.get() == 0
 
 
-async def test_an_object_made_anew_under_the_name_is_left_alone(env):
+async def test_recreated_object_with_the_same_name_is_not_touched(env):
     gate = env.gate()
     running = await env.operator(gate)
     await env.connect()
@@ -97,7 +97,7 @@ async def test_an_object_made_anew_under_the_name_is_left_alone(env):
     await env.client.patch(Tenant, "tenant", env.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
 
 
-async def test_what_is_gone_from_pulsar_already_holds_nothing_up(running_env):
+async def test_deletion_succeeds_when_pulsar_no_longer_has_the_objects(running_env):
     made = await every_kind(running_env)
     for kind in made:
         await running_env.ready(kind, name_of(kind))
@@ -114,7 +114,7 @@ async def test_what_is_gone_from_pulsar_already_holds_nothing_up(running_env):
         await running_env.gone(kind, name_of(kind))
 
 
-async def test_a_topic_that_is_read_says_so_and_goes_after_its_reader(running_env):
+async def test_topic_with_a_reader_waits_until_the_reader_is_deleted(running_env):
     if running_env.pulsar.real:
         pytest.skip("a real function connects to its topic when it comes to it")
     await every_kind(running_env)
@@ -128,7 +128,7 @@ async def test_a_topic_that_is_read_says_so_and_goes_after_its_reader(running_en
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind.kind)
-async def test_the_connection_outlives_a_child_of_any_kind(running_env, resource):
+async def test_connection_stays_until_objects_of_every_kind_are_deleted(running_env, resource):
     spec = {
         "name": running_env.tenant,
         "tenant": running_env.tenant,
@@ -152,7 +152,7 @@ async def test_the_connection_outlives_a_child_of_any_kind(running_env, resource
 
 
 @pytest.mark.parametrize("kind", [Tenant, Permission], ids=lambda kind: kind.kind)
-async def test_keep_after_deletion_leaves_it_in_pulsar(running_env, kind):
+async def test_keep_after_deletion_keeps_the_resource_in_pulsar(running_env, kind):
     await acme(running_env)
     t = running_env.tenant
     grants = {"resourceName": f"{t}/orders", "resourceType": "namespace", "roles": ["clerk"], "actions": ["consume"]}
@@ -168,7 +168,7 @@ async def test_keep_after_deletion_leaves_it_in_pulsar(running_env, kind):
         await running_env.pulsar.admin.delete(f"/v2/tenants/{t}-kept")
 
 
-async def test_without_its_connection_a_deletion_waits_and_says_for_what(running_env):
+async def test_deletion_without_its_connection_waits_and_reports_the_remedy(running_env):
     await running_env.create(Tenant, "tenant", name=running_env.tenant)
     await running_env.ready(Tenant, "tenant")
     await running_env.delete(Connection, "pulsar")

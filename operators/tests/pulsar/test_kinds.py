@@ -8,7 +8,7 @@ from fairlead_operators.pulsar.fake_pulsar import CLUSTER
 from fairlead_operators.pulsar.kinds import FINALIZER, Connection, GeoReplication, Namespace, Permission, Tenant, Topic
 
 
-async def test_each_kind_is_made_in_pulsar_whatever_the_order_and_taken_out_again(running_env):
+async def test_all_kinds_are_created_and_deleted_in_any_order(running_env):
     made = await every_kind(running_env)
     for kind, path in made.items():
         assert FINALIZER in (await running_env.ready(kind, name_of(kind))).finalizers
@@ -25,7 +25,7 @@ async def test_each_kind_is_made_in_pulsar_whatever_the_order_and_taken_out_agai
     await running_env.gone(Permission, "permission")
 
 
-async def test_in_the_steady_state_no_call_is_made_and_nothing_written(env):
+async def test_unchanged_objects_cost_no_pulsar_request_and_no_write(env):
     counted = CountingTransport(env.api.transport())
     running = await env.operator(counted)
     await env.connect()
@@ -45,7 +45,7 @@ async def test_in_the_steady_state_no_call_is_made_and_nothing_written(env):
     await env.clear()
 
 
-async def test_policies_of_a_topic_and_its_partitions_grow(running_env):
+async def test_topic_policies_are_set_and_partitions_can_only_grow(running_env):
     await acme(running_env)
     path = f"/v2/persistent/{running_env.tenant}/orders/lines"
     await running_env.create(
@@ -62,7 +62,7 @@ async def test_policies_of_a_topic_and_its_partitions_grow(running_env):
     await running_env.not_ready(Topic, "lines", "Rejected")
 
 
-async def test_a_namespace_replicates_to_the_far_cluster_as_long_as_it_says_so(running_env):
+async def test_namespace_replicates_while_its_spec_has_the_reference(running_env):
     t = running_env.tenant
     await running_env.connect("far", clusterName=f"far-{t}", brokerServiceURL="pulsar://127.0.0.1:1")
     far = {"geoReplicationRefs": [{"name": "far"}]}
@@ -77,7 +77,7 @@ async def test_a_namespace_replicates_to_the_far_cluster_as_long_as_it_says_so(r
     await running_env.pulsar.until(path, equals([CLUSTER]))
 
 
-async def test_the_default_address_never_overwrites_an_edit_that_came_meanwhile(env):
+async def test_default_address_does_not_overwrite_a_concurrent_edit(env):
     gate = env.gate()
     await (await env.operator(gate)).quiet()
     gate.closed = True
@@ -89,7 +89,7 @@ async def test_the_default_address_never_overwrites_an_edit_that_came_meanwhile(
     assert (await env.get(Connection, "pulsar")).spec["adminServiceURL"] == "http://127.0.0.1:2"
 
 
-async def test_the_default_address_is_the_secure_one(env):
+async def test_default_address_is_the_secure_address(env):
     await env.operator()
     await env.client.create(Connection("pulsar", env.namespace, spec={"adminServiceSecureURL": "https://127.0.0.1:1"}))
     await env.until(Connection, "pulsar", lambda obj: obj.spec.get("adminServiceURL") == "https://127.0.0.1:1")

@@ -35,7 +35,7 @@ async def stale_copies(env, *, deleting):
 
 @pytest.mark.parametrize("deleting", [False, True], ids=["adding", "removing"])
 @pytest.mark.parametrize("form", ["put", "retry"])
-async def test_a_put_from_a_stale_copy_is_refused_however_often_the_same_cache_is_read(env, form, deleting):
+async def test_put_of_a_stale_copy_conflicts_even_with_retries_from_the_cache(env, form, deleting):
     ctx, stale = await stale_copies(env, deleting=deleting)
     change = legacy.remove_finalizer if deleting else legacy.add_finalizer
     with pytest.raises(Conflict):
@@ -44,20 +44,20 @@ async def test_a_put_from_a_stale_copy_is_refused_however_often_the_same_cache_i
     assert (FINALIZER in left) is deleting
 
 
-async def test_a_merge_patch_drops_the_foreign_finalizer_and_the_object_vanishes(env):
+async def test_merge_patch_removes_a_foreign_finalizer_on_delete(env):
     ctx, stale = await stale_copies(env, deleting=True)
     await legacy.merge(ctx, Tenant, stale, legacy.remove_finalizer)
     assert await env.get(Tenant, "tenant") is None
 
 
-async def test_a_merge_patch_drops_it_when_it_adds_its_own_too(env):
+async def test_merge_patch_removes_a_foreign_finalizer_on_add(env):
     ctx, stale = await stale_copies(env, deleting=False)
     await legacy.merge(ctx, Tenant, stale, legacy.add_finalizer)
     assert (await env.get(Tenant, "tenant")).finalizers == [FINALIZER]
 
 
 @pytest.mark.parametrize("form", ["put", "retry"])
-async def test_the_old_operator_stays_stuck_behind_a_cache_that_lags(env, form):
+async def test_legacy_never_removes_its_finalizer_with_a_lagging_cache(env, form):
     if env.pulsar.real:
         pytest.skip("the old way needs no second Pulsar to fail")
     gate = WatchGate(counted := CountingTransport(env.api.transport()))

@@ -87,7 +87,7 @@ def assert_backs_off(times):
     assert gaps == GAPS
 
 
-def test_while_pulsar_is_down_the_connection_is_tried_ever_less_and_its_objects_not_at_all():
+def test_outage_backs_off_the_connection_and_stops_its_objects():
     async def main():
         async with working() as outage:
             outage.pulsar.down = True
@@ -112,7 +112,7 @@ def test_while_pulsar_is_down_the_connection_is_tried_ever_less_and_its_objects_
 
 
 @pytest.mark.parametrize("what", ["changed", "deleted"])
-def test_while_pulsar_is_down_each_object_with_something_to_do_is_tried_ever_less(what):
+def test_outage_backs_off_changed_and_deleted_objects(what):
     async def main():
         async with working() as outage:
             await outage.connect()
@@ -148,7 +148,7 @@ def test_while_pulsar_is_down_each_object_with_something_to_do_is_tried_ever_les
     [Answer(404), Answer(200), Answer(200, b"<html>"), Answer(200, b'{"kind": "Status"}')],
     ids=["not found", "nothing", "a page", "another API"],
 )
-def test_a_server_that_is_no_pulsar_is_never_ready_and_is_said_to_be_none(answer):
+def test_connection_to_another_server_reports_not_pulsar(answer):
     async def main():
         async with working() as outage:
             outage.pulsar.instead = answer
@@ -163,7 +163,7 @@ def test_a_server_that_is_no_pulsar_is_never_ready_and_is_said_to_be_none(answer
     virtual.run(main())
 
 
-def test_an_object_behind_what_is_no_pulsar_any_more_says_so():
+def test_object_reports_not_pulsar_when_the_server_changes():
     async def main():
         async with working() as outage:
             await outage.connect(clusterName="")
@@ -177,7 +177,7 @@ def test_an_object_behind_what_is_no_pulsar_any_more_says_so():
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"two\nlines", "tök".encode()], ids=["no text", "lines", "no ASCII"])
-def test_a_secret_without_a_token_in_it_is_said_with_what_to_do(content):
+def test_secret_without_a_valid_token_is_reported_with_a_remedy(content):
     async def main():
         async with working() as outage:
             secret = fl.Secret("token", "default", data={"token": b64encode(content).decode()})
@@ -197,7 +197,7 @@ def test_a_secret_without_a_token_in_it_is_said_with_what_to_do(content):
     virtual.run(main())
 
 
-def test_a_token_in_the_spec_that_cannot_be_is_said_and_left_at_that():
+def test_invalid_token_in_the_spec_is_reported_and_not_retried():
     async def main():
         async with working() as outage:
             await outage.connect(authentication={"token": {"value": "two\nlines"}})
@@ -209,7 +209,7 @@ def test_a_token_in_the_spec_that_cannot_be_is_said_and_left_at_that():
     virtual.run(main())
 
 
-def test_specs_that_cannot_be_are_looked_at_every_five_minutes_at_most_and_nothing_is_written_again():
+def test_invalid_specs_are_retried_every_five_minutes_without_writes():
     async def main():
         async with working() as outage:
             await outage.connect()

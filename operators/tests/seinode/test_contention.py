@@ -110,18 +110,18 @@ async def contend(way, kind, cached, clients):
 
 
 @pytest.mark.parametrize("way", SAFE)
-async def test_the_first_plan_survives(contended, way):
+async def test_first_plan_survives_a_safe_write(contended, way):
     refused, survivor = await contend(way, *contended)
     assert survivor == "first"
     assert refused == ([] if way is ours else ["second"])
 
 
 @pytest.mark.parametrize("way", UNSAFE)
-async def test_the_second_plan_silently_replaces_the_first(contended, way):
+async def test_second_plan_replaces_the_first_after_an_unsafe_write(contended, way):
     assert await contend(way, *contended) == ([], "second")
 
 
-async def test_a_merge_patch_made_from_the_original_is_not_optimistic(contended):
+async def test_merge_patch_from_the_original_has_no_version(contended):
     """A wrong belief: it carries no resourceVersion, so both writers are told 200 and the last one wins."""
     _, cached, clients = contended
     for client, name in zip(clients, ("first", "second"), strict=True):
@@ -129,12 +129,12 @@ async def test_a_merge_patch_made_from_the_original_is_not_optimistic(contended)
         assert answer.status["plan"]["id"] == name
 
 
-async def test_a_locked_merge_of_a_base_before_our_own_metadata_write_never_lands(contended):
+async def test_locked_merge_with_a_version_before_the_own_write_always_fails(contended):
     refused, survivor = await contend(locked_merge_of_a_base_before_our_own_metadata_write, *contended)
     assert (refused, survivor) == (["first", "second"], None)
 
 
-async def test_the_loser_in_the_same_process_keeps_the_winners_plan(contended):
+async def test_second_decision_in_the_same_process_returns_the_first_plan(contended):
     kind, cached, clients = contended
     writer = writes.Writer(clients[0], World(), "sei")
     tasks = [("anything", {})]
@@ -145,7 +145,7 @@ async def test_the_loser_in_the_same_process_keeps_the_winners_plan(contended):
     assert made == ["first", "first"]
 
 
-async def test_a_write_of_someone_else_does_not_disturb_the_decision(contended):
+async def test_unrelated_write_does_not_disturb_the_decision(contended):
     """What the versioned ways pay for their safety: any write at all refuses them."""
     kind, cached, clients = contended
     touch = {"metadata": {"labels": {"someone": "else"}}}

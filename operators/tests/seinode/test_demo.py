@@ -19,19 +19,19 @@ def told(variant, seed=1, scale=5):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_old_way_loses_plans_and_orphans_their_jobs(seed):
+def test_legacy_loses_plans_and_orphans_their_jobs(seed):
     run, _ = told("old", seed)
     assert any(loss.startswith("plan") for loss in run.losses)
     assert any(loss.startswith("Job") for loss in run.losses)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_ours_loses_nothing_and_meets_no_conflict(seed):
+def test_operator_loses_nothing_and_gets_no_conflict(seed):
     run, counted = told("new", seed)
     assert (run.losses, run.stuck) == ([], [])
     assert not [key for key in counted if key[2] == 409]
     assert not [mark for mark in run.marks if mark.action == "reconcile" and mark.code]  # no pass failed
 
 
-def test_one_seed_gives_one_outcome():
+def test_same_seed_gives_the_same_outcome():
     assert told("old", scale=2)[1] == told("old", scale=2)[1]

@@ -42,17 +42,17 @@ async def race(api, kind, way):
 
 
 @pytest.mark.parametrize("kind", SPECS, ids=lambda kind: kind.kind)
-async def test_both_go_on_with_the_one_plan_that_was_decided_first(api, kind):
+async def test_two_processes_with_decide_use_the_same_plan(api, kind):
     answers, survivor = await race(api, kind, "decide")
     assert answers == [survivor, survivor]
 
 
-async def test_of_two_puts_with_a_version_one_is_refused(api):
+async def test_second_put_with_a_version_conflicts(api):
     answers, survivor = await race(api, SeiNode, "put")
     assert sorted(answers, key=str) == sorted([None, survivor], key=str)
 
 
-async def test_of_two_merge_patches_from_the_original_one_is_lost_and_its_process_never_learns_of_it(api):
+async def test_two_merge_patches_lose_one_plan_without_an_error(api):
     answers, survivor = await race(api, SeiNode, "merge from")
     assert sorted(answers) == ["one", "other"]
     assert survivor in answers

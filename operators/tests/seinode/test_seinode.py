@@ -64,7 +64,7 @@ def owners(obj):
     return [ref["uid"] for ref in obj.metadata.get("ownerReferences") or () if ref.get("controller")]
 
 
-async def test_a_node_runs_with_its_children(env):
+async def test_node_becomes_ready_with_its_children(env):
     await env.cluster()
     await env.operator()
     made = await env.create()
@@ -78,7 +78,7 @@ async def test_a_node_runs_with_its_children(env):
         assert owners(child) == [made.uid]
 
 
-async def test_a_new_image_is_a_new_plan_and_nothing_else_is(env):
+async def test_only_a_new_image_starts_a_new_plan(env):
     await env.cluster()
     await env.operator()
     await env.create()
@@ -92,7 +92,7 @@ async def test_a_new_image_is_a_new_plan_and_nothing_else_is(env):
     assert [task["type"] for task in second.status["plan"]["tasks"]] == ["apply-statefulset", "await-rollout"]
 
 
-async def test_the_plan_is_persisted_before_anything_of_it_is_done(env):
+async def test_plan_is_persisted_before_its_first_task_runs(env):
     async with env.client.watch(SeiNode, env.namespace) as watch:
         await env.operator()
         await env.create()
@@ -108,7 +108,7 @@ async def test_the_plan_is_persisted_before_anything_of_it_is_done(env):
     assert job.labels["sei.io/plan"] == plan["id"]
 
 
-async def test_two_replicas_make_one_plan_and_one_job(env):
+async def test_two_replicas_create_one_plan_and_one_job(env):
     ids = {}
     await env.cluster()
     await env.operator()
@@ -129,7 +129,7 @@ async def test_two_replicas_make_one_plan_and_one_job(env):
     assert {name: len(seen) for name, seen in ids.items()} == dict.fromkeys(names, 1)
 
 
-async def test_a_plan_whose_executor_is_gone_is_taken_over(env):
+async def test_plan_of_a_dead_executor_is_taken_over(env):
     await env.cluster()
     await env.create()
     plan = {"id": "dead", "phase": "Active", "executor": "gone", "generation": 1, "movedAt": "2020-01-01T00:00:00Z"}
@@ -142,7 +142,7 @@ async def test_a_plan_whose_executor_is_gone_is_taken_over(env):
     assert node.status["plan"]["executor"] != "gone"
 
 
-async def test_a_failed_task_is_said_and_a_changed_spec_tries_again(env):
+async def test_failed_task_is_reported_and_a_new_spec_retries(env):
     await env.cluster(jobs_fail=True)
     await env.operator()
     await env.create()
@@ -154,7 +154,7 @@ async def test_a_failed_task_is_said_and_a_changed_spec_tries_again(env):
     await env.until(SeiNode, "node", lambda o: o.status["plan"]["id"] != node.status["plan"]["id"])
 
 
-async def test_a_deployment_makes_its_nodes_and_prunes_the_surplus(env):
+async def test_deployment_creates_its_nodes_and_deletes_surplus_ones(env):
     await env.cluster()
     await env.operator()
     spec = {"replicas": 3, "template": {"spec": demo.make_node("x")["spec"]}}
@@ -167,7 +167,7 @@ async def test_a_deployment_makes_its_nodes_and_prunes_the_surplus(env):
     assert await env.get(SeiNode, "group-0") is not None
 
 
-async def test_surplus_nodes_that_would_be_retained_are_pruned_and_those_of_an_earlier_deployment_are_not(env):
+async def test_scale_down_deletes_own_nodes_but_not_those_of_an_earlier_deployment(env):
     await env.cluster()
     await env.operator()
     spec = {"replicas": 2, "deletionPolicy": "Retain", "template": {"spec": demo.make_node("x")["spec"]}}
@@ -187,7 +187,7 @@ async def test_surplus_nodes_that_would_be_retained_are_pruned_and_those_of_an_e
 
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
-async def test_nodes_go_with_their_deployment_unless_retained(env, policy):
+async def test_nodes_are_deleted_with_their_deployment_unless_retained(env, policy):
     await env.cluster()
     await env.operator()
     spec = {"replicas": 1, "deletionPolicy": policy, "template": {"spec": demo.make_node("x")["spec"]}}
@@ -199,7 +199,7 @@ async def test_nodes_go_with_their_deployment_unless_retained(env, policy):
     assert (node is None) if policy == "Delete" else (node is not None and not node.deleting and not owners(node))
 
 
-async def test_the_data_goes_with_the_node_and_an_imported_volume_stays(env):
+async def test_deleting_a_node_deletes_its_claim_but_not_an_imported_one(env):
     await env.operator()
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await env.client.create(fl.PersistentVolumeClaim("mine", env.namespace, spec=claim))
@@ -215,7 +215,7 @@ async def test_the_data_goes_with_the_node_and_an_imported_volume_stays(env):
     assert not (await env.get(fl.PersistentVolumeClaim, "mine")).deleting
 
 
-async def test_a_volume_that_is_not_there_is_named_and_its_coming_is_noticed(env):
+async def test_missing_volume_is_reported_and_its_creation_noticed(env):
     running = await env.operator()
     await env.cluster()
     await env.create(dataVolume={"import": {"pvcName": "mine"}})
@@ -228,7 +228,7 @@ async def test_a_volume_that_is_not_there_is_named_and_its_coming_is_noticed(env
     await env.ready()
 
 
-async def test_a_volume_that_goes_while_the_plan_is_carried_out_is_named(env):
+async def test_volume_deleted_during_a_plan_is_reported(env):
     await env.operator()
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await env.client.create(fl.PersistentVolumeClaim("mine", env.namespace, spec=claim))
@@ -241,7 +241,7 @@ async def test_a_volume_that_goes_while_the_plan_is_carried_out_is_named(env):
     assert "PersistentVolumeClaim mine does not exist: create it" in said
 
 
-async def test_what_a_plan_waits_for_is_named(env):
+async def test_condition_names_what_a_plan_waits_for(env):
     await env.operator()
     await env.create()
     node = await env.ready(reason="PlanActive")
@@ -270,7 +270,7 @@ async def test_what_a_plan_waits_for_is_named(env):
     ],
     ids=["two modes", "no image", "chain id too long", "label", "label's key", "setting", "size", "not a size"],
 )
-async def test_a_spec_that_makes_no_sense_is_refused_by_the_schema(env, spec, said):
+async def test_schema_rejects_an_invalid_spec(env, spec, said):
     with pytest.raises(Invalid, match=said):
         await env.create(**spec)
     template = {"spec": {**demo.make_node("x")["spec"], **spec}}
@@ -279,11 +279,11 @@ async def test_a_spec_that_makes_no_sense_is_refused_by_the_schema(env, spec, sa
 
 
 @pytest.mark.parametrize("name", ["a.b", "1a"])
-async def test_a_name_that_no_service_can_have_is_refused_by_the_schema(env, name):
+async def test_schema_rejects_a_name_that_no_service_can_have(env, name):
     with pytest.raises(Invalid, match="Services are named after it"):
         await env.create(name)
 
 
-async def test_a_name_too_long_for_its_children_is_refused_by_the_schema(env):
+async def test_schema_rejects_a_name_too_long_for_the_children(env):
     with pytest.raises(Invalid, match="at most 44 characters"):
         await env.create("n" * 45)
