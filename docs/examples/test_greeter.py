@@ -42,7 +42,7 @@ async def test_what_fails_for_a_while_is_put_right(cluster, operator):
     await cluster.create(Greeting("hello", spec={"who": "world"}))
     await cluster.wait_until_idle()
     assert (await cluster.get(fl.ConfigMap, "hello"))["data"] == {"text": "Hello, world"}
-    assert faults.struck["503"] == 6
+    assert faults.counts["503"] == 6
     await cluster.check_caches()
 
 

@@ -141,7 +141,7 @@ class Bed:
         self.server = Server(self.world)
         self.others = Client(self.server.transport(), self.world)
         self.door = Connections(self.server)
-        monkeypatch.setattr(http.aiohttp, "TCPConnector", lambda **_: Connector(self.wire, self.door.connection))
+        monkeypatch.setattr(http.aiohttp, "TCPConnector", lambda **_: Connector(self.wire, self.door.create))
         self.transport = http.HttpTransport(Cluster("http://127.0.0.1:1", None))
         self.cache = Cache(Client(self.transport, self.world), self.world)
         self.view = self.cache.watch(fl.ConfigMap)

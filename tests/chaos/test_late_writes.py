@@ -85,7 +85,7 @@ def test_a_fault_plan_that_holds_sent_requests_past_the_lease_does_not_break_the
             assert after.resource_version == before.resource_version, "it was refused, not written and put right"
             lease = await client.get(fl.Lease, "tester", "default")
             assert lease.spec["holderIdentity"] == standby.lease.identity
-            assert held.struck["hold"] >= 2
+            assert held.counts["hold"] >= 2
 
     virtual.run(main())
 

@@ -63,7 +63,7 @@ def test_users_of_a_token_file_are_judged_and_noted(tmp_path):
     [
         (["--token-file", "TOKENS"], "line 1 should be"),
         (["--audit-log-path", "none/audit.log"], "name a file in a folder"),
-        (["--client-ca-file", "TOKENS"], "is no certificate authority"),
+        (["--client-ca-file", "TOKENS"], "is not a certificate authority"),
         (["--authorization-mode", "ABAC"], "'AlwaysAllow', 'RBAC'"),
     ],
 )

@@ -68,7 +68,7 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
                     faults.cut()
                 if chance.random() < 0.2 and (children := (await bed.client.list(fl.ConfigMap, "default")).items):
                     await bed.client.delete(fl.ConfigMap, chance.choice(children).name, "default")
-            assert set(faults.struck) >= {"drop", "429", "delay"}
+            assert set(faults.counts) >= {"drop", "429", "delay"}
             bed.server.inject(Plan())
             faults.cut()
             await asyncio.sleep(60)

@@ -16,7 +16,7 @@ import msgspec
 from fairlead.api import gojson
 from fairlead.api.times import rfc3339_micro
 from fairlead.api.world import World
-from fairlead.server.authorization import attributes
+from fairlead.server.authorization.attributes import Attributes, request_attributes
 from fairlead.server.http.messages import AnyResponse, Request, Response, StreamingResponse
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class _Named(msgspec.Struct):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
-class Audit:
+class AuditLog:
     """Appends to a file of mode 0600. A line that cannot be written is told of in the log, and the request goes on."""
 
     def __init__(self, path: Path, world: World) -> None:
@@ -47,7 +47,7 @@ class Audit:
             raise ValueError(f"cannot write the audit log {path}: {error.strerror}; name a file in a folder") from None
         self._failing = False
 
-    def answered(self, request: Request, answer: AnyResponse) -> None:
+    def record(self, request: Request, answer: AnyResponse) -> None:
         """Note an answer; of a stream, its start now and its end when it comes."""
         event = self._event(request, answer)
         if isinstance(answer, StreamingResponse):
@@ -71,7 +71,7 @@ class Audit:
                 await close()
 
     def _event(self, request: Request, answer: AnyResponse) -> Event:
-        asked = attributes.of(request)
+        asked = request_attributes(request)
         known = answer.status != 401
         event: Event = {
             "kind": "Event",
@@ -81,14 +81,14 @@ class Audit:
             "stage": "ResponseComplete",
             "requestURI": _uri(request),
             "verb": asked.verb,
-            "user": (request.impersonator or request.user).info() if known else {},
+            "user": (request.impersonator or request.user).to_user_info() if known else {},
         }
         if request.impersonator is not None:
-            event["impersonatedUser"] = request.user.info()
+            event["impersonatedUser"] = request.user.to_user_info()
             if request.constraint:
                 event["authenticationMetadata"] = {"impersonationConstraint": request.constraint}
-        if request.source:
-            event["sourceIPs"] = [request.source]
+        if request.source_address:
+            event["sourceIPs"] = [request.source_address]
         if agent := request.headers.get("user-agent"):
             event["userAgent"] = agent
         if not asked.path:
@@ -125,7 +125,7 @@ def _uri(request: Request) -> str:
     return f"{request.path}?{urlencode(request.query, doseq=True, quote_via=quote, safe='')}"
 
 
-def _reference(request: Request, asked: attributes.Attributes) -> Event:
+def _reference(request: Request, asked: Attributes) -> Event:
     given = _Metadata()
     if request.body and asked.verb in ("create", "update") and not request.media_type.endswith("protobuf"):
         try:

@@ -48,7 +48,7 @@ class Controllers:
             if namespace and (_is_namespace(resource) or deleted):
                 self._later(lambda: self._empty(namespace))
 
-    def restored(self, pause: float) -> None:
+    def rebuild(self, pause: float) -> None:
         """Forget what was seen and, after a pause, judge what is stored: by an earlier process, or not undone."""
         self._live.clear()
         self._dependents.clear()

@@ -22,7 +22,7 @@ from fairlead.runtime.running import Running
 from fairlead.testing.network import CountingTransport
 
 if TYPE_CHECKING:
-    from fairlead.server.faults import Fault, Faults
+    from fairlead.server.faults import Fault, FaultInjector
 
 TIMEOUT = 90.0
 """Seconds that a test waits: twice the longest back-off and more. In virtual time waiting costs nothing."""
@@ -162,7 +162,7 @@ class Cluster:
         except TimeoutError:
             raise AssertionError(f"the condition was still false after {within:g} s") from None
 
-    def faults(self, *faults: "Fault", seed: int = 0) -> "Faults":
+    def faults(self, *faults: "Fault", seed: int = 0) -> "FaultInjector":
         """Inject these faults into requests from now on, replacing earlier ones; none ends all faults.
 
         They affect this test's own requests too, unless a fault names a `user_agent`. On a real server the test is
@@ -174,7 +174,7 @@ class Cluster:
             pytest.skip("only the embedded server injects faults")
         from fairlead.server.faults import Plan
 
-        injected: Faults = self._inject(Plan(faults, seed))
+        injected: FaultInjector = self._inject(Plan(faults, seed))
         return injected
 
     async def close(self) -> None:

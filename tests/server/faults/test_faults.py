@@ -72,7 +72,7 @@ async def test_what_is_held_is_carried_out_later_though_its_sender_gave_up():
     await asyncio.sleep(56)
     assert bed.there("a")
     assert (await bed.create("b"))[0] == 201
-    assert bed.server.faults.struck == {"hold": 1}
+    assert bed.server.faults.counts == {"hold": 1}
 
 
 @virtually
@@ -153,7 +153,7 @@ async def test_a_fault_strikes_only_whom_it_names():
     assert (await bed.put("a", "1", agent="kubectl/v1"))[0] == 503
     assert (await bed.transport.request(HttpRequest("GET", "/api/v1/secrets"))).status == 500
     assert (await bed.transport.request(HttpRequest("GET", "/version"))).status == 200
-    assert bed.faults.struck == {"503": 1, "500": 1}
+    assert bed.faults.counts == {"503": 1, "500": 1}
 
 
 @virtually
@@ -274,7 +274,7 @@ def test_a_plan_is_read_from_yaml_and_from_json():
     assert plan.seed == 7
     assert plan.faults[0] == Fault(delay=(0.05, 0.2), probability=0.3)
     assert plan.faults[1] == Fault(status=409, verb=("update", "patch"), kind=("ConfigMap",), count=3)
-    assert [fault.harm for fault in plan.faults] == ["delay", "status", "drop", "cut", "stale"]
+    assert [fault.effect for fault in plan.faults] == ["delay", "status", "drop", "cut", "stale"]
     assert Plan.read('{"faults": [{"status": 500}]}').faults == (Fault(status=500),)
 
 

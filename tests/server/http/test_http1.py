@@ -1,4 +1,4 @@
-"""Requests are read the same in whatever pieces they come; what could be read in two ways is refused."""
+"""The parser returns the same requests however the bytes are split, and rejects ambiguous ones."""
 
 import gc
 import itertools
@@ -19,7 +19,7 @@ STREAM = (
     b"3;a=b\r\nabc\r\n0A\r\n0123456789\r\n0\r\nT: t\r\n\r\n"
     b"\r\nDELETE /y HTTP/1.1\r\nConnection: close\r\n\r\n"
 )
-READ = [
+EXPECTED = [
     ("GET", "/api/v1/pods", {"limit": ["5"], "labelSelector": ["a=b,c"], "watch": [""]}, b"", True),
     ("POST", "/api/v1/namespaces", {}, b"{ \n}", True),
     ("PUT", "/x", {}, b"abc0123456789", True),
@@ -27,22 +27,22 @@ READ = [
 ]
 
 
-def read(pieces):
-    requests, found = http1.RequestParser(), []
+def parse(pieces):
+    parser, requests = http1.RequestParser(), []
     for piece in pieces:
-        requests.feed(piece)
-        while (message := requests.next()) is not None:
-            found.append(message)
-    assert not requests.more
-    return found
+        parser.feed(piece)
+        while (request := parser.next()) is not None:
+            requests.append(request)
+    assert not parser.has_more
+    return requests
 
 
 @given(st.lists(st.integers(1, len(STREAM) - 1), max_size=8))
-def test_requests_come_in_any_pieces(cuts):
+def test_requests_are_parsed_however_the_bytes_are_split(cuts):
     ends = [0, *sorted(cuts), len(STREAM)]
-    found = read([STREAM[a:b] for a, b in itertools.pairwise(ends)])
-    assert [(each.method, each.path, each.query, each.body, each.lasting) for each in found] == READ
-    assert found[0].headers == {"host": "h", "user-agent": "me/1"}
+    requests = parse([STREAM[a:b] for a, b in itertools.pairwise(ends)])
+    assert [(r.method, r.path, r.query, r.body, r.keep_alive) for r in requests] == EXPECTED
+    assert requests[0].headers == {"host": "h", "user-agent": "me/1"}
 
 
 @pytest.mark.parametrize(
@@ -64,84 +64,84 @@ def test_requests_come_in_any_pieces(cuts):
         "a body too large": (b"POST / HTTP/1.1\r\nContent-Length: %d" % (MAX_BODY + 1), 413),
     }.values(),
 )
-def test_what_could_be_read_in_two_ways_is_refused(head, status):
-    requests = http1.RequestParser()
-    requests.feed(head + b"\r\n\r\n")
-    with pytest.raises(http1.RejectedRequest) as refused:
-        requests.next()
-    assert refused.value.status == status
+def test_an_ambiguous_or_malformed_head_is_rejected(head, status):
+    parser = http1.RequestParser()
+    parser.feed(head + b"\r\n\r\n")
+    with pytest.raises(http1.RejectedRequest) as rejected:
+        parser.next()
+    assert rejected.value.status == status
 
 
 @pytest.mark.parametrize("chunk", [b"x\r\n", b"-1\r\n", b" 3\r\nabc\r\n", b"3\r\nabcd\r\n", b"1" * 17 + b"\r\n"])
-def test_a_chunk_that_is_none_is_refused(chunk):
-    requests = http1.RequestParser()
-    requests.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
-    with pytest.raises(http1.RejectedRequest) as refused:
-        requests.next()
-    assert refused.value.status == 400
+def test_a_malformed_chunk_is_rejected(chunk):
+    parser = http1.RequestParser()
+    parser.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
+    with pytest.raises(http1.RejectedRequest) as rejected:
+        parser.next()
+    assert rejected.value.status == 400
 
 
-def test_heads_and_chunks_are_bounded():
+def test_the_size_of_heads_bodies_and_trailers_is_bounded():
     endless = http1.RequestParser()
     endless.feed(b"GET / HTTP/1.1\r\nA: " + b"a" * http1.MAX_HEAD)
-    with pytest.raises(http1.RejectedRequest) as refused:
+    with pytest.raises(http1.RejectedRequest) as rejected:
         endless.next()
-    assert refused.value.status == 431
+    assert rejected.value.status == 431
     chunked = http1.RequestParser()
     chunked.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
     for _ in range(MAX_BODY // 0x1000):
         chunked.feed(b"1000\r\n" + b"a" * 0x1000 + b"\r\n")
         assert chunked.next() is None
     chunked.feed(b"1\r\na")
-    with pytest.raises(http1.RejectedRequest) as refused:
+    with pytest.raises(http1.RejectedRequest) as rejected:
         chunked.next()
-    assert refused.value.status == 413
+    assert rejected.value.status == 413
     framed = http1.RequestParser()
     framed.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: ")
-    with pytest.raises(http1.RejectedRequest) as refused:  # noqa: PT012 (it is the last of many pieces)
+    with pytest.raises(http1.RejectedRequest) as rejected:  # noqa: PT012 (the last of many pieces raises)
         for _ in range(http1.MAX_HEAD // 0x10000 + 2):
             framed.feed(b"a" * 0x10000)
             framed.next()
-    assert refused.value.status == 431
+    assert rejected.value.status == 431
 
 
-def test_of_a_query_the_malformed_pairs_do_not_count():
-    (message,) = read([b"GET /?a=1&b=%zz&c;d=2&&e=+%2B&a=2 HTTP/1.1\r\n\r\n"])
-    assert message.query == {"a": ["1", "2"], "e": [" +"]}
+def test_malformed_pairs_of_a_query_are_ignored():
+    (request,) = parse([b"GET /?a=1&b=%zz&c;d=2&&e=+%2B&a=2 HTTP/1.1\r\n\r\n"])
+    assert request.query == {"a": ["1", "2"], "e": [" +"]}
 
 
 @pytest.mark.parametrize(
-    ("protocol", "connection", "lasting"),
+    ("protocol", "connection", "keep_alive"),
     [("1.1", "", True), ("1.1", "Close", False), ("1.0", "", False), ("1.0", "Keep-Alive", True)],
 )
-def test_the_client_says_whether_a_connection_lasts(protocol, connection, lasting):
-    (message,) = read([f"GET / HTTP/{protocol}\r\nConnection: {connection}\r\n\r\n".encode()])
-    assert message.lasting is lasting
+def test_the_client_decides_whether_the_connection_is_kept_alive(protocol, connection, keep_alive):
+    (request,) = parse([f"GET / HTTP/{protocol}\r\nConnection: {connection}\r\n\r\n".encode()])
+    assert request.keep_alive is keep_alive
 
 
-def test_impersonated_groups_are_all_kept_and_of_other_headers_the_first():
+def test_repeated_headers_keep_all_impersonated_groups_and_else_the_first():
     head = b"GET / HTTP/1.1\r\nImpersonate-Group: a\r\nAccept: x\r\nImpersonate-Group: b\r\nAccept: y\r\n\r\n"
-    (message,) = read([head])
-    assert message.headers == {"impersonate-group": "a\nb", "accept": "x"}
+    (request,) = parse([head])
+    assert request.headers == {"impersonate-group": "a\nb", "accept": "x"}
 
 
-def test_no_warning_can_end_its_header():
-    (message,) = read([b"GET / HTTP/1.1\r\n\r\n"])
-    answer = Response(200, b"{}", warnings=["fine", "evil\r\nSet-Cookie: a=b"])
-    sent = http1.whole(answer, message, "now")
+def test_a_warning_with_a_line_break_is_not_sent():
+    (request,) = parse([b"GET / HTTP/1.1\r\n\r\n"])
+    response = Response(200, b"{}", warnings=["fine", "evil\r\nSet-Cookie: a=b"])
+    sent = http1.serialize(response, request, "now")
     assert b'Warning: 299 - "fine"\r\n' in sent
     assert b"Cookie" not in sent
 
 
-def test_what_a_connection_sent_goes_with_it_without_a_collector():
-    requests = http1.RequestParser()
-    requests.feed(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert requests.next() is not None
-    left = weakref.ref(requests)
+def test_a_closed_parser_is_freed_without_the_garbage_collector():
+    parser = http1.RequestParser()
+    parser.feed(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert parser.next() is not None
+    reference = weakref.ref(parser)
     gc.disable()
     try:
-        requests.close()
-        del requests
-        assert left() is None
+        parser.close()
+        del parser
+        assert reference() is None
     finally:
         gc.enable()

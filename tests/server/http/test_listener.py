@@ -1,4 +1,4 @@
-"""Both doors lead to the same server; the command serves, says so, and stops."""
+"""The listener and the in-process transport serve the same objects; `fairlead serve` starts and stops."""
 
 import base64
 import json
@@ -22,22 +22,22 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 async def test_an_object_created_in_process_is_watched_over_http():
     server = Server(tokens=["t"])
-    listening = await server.listen("127.0.0.1", 0, tls=False)
-    inside = server.transport()
+    listener = await server.listen("127.0.0.1", 0, tls=False)
+    client = server.transport()
     body = json.dumps({"metadata": {"name": "a"}, "data": {"k": "v"}}).encode()
-    assert (await inside.request(HttpRequest("POST", MAPS, body=body))).status == 201
+    assert (await client.request(HttpRequest("POST", MAPS, body=body))).status == 201
     headers = {"Authorization": "Bearer t"}
-    watch = f"{listening.url}/api/v1/configmaps?watch=true&resourceVersion=0"
+    watch = f"{listener.url}/api/v1/configmaps?watch=true&resourceVersion=0"
     async with aiohttp.ClientSession(headers=headers) as session, session.get(watch) as response:
         event = json.loads(await response.content.readline())
         assert (event["type"], event["object"]["data"]) == ("ADDED", {"k": "v"})
-        await inside.request(HttpRequest("DELETE", f"{MAPS}/a"))
+        await client.request(HttpRequest("DELETE", f"{MAPS}/a"))
         event = json.loads(await response.content.readline())
         assert event["type"] == "DELETED"
-    await listening.close()
+    await listener.close()
 
 
-async def test_a_request_without_the_token_is_refused():
+async def test_a_request_with_a_wrong_token_gets_401():
     server = Server(tokens=["t"])
     reply = await server.transport("wrong").request(HttpRequest("GET", "/healthz"))
     assert reply.status == 401
@@ -45,19 +45,19 @@ async def test_a_request_without_the_token_is_refused():
 
 
 @pytest.mark.parametrize(("tls", "tokens"), [(False, ["t"]), (True, [])])
-async def test_an_address_others_can_reach_needs_tls_and_a_token(tls, tokens):
+async def test_a_public_address_needs_tls_and_a_token(tls, tokens):
     with pytest.raises(ValueError, match="only with TLS and a token"):
         await Server(tokens=tokens).listen("0.0.0.0", 0, tls=tls)
 
 
-async def test_versions_start_above_the_create_or_refuse_guard():
+async def test_resource_versions_start_above_100():
     server = Server(World())
     reply = await server.transport().request(HttpRequest("GET", "/api/v1/namespaces/default"))
     assert int(json.loads(reply.body)["metadata"]["resourceVersion"]) > 100
 
 
 @pytest.mark.smoke
-def test_serve_prints_where_it_serves_and_stops_on_sigterm(tmp_path):
+def test_serve_prints_its_address_and_stops_on_sigterm(tmp_path):
     path = tmp_path / "config"
     command = [sys.executable, "-m", "fairlead", "serve", "--listen", "127.0.0.1:0", "--write-kubeconfig", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -71,8 +71,8 @@ def test_serve_prints_where_it_serves_and_stops_on_sigterm(tmp_path):
             ca = tmp_path / "ca.pem"
             ca.write_bytes(base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]))
             context = ssl.create_default_context(cafile=str(ca))
-            asked = urllib.request.Request(f"{url}/version", headers={"Authorization": f"Bearer {token}"})
-            with urllib.request.urlopen(asked, context=context) as response:
+            version_request = urllib.request.Request(f"{url}/version", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(version_request, context=context) as response:
                 assert json.load(response)["major"] == "1"
             with pytest.raises(urllib.error.HTTPError, match="401") as refused:
                 urllib.request.urlopen(f"{url}/api", context=context)
@@ -82,7 +82,7 @@ def test_serve_prints_where_it_serves_and_stops_on_sigterm(tmp_path):
         assert process.wait(5) == 0
 
 
-def test_serve_refuses_a_public_address_without_tls_in_one_line():
+def test_serve_rejects_a_public_address_without_tls_in_one_line():
     command = [sys.executable, "-m", "fairlead", "serve", "--listen", "0.0.0.0:0", "--no-tls"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert done.returncode == 2

@@ -135,7 +135,7 @@ async def test_odd_paths_are_answered_alike(api):
 @pytest.mark.parametrize("credential", CREDENTIALS)
 async def test_what_is_no_bearer_token_is_no_credential(api, monkeypatch, credential):
     if api.name == "embedded":
-        monkeypatch.setattr(api.server.authenticator, "_anonymous", True)
+        monkeypatch.setattr(api.server.authenticator, "_allow_anonymous", True)
         monkeypatch.setattr(api.server, "authorizer", RBAC(api.server.store))
         bootstrap.install(api.server)
     status, message = await asyncio.to_thread(ask, api, "GET", "/api/v1/namespaces/NS/secrets", credential)

@@ -9,7 +9,7 @@ from fairlead.server.errors.statuses import unauthorized
 from fairlead.server.http.messages import Request
 
 AUDIENCES: Final = [ISSUER]
-OPEN: Final = frozenset(
+PUBLIC_PATHS: Final = frozenset(
     {"/version"} | {f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping")}
 )  # what anyone may read, so that probes need no token
 
@@ -25,14 +25,16 @@ class Authenticator:
     for health and version.
     """
 
-    def __init__(self, tokens: StaticTokens, service_account_tokens: ServiceAccountTokens, *, anonymous: bool) -> None:
+    def __init__(
+        self, tokens: StaticTokens, service_account_tokens: ServiceAccountTokens, *, allow_anonymous: bool
+    ) -> None:
         self._tokens = tokens
         self._accounts = service_account_tokens
-        self._anonymous = anonymous
+        self._allow_anonymous = allow_anonymous
 
-    def user(self, request: Request) -> User:
-        if request.certified is not None:
-            return request.certified
+    def authenticate(self, request: Request) -> User:
+        if request.certificate_user is not None:
+            return request.certificate_user
         if token := _bearer(request):
             found = self.by_token(token, AUDIENCES)
             if found is None:
@@ -40,7 +42,7 @@ class Authenticator:
             return found[0]
         if not self._tokens:
             return ADMIN
-        if self._anonymous or request.path in OPEN:
+        if self._allow_anonymous or request.path in PUBLIC_PATHS:
             return ANONYMOUS
         raise unauthorized()
 

@@ -18,9 +18,8 @@ from fairlead.server.authentication.users import (
     as_service_account,
     service_account_groups,
 )
-from fairlead.server.authorization import attributes
-from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.authorization.authorizer import Authorizer, refusal, require
+from fairlead.server.authorization.attributes import Attributes, request_attributes
+from fairlead.server.authorization.authorizer import Authorizer, access_denied, require_access
 from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import StatusError, bad_request
 from fairlead.server.http.messages import Request
@@ -30,7 +29,7 @@ _API_GROUP: Final = "authentication.k8s.io"
 _NODE: Final = "system:node:"
 
 
-def impersonated(request: Request, user: User, authorizer: Authorizer) -> User:
+def resolve_impersonation(request: Request, user: User, authorizer: Authorizer) -> User:
     """The user that a request acts as: its own, or the one its headers name. Refuses with 403 who may not."""
     wanted = _wanted(request)
     if wanted is None:
@@ -81,8 +80,8 @@ def _finer(wanted: User) -> str | None:
 def _check(authorizer: Authorizer, user: User, wanted: User, mode: str, request: Request) -> None:
     """Raise unless every part of the wanted user may be impersonated, and in this very request."""
     if mode:
-        asked = attributes.of(request)
-        require(authorizer, replace(asked, verb=f"impersonate-on:{mode}:{asked.verb}"))
+        asked = request_attributes(request)
+        require_access(authorizer, replace(asked, verb=f"impersonate-on:{mode}:{asked.verb}"))
     verb, group = (f"impersonate:{mode}", _API_GROUP) if mode else ("impersonate", "")
     account = as_service_account(wanted.name)
     named = Attributes(user, verb, group, "v1", "users", name=wanted.name)
@@ -90,17 +89,17 @@ def _check(authorizer: Authorizer, user: User, wanted: User, mode: str, request:
         named = replace(named, resource="serviceaccounts", namespace=account[0], name=account[1])
     elif mode == "arbitrary-node":
         named = replace(named, resource="nodes", name=wanted.name.removeprefix(_NODE))
-    require(authorizer, named)
+    require_access(authorizer, named)
     if wanted.uid:
-        require(authorizer, Attributes(user, verb, _API_GROUP, "v1", "uids", name=wanted.uid))
+        require_access(authorizer, Attributes(user, verb, _API_GROUP, "v1", "uids", name=wanted.uid))
     for one in wanted.groups:
         grouped = Attributes(user, verb, group, "v1", "groups", name=one)
         if mode and one == MASTERS:
-            raise refusal(grouped, "impersonating the system:masters group is not allowed")
-        require(authorizer, grouped)
+            raise access_denied(grouped, "impersonating the system:masters group is not allowed")
+        require_access(authorizer, grouped)
     for key, values in wanted.extra.items():
         for value in values:
-            require(authorizer, Attributes(user, verb, _API_GROUP, "v1", "userextras", key, name=value))
+            require_access(authorizer, Attributes(user, verb, _API_GROUP, "v1", "userextras", key, name=value))
 
 
 def _completed(wanted: User, mode: str) -> User:

@@ -23,7 +23,7 @@ def parse_token_file(text: str) -> dict[str, User]:
             raise ValueError(f"line {number} should be a token alone, or token,user,uid and optionally its groups")
         else:
             groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) > 3 else ()
-            found[token] = User(row[1], groups, row[2]).authenticated()
+            found[token] = User(row[1], groups, row[2]).with_authenticated_group()
     return found
 
 
@@ -32,7 +32,7 @@ class StaticTokens:
 
     def __init__(self, given: Iterable[str] | Mapping[str, User]) -> None:
         users = given if isinstance(given, Mapping) else dict.fromkeys(given, ADMIN)
-        self._users = {_digest(token): user.authenticated() for token, user in users.items()}
+        self._users = {_digest(token): user.with_authenticated_group() for token, user in users.items()}
 
     def __bool__(self) -> bool:
         return bool(self._users)

@@ -20,16 +20,16 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
-    def is_master(self) -> bool:
+    def is_superuser(self) -> bool:
         return MASTERS in self.groups
 
-    def authenticated(self) -> "User":
+    def with_authenticated_group(self) -> "User":
         """This user as someone who showed a credential."""
         if AUTHENTICATED in self.groups:
             return self
         return User(self.name, (*self.groups, AUTHENTICATED), self.uid, self.extra)
 
-    def info(self) -> dict[str, Any]:
+    def to_user_info(self) -> dict[str, Any]:
         """As a UserInfo, in which the API shows users."""
         made: dict[str, Any] = {"username": self.name}
         if self.uid:

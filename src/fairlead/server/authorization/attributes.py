@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 from fairlead.server.authentication.users import User
 from fairlead.server.http.messages import Request
-from fairlead.server.http.routing import asked_verb, segments, unfit
+from fairlead.server.http.routing import request_verb, segment_errors, split_segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,14 @@ class Attributes:
     path: str = ""
 
     @property
-    def whole_resource(self) -> str:
+    def full_resource(self) -> str:
         """As rules name it: pods, pods/log."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-def of(request: Request) -> Attributes:
+def request_attributes(request: Request) -> Attributes:
     """The attributes of a request: read off its path, whether or not anything is served there."""
-    parts = segments(request.path)
+    parts = split_segments(request.path)
     if parts[0] == "api" and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) >= 4:
@@ -47,7 +47,7 @@ def of(request: Request) -> Attributes:
             rest = rest[2:]
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
-    verb = asked_verb(request, named=bool(name), watch=watch)
+    verb = request_verb(request, named=bool(name), watch=watch)
     if not name and not watch and verb in ("list", "watch"):
         name = _selected(request.first("fieldSelector"))
     return Attributes(request.user, verb, group, version, rest[0], subresource, namespace, name)
@@ -57,6 +57,6 @@ def _selected(selector: str) -> str:
     """The one name that a field selector leaves: whoever may read that object alone may list and watch it alone."""
     for term in selector.split(","):
         key, equals, value = term.partition("=")
-        if key.strip() == "metadata.name" and equals and not unfit(name := value.removeprefix("=").strip()):
+        if key.strip() == "metadata.name" and equals and not segment_errors(name := value.removeprefix("=").strip()):
             return name
     return ""

@@ -37,20 +37,20 @@ class AlwaysAllow:
         return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}], []
 
 
-def require(authorizer: Authorizer, asked: Attributes) -> None:
+def require_access(authorizer: Authorizer, asked: Attributes) -> None:
     """Raise the 403 that a real server answers unless it is allowed."""
     decision = authorizer.decide(asked)
     if not decision.allowed:
-        raise refusal(asked, decision.reason)
+        raise access_denied(asked, decision.reason)
 
 
-def refusal(asked: Attributes, reason: str) -> StatusError:
+def access_denied(asked: Attributes, reason: str) -> StatusError:
     told = f": {reason}" if reason else ""
     who = f"User {quote_go(asked.user.name)} cannot {asked.verb}"
     if asked.path:
         return status_error(403, "Forbidden", f"forbidden: {who} path {quote_go(asked.path)}{told}", {})
     where = f"in the namespace {quote_go(asked.namespace)}" if asked.namespace else "at the cluster scope"
-    message = f"{who} resource {quote_go(asked.whole_resource)} in API group {quote_go(asked.group)} {where}{told}"
+    message = f"{who} resource {quote_go(asked.full_resource)} in API group {quote_go(asked.group)} {where}{told}"
     called = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
     named = f'{called} "{asked.name}"' if asked.name else called
     details = {"name": asked.name, "group": asked.group, "kind": asked.resource}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.authorization.authorizer import Rule, require
+from fairlead.server.authorization.authorizer import Rule, require_access
 from fairlead.server.authorization.rbac import GROUP, RBAC, RoleMissing
 from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import forbidden, not_found
@@ -24,7 +24,7 @@ _OF_COLLECTION: Final = ("ownerReferences", "finalizers", "managedFields")
 def may_create_by_update(write: "Write") -> None:
     """A PUT or an apply that would create needs the verb create too."""
     resource, subresource = write.resource, write.subresource
-    require(
+    require_access(
         write.server.authorizer,
         Attributes(
             write.request.user,
@@ -43,7 +43,7 @@ def may_grant(write: "Write", obj: Object, old: Object | None) -> None:
     """Refuse a role or binding that gives more than its writer has, unless `escalate` or `bind` allows it."""
     authorizer = write.server.authorizer
     user, plural = write.request.user, write.resource.plural
-    if write.resource.group != GROUP or not isinstance(authorizer, RBAC) or user.is_master:
+    if write.resource.group != GROUP or not isinstance(authorizer, RBAC) or user.is_superuser:
         return
     if old is not None and _only_collected(obj, old):
         return

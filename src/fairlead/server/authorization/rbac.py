@@ -31,7 +31,7 @@ class RBAC:
         self._known: dict[str, Bindings] = {}
 
     def decide(self, asked: Attributes) -> Decision:
-        if asked.user.is_master:
+        if asked.user.is_superuser:
             return Decision(True)
         problems: list[str] = []
         for binding, rule in self._granted(asked.user, asked.namespace, problems):

@@ -18,7 +18,7 @@ def allows(rule: Rule, asked: Attributes) -> bool:
     resources = rule.get("resources") or ()
     if not (
         "*" in resources
-        or asked.whole_resource in resources
+        or asked.full_resource in resources
         or (asked.subresource and f"*/{asked.subresource}" in resources)
     ):
         return False

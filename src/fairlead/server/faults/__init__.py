@@ -1,6 +1,6 @@
-"""What can go wrong between a client and the server, on purpose and from a seed: `Plan` says what, `Faults` does it."""
+"""Fault injection between a client and the server, repeatable from a seed: `Plan` describes the faults."""
 
-from fairlead.server.faults.injection import Faults
+from fairlead.server.faults.injection import FaultInjector
 from fairlead.server.faults.plan import Fault, Plan, PlanError
 
-__all__ = ["Fault", "Faults", "Plan", "PlanError"]
+__all__ = ["Fault", "FaultInjector", "Plan", "PlanError"]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from fairlead.api.world import World
-from fairlead.server.authorization import attributes
-from fairlead.server.authorization.attributes import Attributes
+from fairlead.server.authorization.attributes import Attributes, request_attributes
 from fairlead.server.errors.statuses import (
     OPTIMISTIC_LOCK,
     StatusError,
@@ -34,11 +33,11 @@ PATIENCE = 3.0  # seconds that a real server waits for its watch cache to reach 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
-class Faults:
+class FaultInjector:
     """A plan at work on a server.
 
     Guarantees: what strikes whom follows from the plan, its seed and the order of the requests. Faults are tried in
-    their order; delays add up, and the first hold, drop or status settles the rest. `struck` counts the harms done.
+    their order; delays add up, and the first hold, drop or status settles the rest. `counts` counts the harms done.
     """
 
     def __init__(self, server: "Server", plan: Plan) -> None:
@@ -52,39 +51,39 @@ class Faults:
         self._replicas = {lag: Replica(self._commits, lag) for lag in lags if self._commits is not None}
         self._watches: WeakSet[_Breakable] = WeakSet()
         self._held: set[asyncio.Task[AnyResponse]] = set()
-        self.struck: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
 
     async def handle(self, request: Request) -> AnyResponse:
         """Answer a request as the plan has it. Raises Dropped where the connection breaks."""
-        asked = attributes.of(request)
+        asked = request_attributes(request)
         resource = self._server.registry.find(asked.group, asked.version, asked.resource)
         agent = request.headers.get("user-agent", "")
         cut: float | None = None
-        for fault in self._striking(asked, resource, agent):
+        for fault in self._select_faults(asked, resource, agent):
             if fault.delay is not None:
-                await asyncio.sleep(self._drawn(fault.delay))
+                await asyncio.sleep(self._draw_seconds(fault.delay))
             elif fault.hold is not None:
-                return await self._hold(request, self._drawn(fault.hold))
+                return await self._hold(request, self._draw_seconds(fault.hold))
             elif fault.drop == "after":
                 self._server.respond(request)  # a watch that nobody reads ends where it began
                 raise ConnectionDropped("the fault plan broke the connection")
             elif fault.drop is not None:
                 raise ConnectionDropped("the fault plan broke the connection")
             elif fault.status is not None:
-                return self._server.respond(request, handler=partial(self._refusal, fault.status, asked))
+                return self._server.respond(request, executor=partial(self._refusal, fault.status, asked))
             elif fault.cut is not None:
-                after = self._drawn(fault.cut)
+                after = self._draw_seconds(fault.cut)
                 cut = after if cut is None else min(cut, after)
             elif fault.stale is not None:
                 request.replica = self._replicas[fault.stale]
         if request.replica is not None and asked.verb != "watch":
-            await _caught_up(request.replica, request.first("resourceVersion"))
+            await _wait_for_version(request.replica, request.first("resourceVersion"))
         answer = await self._server.handle_durably(request)
         if isinstance(answer, StreamingResponse):
             answer.chunks = self._breakable(answer.chunks, cut)
         return answer
 
-    def committed(self) -> None:
+    def after_write(self) -> None:
         """Told after each write."""
         if self._commits is not None:
             self._commits.note()
@@ -94,25 +93,25 @@ class Faults:
         for watch in list(self._watches):
             watch.cut()
 
-    def _striking(self, asked: Attributes, resource: Resource | None, agent: str) -> "list[Fault]":
+    def _select_faults(self, asked: Attributes, resource: Resource | None, agent: str) -> "list[Fault]":
         """The faults that strike a request, in order, up to the one that settles it."""
         found: list[Fault] = []
         kind = resource.kind if resource else ""
         for index, fault in enumerate(self._faults):
             left = self._left[index]
-            if left == 0 or not fault.fits(asked, kind, agent):
+            if left == 0 or not fault.matches(asked, kind, agent):
                 continue
             if fault.probability < 1 and self._random.random() >= fault.probability:
                 continue
             if left is not None:
                 self._left[index] = left - 1
-            self.struck[fault.harm if fault.status is None else str(fault.status)] += 1
+            self.counts[fault.effect if fault.status is None else str(fault.status)] += 1
             found.append(fault)
-            if fault.harm in ("hold", "drop", "status"):
+            if fault.effect in ("hold", "drop", "status"):
                 break
         return found
 
-    def _drawn(self, seconds: float | Seconds) -> float:
+    def _draw_seconds(self, seconds: float | Seconds) -> float:
         return self._random.uniform(*seconds) if isinstance(seconds, tuple) else seconds
 
     async def _hold(self, request: Request, seconds: float) -> AnyResponse:
@@ -139,7 +138,7 @@ class Faults:
         if code == 410 and asked.verb == "watch":
             frame = b'{"type":"ERROR","object":%s}\n' % encoding.encode(refused.status)
             return StreamingResponse(_only(frame))
-        return representations.failed(request, refused)
+        return representations.error_response(request, refused)
 
     def _breakable(self, chunks: AsyncIterator[bytes], cut: float | None) -> AsyncIterator[bytes]:
         watch = _Breakable(chunks, cut)
@@ -180,7 +179,7 @@ class _Breakable:
                 await close()
 
 
-async def _caught_up(replica: Replica, asked: str) -> None:
+async def _wait_for_version(replica: Replica, asked: str) -> None:
     """Wait, as long as a real server does, until the replica has got to the version asked for."""
     if asked.isascii() and asked.isdigit() and len(asked) < 20:
         try:

@@ -11,8 +11,8 @@ from fairlead.server.authorization.attributes import Attributes
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 STATUSES = (409, 410, 429, 500, 503, 504)
 DROPS = ("before", "after")
-HARMS = ("delay", "hold", "drop", "status", "cut", "stale")
-BEFALLS = {
+EFFECTS = ("delay", "hold", "drop", "status", "cut", "stale")
+APPLICABLE_VERBS = {
     "cut": ("watch",),
     "stale": ("get", "list", "watch"),
     "hold": tuple(verb for verb in VERBS if verb != "watch"),
@@ -28,7 +28,7 @@ class PlanError(ValueError):
 class Fault:
     """One harm, and whom it befalls: every request, unless a verb, a kind or a user agent is named.
 
-    `probability` is drawn anew for each request that fits; `count` bounds how often the fault strikes. Exactly one
+    `probability` is drawn anew for each request that matches; `count` bounds how often the fault strikes. Exactly one
     harm: `delay` (seconds before the request is looked at), `hold` (the same, and it is carried out even if its sender
     has hung up by then, as what was sent may be: the network had it), `drop` (the connection breaks before or after
     the request is carried out), `status` (a refusal instead of an answer), `cut` (a watch breaks off after so many
@@ -54,17 +54,17 @@ class Fault:
         _check(self)
 
     @property
-    def harm(self) -> str:
+    def effect(self) -> str:
         """Which of the harms it is."""
-        return next(name for name in HARMS if getattr(self, name) is not None)
+        return next(name for name in EFFECTS if getattr(self, name) is not None)
 
-    def fits(self, asked: Attributes, kind: str, agent: str) -> bool:
+    def matches(self, asked: Attributes, kind: str, agent: str) -> bool:
         """Whether a request is one of those meant. A kind is named ConfigMap, configmaps or widgets.example.com."""
         if self.verb and asked.verb not in self.verb:
             return False
         if self.kind and not {kind, asked.resource, f"{asked.resource}.{asked.group}"} & set(self.kind):
             return False
-        if asked.verb not in BEFALLS.get(self.harm, (asked.verb,)):
+        if asked.verb not in APPLICABLE_VERBS.get(self.effect, (asked.verb,)):
             return False
         return not self.user_agent or fnmatchcase(agent, self.user_agent)
 
@@ -118,10 +118,10 @@ def _fault(index: int, item: Any) -> Fault:
 
 
 def _check(fault: Fault) -> None:
-    harms = [name for name in HARMS if getattr(fault, name) is not None]
+    harms = [name for name in EFFECTS if getattr(fault, name) is not None]
     if len(harms) != 1:
         told = f"has {' and '.join(harms)}" if harms else "has none"
-        raise PlanError(f"a fault does one of {', '.join(HARMS)}; this one {told}")
+        raise PlanError(f"a fault does one of {', '.join(EFFECTS)}; this one {told}")
     for name in ("delay", "hold", "cut", "stale"):
         value = getattr(fault, name)
         if value is not None and not _seconds(value, spread=name != "stale"):
@@ -134,9 +134,9 @@ def _check(fault: Fault) -> None:
     for verb in fault.verb:
         if verb not in VERBS:
             raise PlanError(f"verb: {verb!r} is none of {', '.join(VERBS)}")
-    befalls = BEFALLS.get(fault.harm, VERBS)
+    befalls = APPLICABLE_VERBS.get(fault.effect, VERBS)
     if fault.verb and not set(fault.verb) & set(befalls):
-        raise PlanError(f"verb: {fault.harm} never befalls {', '.join(fault.verb)}, but {', '.join(befalls)}")
+        raise PlanError(f"verb: {fault.effect} never befalls {', '.join(fault.verb)}, but {', '.join(befalls)}")
     if not all(isinstance(kind, str) and kind for kind in fault.kind):
         raise PlanError(f"kind: {_shown(fault.kind)} names no kind, as ConfigMap or widgets.example.com")
     if not isinstance(fault.user_agent, str):

@@ -1,4 +1,4 @@
-"""The query of a URL, as Go reads it."""
+"""The query string of a URL, as Go's net/url parses it."""
 
 import re
 from urllib.parse import unquote_plus
@@ -7,10 +7,10 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def parse(text: str) -> dict[str, list[str]]:
-    """Every value of each key, in order. Malformed pairs do not count."""
-    found: dict[str, list[str]] = {}
+    """Return the values of each key, in order. Malformed pairs are ignored."""
+    query: dict[str, list[str]] = {}
     for pair in text.split("&"):
         if pair and ";" not in pair and not _BAD_ESCAPE.search(pair):
             key, _, value = pair.partition("=")
-            found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
-    return found
+            query.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+    return query

@@ -1,1 +1,1 @@
-"""The ways in: `inprocess`, a Transport by shape, and `http`, on sockets."""
+"""Requests and responses: the in-process transport, the HTTP listener, routing, bodies and representations."""

@@ -1,4 +1,4 @@
-"""Request bodies: which formats are taken, and how a body becomes an object of the kind that the path names."""
+"""Request bodies: which formats are accepted, and how a body becomes an object of the kind that the path names."""
 
 from typing import Any
 
@@ -20,24 +20,24 @@ def check_size(body: bytes) -> None:
 
 
 def media_type(request: Request) -> str:
-    """json, yaml or protobuf. Anything else is refused."""
-    given = request.media_type
-    if given in ("", "application/json"):
+    """Return json, yaml or protobuf. Reject any other media type."""
+    media = request.media_type
+    if media in ("", "application/json"):
         return "json"
-    if given == "application/yaml":
+    if media == "application/yaml":
         return "yaml"
-    if given == protobuf.MEDIA_TYPE:
+    if media == protobuf.MEDIA_TYPE:
         return "protobuf"
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"
     )
 
 
-def read_value(request: Request, api_version: str = "", kind: str = "") -> tuple[Any, list[str]]:
-    """The body's value and its duplicate keys: their paths, or of YAML a line for each.
+def decode_value(request: Request, api_version: str = "", kind: str = "") -> tuple[Any, list[str]]:
+    """Return the body's value and its duplicate keys: their paths, or for YAML one message per key.
 
-    Raises encoding.BadJSON, or protobuf.ProtoError. Protobuf cannot be read without knowing what it is:
-    `api_version` and `kind`, where it does not say itself.
+    A protobuf body that does not name its type is decoded as `api_version` and `kind`.
+    Raises encoding.BadJSON or protobuf.ProtoError.
     """
     check_size(request.body)
     media = media_type(request)
@@ -50,18 +50,18 @@ def read_value(request: Request, api_version: str = "", kind: str = "") -> tuple
     return encoding.decode(request.body)
 
 
-def read_plain(request: Request, api_version: str, kind: str) -> Any:
-    """The value of a body that stands for no object of its own: options, an eviction. Refuses with 400."""
+def decode_plain(request: Request, api_version: str, kind: str) -> Any:
+    """Return the value of a body that is not an object to store (options, an eviction). Reject malformed ones."""
     try:
-        return read_value(request, api_version, kind)[0]
+        return decode_value(request, api_version, kind)[0]
     except protobuf.ProtoError as error:
         raise bad_request(str(error)) from None
     except encoding.BadJSON as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
 
 
-def summary(body: bytes) -> str:
-    """The start of a body, as decode errors show it."""
+def summarize_body(body: bytes) -> str:
+    """Return the start of a body, as decode errors quote it."""
     if not body:
         return "<empty>"
     more = " ..." if len(body) > 30 else ""
@@ -72,55 +72,57 @@ def summary(body: bytes) -> str:
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
-def no_object(value: Any) -> str:
-    """Why a JSON value that is no map is no object."""
+def not_an_object(value: Any) -> str:
+    """Return the error message for a JSON value that is not a map."""
     problem = f"json: cannot unmarshal {encoding.json_type_name(value)} into Go value of type {_TYPE_META}"
     return f"couldn't get version/kind; json parse error: {problem}"
 
 
-def unrecognized(resource: Resource, body: bytes, message: str) -> StatusError:
+def unrecognized_object(resource: Resource, body: bytes, message: str) -> StatusError:
     return bad_request(
-        f"the object provided is unrecognized (must be of type {resource.kind}): {message} ({summary(body)})"
+        f"the object provided is unrecognized (must be of type {resource.kind}): {message} ({summarize_body(body)})"
     )
 
 
-def read_object(request: Request, resource: Resource) -> tuple[Object, list[str]]:
-    """The body as an object that claims the path's kind, and its duplicate keys. The rest is not looked at yet."""
+def decode_object(request: Request, resource: Resource) -> tuple[Object, list[str]]:
+    """Return the body as an object, and its duplicate keys. Only its apiVersion and kind are checked here."""
     if media_type(request) == "protobuf":
-        return _read_message(request, resource), []
+        return _decode_protobuf(request, resource), []
     try:
-        value, duplicates = read_value(request)
+        value, duplicates = decode_value(request)
     except encoding.BadJSON as error:
         problem = str(error)
         if isinstance(error, encoding.NumberTooLarge) and resource.custom:
-            raise _not_handled(resource.kind, resource.api_version, resource, problem) from None
+            raise _cannot_be_handled(resource.kind, resource.api_version, resource, problem) from None
         if media_type(request) == "yaml":
             problem = problem.removeprefix("error converting YAML to JSON: ")
         else:
             problem = f"couldn't get version/kind; json parse error: {problem}"
-        raise unrecognized(resource, request.body, problem) from None
+        raise unrecognized_object(resource, request.body, problem) from None
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise unrecognized(resource, request.body, no_object(value))
-    if resource.custom and (unknown := [f'unknown field "{path}"' for path in _unknown_elsewhere(value, resource)]):
+        raise unrecognized_object(resource, request.body, not_an_object(value))
+    if resource.custom and (
+        unknown := [f'unknown field "{path}"' for path in _unknown_fields_of_other_version(value, resource)]
+    ):
         if request.first("fieldValidation") == "Strict":
-            told = ", ".join([*unknown, *[f'duplicate field "{path}"' for path in duplicates]])
-            raise _not_handled(value["kind"], value["apiVersion"], resource, f"strict decoding error: {told}")
+            problems = ", ".join([*unknown, *[f'duplicate field "{path}"' for path in duplicates]])
+            raise _cannot_be_handled(value["kind"], value["apiVersion"], resource, f"strict decoding error: {problems}")
         for problem in unknown if request.first("fieldValidation") in ("", "Warn") else ():
             request.warn(problem)
-    return claim(value, resource, request.body), duplicates
+    return check_type_meta(value, resource, request.body), duplicates
 
 
-def _unknown_elsewhere(value: Object, resource: Resource) -> list[str]:
-    """What an object that claims another version of the kind than the path's has beyond that version's schema."""
+def _unknown_fields_of_other_version(value: Object, resource: Resource) -> list[str]:
+    """Return the unknown fields of an object whose apiVersion is another version of the path's kind."""
     api_version = value.get("apiVersion")
     if value.get("kind") != resource.kind or not isinstance(api_version, str):
         return []
     if api_version in ("", resource.api_version):
         return []
     schema = versions.schema(resource, api_version)
-    if schema is None:  # of a version that is not defined, nothing is known
+    if schema is None:  # the version is not defined, so its fields are unknown
         return sorted(value.keys() - {"apiVersion", "kind", "metadata"})
     try:
         return pruning.prune(schema, value)[1]
@@ -128,36 +130,38 @@ def _unknown_elsewhere(value: Object, resource: Resource) -> list[str]:
         return []
 
 
-def _read_message(request: Request, resource: Resource) -> Object:
-    if resource.custom:  # a real server breaks the connection
+def _decode_protobuf(request: Request, resource: Resource) -> Object:
+    if resource.custom:  # a real server closes the connection instead
         raise unsupported_media_type("custom resources have no protobuf form: send application/json")
     check_size(request.body)
     try:
-        said = protobuf.unwrap(request.body, resource.api_version, resource.kind)
+        envelope = protobuf.unwrap(request.body, resource.api_version, resource.kind)
     except protobuf.ProtoError as error:
-        raise unrecognized(resource, request.body, str(error)) from None
+        raise unrecognized_object(resource, request.body, str(error)) from None
     try:
-        value = said.object()
+        value = envelope.object()
     except protobuf.ProtoError as error:
-        raise _not_handled(said.kind, said.api_version, resource, str(error)) from None
-    return claim(value, resource, request.body)
+        raise _cannot_be_handled(envelope.kind, envelope.api_version, resource, str(error)) from None
+    return check_type_meta(value, resource, request.body)
 
 
-def _not_handled(kind: str, api_version: str, resource: Resource, why: str) -> StatusError:
+def _cannot_be_handled(kind: str, api_version: str, resource: Resource, why: str) -> StatusError:
     version = api_version.rpartition("/")[2]
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
 
 
-def claim(value: Object, resource: Resource, body: bytes) -> Object:
-    """Check kind and apiVersion against the path's; built-in kinds may leave them out."""
-    if problem := untyped(value):
-        raise unrecognized(resource, body, problem)
+def check_type_meta(value: Object, resource: Resource, body: bytes) -> Object:
+    """Check that kind and apiVersion are the path's. Built-in kinds may omit them."""
+    if problem := type_meta_error(value):
+        raise unrecognized_object(resource, body, problem)
     api_version, kind = value.get("apiVersion"), value.get("kind")
     if resource.custom:
         if not kind:
-            raise unrecognized(resource, body, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'")
+            raise unrecognized_object(
+                resource, body, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'"
+            )
         if not api_version:
-            raise unrecognized(
+            raise unrecognized_object(
                 resource, body, "Object 'apiVersion' is missing in '" + body.decode("utf-8", "replace") + "'"
             )
         if api_version != resource.api_version:
@@ -166,16 +170,16 @@ def claim(value: Object, resource: Resource, body: bytes) -> Object:
                 f"({resource.api_version})"
             )
         return value
-    if wrong := foreign(value, resource):
-        why = _undecodable(value) or wrong
-        raise _not_handled(kind or resource.kind, api_version or resource.api_version, resource, why)
+    if mismatch := kind_mismatch(value, resource):
+        why = _decode_error(value) or mismatch
+        raise _cannot_be_handled(kind or resource.kind, api_version or resource.api_version, resource, why)
     if api_version and kind:
         return value
     return {**value, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
-def _undecodable(value: Object) -> str:
-    """Why an object is not even of the built-in kind that it claims; empty where it is, or claims none."""
+def _decode_error(value: Object) -> str:
+    """Return why an object cannot be decoded as the built-in kind that it names, or "" if it can or names none."""
     api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
     if f"{api_version}/{kind}" not in builtin.table()["roots"]:
         return ""
@@ -187,38 +191,38 @@ def _undecodable(value: Object) -> str:
     return ""
 
 
-def untyped(value: Object) -> str:
-    """Why an object does not say what it is although it tries; empty where it does, or says nothing."""
+def type_meta_error(value: Object) -> str:
+    """Return the error message for an apiVersion or kind that is not a string, or ""."""
     for key in ("apiVersion", "kind"):
-        given = value.get(key)
-        if given is not None and not isinstance(given, str):
-            shown = {bool: "bool", list: "array", dict: "object"}.get(type(given), "number")
+        text = value.get(key)
+        if text is not None and not isinstance(text, str):
+            shown = {bool: "bool", list: "array", dict: "object"}.get(type(text), "number")
             into = f"Go struct field .{key} of type string"
             return f"couldn't get version/kind; json parse error: json: cannot unmarshal {shown} into {into}"
     return ""
 
 
-_EVERYWHERE = ("v1", "Status")  # the one stored-nowhere kind that every scheme registers
+_STATUS = ("v1", "Status")  # every Go scheme registers this kind, although it is never stored
 
 
-def foreign(value: Object, resource: Resource, *, patched: bool = False) -> str:
-    """Why an object that says what it is cannot be of this built-in kind; empty where it can.
+def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -> str:
+    """Return why an object with this apiVersion and kind cannot be of a built-in kind, or "" if it can.
 
-    What is `patched` and says no version is taken for an object of the internal one.
+    A `patched` object without an apiVersion counts as one of the internal version.
     """
     api_version, kind = value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind
-    if (api_version, kind) == _EVERYWHERE:
+    if (api_version, kind) == _STATUS:
         if (status := value.get("status")) is not None and not isinstance(status, str):
             shown = {bool: "bool", list: "array", dict: "object"}.get(type(status), "number")
             return f"json: cannot unmarshal {shown} into Go struct field Status.status of type string"
-        return f"converting (v1.Status) to ({_internal(resource)}.{resource.kind}): unknown conversion"
+        return f"converting (v1.Status) to ({_internal_package(resource)}.{resource.kind}): unknown conversion"
     if api_version != resource.api_version:
         where = "pkg/api/legacyscheme/scheme.go:30"
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
     if kind != resource.kind:
         if patched and not value.get("apiVersion"):
             if f"{api_version}/{kind}" in builtin.table()["roots"]:
-                internal = _internal(resource)
+                internal = _internal_package(resource)
                 return f"converting ({internal}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
             of = f'the internal version of group "{resource.group}"'
             return f'no kind "{kind}" is registered for {of} in scheme "pkg/api/legacyscheme/scheme.go:30"'
@@ -229,9 +233,10 @@ def foreign(value: Object, resource: Resource, *, patched: bool = False) -> str:
             codec.decode(builtin.schema_of_kind(resource.group, resource.version, kind), value)
         except codec.DecodeError as error:
             return error.message
-        return f"converting ({resource.version}.{kind}) to ({_internal(resource)}.{resource.kind}): unknown conversion"
+        internal = f"{_internal_package(resource)}.{resource.kind}"
+        return f"converting ({resource.version}.{kind}) to ({internal}): unknown conversion"
     return ""
 
 
-def _internal(resource: Resource) -> str:
+def _internal_package(resource: Resource) -> str:
     return resource.group.split(".")[0] or "core"

@@ -1,6 +1,6 @@
-"""HTTP/1.1 on the wire: requests out of bytes, answers into bytes. Nothing here waits or knows of sockets.
+"""HTTP/1.1 parsing and serialization: from bytes to requests, from responses to bytes. No I/O happens here.
 
-Strict: what two readers could take for different requests is refused, not guessed.
+The parser is strict: it rejects a request that two parsers could read differently.
 """
 
 import re
@@ -15,14 +15,14 @@ from fairlead.server.golang import query_string
 from fairlead.server.golang.encoding import MAX_BODY
 from fairlead.server.http.messages import Response, format_warning
 
-MAX_HEAD = 1 << 20  # as a real server
+MAX_HEAD = 1 << 20  # bytes, as on a real server
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class RejectedRequest(Exception):
-    """A request that is not carried out, for what it is on the wire. Nothing after it on its connection can be read."""
+    """A request that is not valid HTTP, or too large. The rest of its connection cannot be parsed."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -31,73 +31,74 @@ class RejectedRequest(Exception):
 
 @dataclass(slots=True)
 class ParsedRequest:
-    """One request, its target parted into path (as it was sent) and query (decoded, malformed pairs left out)."""
+    """A complete request. `path` is as it was sent; `query` is decoded, without malformed pairs."""
 
     method: str
     path: str
     query: dict[str, list[str]]
-    headers: dict[str, str]  # see exchange.Request
-    lasting: bool  # whether the connection goes on after the answer
-    old: bool  # HTTP/1.0, which knows no chunks
+    headers: dict[str, str]  # see messages.Request
+    keep_alive: bool  # whether the connection stays open after the response
+    is_http10: bool  # HTTP/1.0, which does not have chunked encoding
     body: bytes
 
 
 class RequestParser:
-    """The requests in a stream of bytes, each once it is whole. llhttp reads them; what is held is bounded."""
+    """Parses a stream of bytes into requests with llhttp. It buffers a bounded number of bytes."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpRequestParser(self)
-        self._unread = b""
-        self._whole: deque[ParsedRequest] = deque()
-        self._refused = 0  # the status that ends the stream
+        self._unparsed = b""
+        self._complete: deque[ParsedRequest] = deque()
+        self._rejected_status = 0  # the status of the request that ended the stream
         self._in_head = True
-        self._taken = 0  # bytes of the head, or of trailers, that were read and are not whole
+        self._pending = 0  # bytes of an incomplete head or trailer that were parsed
         self._target = b""
         self._headers: dict[str, str] = {}
         self._body = bytearray()
-        self.expected = False  # the client waits to be told to go on before it sends the body
+        self.expects_continue = False  # the client waits for 100 Continue before it sends the body
 
     @property
-    def ahead(self) -> int:
-        """How many bytes wait to be looked at."""
-        return len(self._unread)
+    def unparsed(self) -> int:
+        """The number of bytes that were received and not parsed yet."""
+        return len(self._unparsed)
 
     @property
-    def more(self) -> bool:
-        """Whether `next` may have something to say before more bytes come."""
-        return bool(self._whole or self._unread or self._refused)
+    def has_more(self) -> bool:
+        """Whether `next` may return or raise something before more bytes arrive."""
+        return bool(self._complete or self._unparsed or self._rejected_status)
 
     def close(self) -> None:
-        """Read nothing more. The parser and its callbacks hold each other, and the last request."""
+        """Stop parsing, and break the reference cycle between the parser and its callbacks."""
         del self._parser
 
     def feed(self, data: bytes) -> None:
-        self._unread = self._unread + data if self._unread else data
+        self._unparsed = self._unparsed + data if self._unparsed else data
 
     def next(self) -> ParsedRequest | None:
-        """The next request, None until more bytes have come. Raises Refused."""
-        if not self._whole and self._unread and not self._refused:
-            self._read()
-        if self._whole:
-            return self._whole.popleft()
-        if self._refused:
-            raise RejectedRequest(self._refused)
+        """Return the next request, or None if more bytes are needed. Raises RejectedRequest."""
+        if not self._complete and self._unparsed and not self._rejected_status:
+            self._parse()
+        if self._complete:
+            return self._complete.popleft()
+        if self._rejected_status:
+            raise RejectedRequest(self._rejected_status)
         return None
 
-    def _read(self) -> None:
-        data, self._unread = self._unread, b""
-        self._taken += len(data)
+    def _parse(self) -> None:
+        data, self._unparsed = self._unparsed, b""
+        self._pending += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._whole[-1].lasting = False  # answered as if it had not been asked; what follows is in no protocol
-            self._refused = 400
+            # The request is served as if it had not asked for an upgrade. The bytes after it are in no known protocol.
+            self._complete[-1].keep_alive = False
+            self._rejected_status = 400
         except httptools.HttpParserError:
-            self._refused = self._refused or 400
-        if self._taken > MAX_HEAD:
-            self._refused = self._refused or 431
+            self._rejected_status = self._rejected_status or 400
+        if self._pending > MAX_HEAD:
+            self._rejected_status = self._rejected_status or 431
 
-    # What the parser calls.
+    # The parser calls the following methods.
 
     def on_message_begin(self) -> None:
         self._target, self._headers, self._body = b"", {}, bytearray()
@@ -107,35 +108,35 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
-            return  # a trailer, which does not count
+            return  # trailers are ignored
         key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace").strip(" \t")
         if key not in self._headers:
             self._headers[key] = text
         elif key.startswith("impersonate-"):
             self._headers[key] += f"\n{text}"
         elif key == "host" and self._headers[key] != text:
-            self._refuse(400)
+            self._reject(400)
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._taken = False, 0
+        self._in_head, self._pending = False, 0
         if self._headers.get("transfer-encoding", "chunked").lower() != "chunked":
-            self._refuse(501)
+            self._reject(501)
         if int(self._headers.get("content-length", 0)) > MAX_BODY:
-            self._refuse(413)
-        self.expected = self._headers.get("expect", "").lower() == "100-continue"
+            self._reject(413)
+        self.expects_continue = self._headers.get("expect", "").lower() == "100-continue"
 
     def on_body(self, part: bytes) -> None:
-        self._taken = 0
+        self._pending = 0
         self._body += part
         if len(self._body) > MAX_BODY:
-            self._refuse(413)
+            self._reject(413)
 
     def on_message_complete(self) -> None:
-        self._in_head, self._taken, self.expected = True, 0, False
-        path, _, query = _origin(self._target.decode("utf-8", "replace")).partition("?")
+        self._in_head, self._pending, self.expects_continue = True, 0, False
+        path, _, query = _origin_form(self._target.decode("utf-8", "replace")).partition("?")
         if _BAD_ESCAPE.search(path):
-            self._refuse(400)
-        self._whole.append(
+            self._reject(400)
+        self._complete.append(
             ParsedRequest(
                 self._parser.get_method().decode(),
                 path,
@@ -147,55 +148,62 @@ class RequestParser:
             )
         )
 
-    def _refuse(self, status: int) -> NoReturn:
-        """Stop the parser too: it takes any exception of a callback for a bad request."""
-        self._refused = status
+    def _reject(self, status: int) -> NoReturn:
+        """Raise, to stop the parser. It reports any exception of a callback as a bad request, so keep the status."""
+        self._rejected_status = status
         raise RejectedRequest(status)
 
 
-def _origin(target: str) -> str:
-    """A request target as it begins at the root: a proxy's names the server too."""
+def _origin_form(target: str) -> str:
+    """Return a request target from its path on. Requests to a proxy start with the scheme and the host."""
     if target.startswith("/"):
         return target
-    scheme, parted, rest = target.partition("://")
-    if not parted or scheme.lower() not in ("http", "https"):
+    scheme, separator, rest = target.partition("://")
+    if not separator or scheme.lower() not in ("http", "https"):
         raise RejectedRequest(400)
     return "/" + rest.partition("/")[2]
 
 
-def phrase(status: int) -> str:
+def status_text(status: int) -> str:
+    """Return a status with its phrase, such as `404 Not Found`."""
     return f"{status} {HTTPStatus(status).phrase}"
 
 
-_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
 
 
-def head(
-    status: int, headers: dict[str, str], warnings: list[str], date: str, *, length: int | None, last: bool
+def serialize_head(
+    status: int, headers: dict[str, str], warnings: list[str], date: str, *, length: int | None, close: bool
 ) -> bytes:
-    """The head of an answer, of a body in chunks where it has no length. `last`: the connection ends with it.
+    """Return the status line and headers of a response. Without a length, the body is sent in chunks.
 
-    Warnings that no header can hold are left out, as by a real server.
+    With `close`, the connection ends after the response. Like a real server, omit warnings with control characters.
     """
-    lines = [_LINES[status], *[f"{name}: {value}\r\n" for name, value in headers.items()]]
-    lines += [f"Warning: {format_warning(text)}\r\n" for text in warnings if not _CONTROL.search(text)]
+    lines = [_STATUS_LINES[status], *[f"{name}: {value}\r\n" for name, value in headers.items()]]
+    lines += [f"Warning: {format_warning(text)}\r\n" for text in warnings if not _CONTROL_CHARACTER.search(text)]
     lines.append(f"Date: {date}\r\n")
     if length is not None:
         lines.append(f"Content-Length: {length}\r\n")
-    elif not last:
+    elif not close:
         lines.append("Transfer-Encoding: chunked\r\n")
-    lines.append("Connection: close\r\n\r\n" if last else "\r\n")
+    lines.append("Connection: close\r\n\r\n" if close else "\r\n")
     return "".join(lines).encode()
 
 
-def whole(answer: Response, message: ParsedRequest, date: str) -> bytes:
-    """A whole answer to a request."""
-    last = not message.lasting
-    made = head(answer.status, answer.headers, answer.warnings, date, length=len(answer.body), last=last)
-    return made if message.method == "HEAD" else made + answer.body
+def serialize(response: Response, request: ParsedRequest, date: str) -> bytes:
+    """Return the bytes of a complete response to a request."""
+    head = serialize_head(
+        response.status,
+        response.headers,
+        response.warnings,
+        date,
+        length=len(response.body),
+        close=not request.keep_alive,
+    )
+    return head if request.method == "HEAD" else head + response.body
 
 
-def chunk(data: bytes) -> bytes:
+def serialize_chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 

@@ -1,4 +1,4 @@
-"""The door inside one process: a client's Transport by shape, without sockets."""
+"""The in-process transport: a client's Transport that calls the server without sockets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Reply:
-    """A whole answer."""
+    """A complete response, as a client's Transport returns it."""
 
     __slots__ = ("body", "headers", "status", "warnings")
 
@@ -24,7 +24,7 @@ class Reply:
 
 
 class Stream:
-    """An answer that is still coming."""
+    """A streaming response, as a client's Transport returns it."""
 
     def __init__(self, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> None:
         self.status = status
@@ -41,7 +41,7 @@ class Stream:
 
 
 class InProcessTransport:
-    """Requests go straight to the server on the same loop; each one gives the loop a turn first, as a socket would."""
+    """Passes requests to the server on the same event loop. Like a socket, each request yields to the loop first."""
 
     def __init__(self, server: "Server", token: str | None) -> None:
         self._server = server
@@ -50,30 +50,30 @@ class InProcessTransport:
     async def request(self, request: HttpRequest) -> Reply:
         await asyncio.sleep(0)
         async with asyncio.timeout(request.timeout):
-            answer = await self._server.handle(self._incoming(request))
-        if isinstance(answer, StreamingResponse):
-            chunks = [chunk async for chunk in answer.chunks]
-            return Reply(Response(answer.status, b"".join(chunks)))
-        return Reply(answer)
+            response = await self._server.handle(self._server_request(request))
+        if isinstance(response, StreamingResponse):
+            chunks = [chunk async for chunk in response.chunks]
+            return Reply(Response(response.status, b"".join(chunks)))
+        return Reply(response)
 
     async def stream(self, request: HttpRequest) -> Stream:
         await asyncio.sleep(0)
         async with asyncio.timeout(request.timeout):
-            answer = await self._server.handle(self._incoming(request))
-        if isinstance(answer, StreamingResponse):
-            return Stream(answer.status, answer.headers, answer.chunks)
-        return Stream(answer.status, answer.headers, _once(answer.body))
+            response = await self._server.handle(self._server_request(request))
+        if isinstance(response, StreamingResponse):
+            return Stream(response.status, response.headers, response.chunks)
+        return Stream(response.status, response.headers, _single_chunk(response.body))
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there is no connection to close."""
 
-    def _incoming(self, request: HttpRequest) -> Request:
-        received = {name.lower(): value for name, value in request.headers.items()} if request.headers else {}
-        if self._token and "authorization" not in received:
-            received["authorization"] = f"Bearer {self._token}"
-        asked = {key: [value] for key, value in request.query.items()} if request.query else {}
-        return Request(request.method, request.path, asked, received, request.body or b"")
+    def _server_request(self, request: HttpRequest) -> Request:
+        headers = {name.lower(): value for name, value in request.headers.items()} if request.headers else {}
+        if self._token and "authorization" not in headers:
+            headers["authorization"] = f"Bearer {self._token}"
+        query = {key: [value] for key, value in request.query.items()} if request.query else {}
+        return Request(request.method, request.path, query, headers, request.body or b"")
 
 
-async def _once(body: bytes) -> AsyncIterator[bytes]:
+async def _single_chunk(body: bytes) -> AsyncIterator[bytes]:
     yield body

@@ -1,6 +1,7 @@
-"""The HTTP door: on loopback unless TLS and a token guard it.
+"""The HTTP listener. An address that other machines can reach needs TLS and a token.
 
-What can be answered at once is answered where its last byte arrived: no task, no queue.
+If a response does not have to wait for anything, the connection writes it as soon as the request's last byte arrives,
+without a task or a queue.
 """
 
 import asyncio
@@ -17,24 +18,24 @@ from fairlead.server.http.messages import ConnectionDropped, Request, Response, 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
 
-IDLE = 90.0  # seconds that a connection without a request is kept, as by a real server
-LINGER = 2.0  # and one that was refused, so that its client reads why before it is cut
-GRACE = 0.1  # for answers that are on their way when the door closes
-AHEAD = 1 << 16  # bytes read beyond the request that is being answered
+IDLE_TIMEOUT = 90.0  # seconds that a connection without a request is kept, as on a real server
+LINGER = 2.0  # seconds that a rejected connection stays open, so that its client can read the response
+GRACE = 0.1  # seconds for responses that are being written when the listener closes
+READ_AHEAD = 1 << 16  # bytes that are read beyond the request that is being served
 
 
 class Listener:
-    """A server that listens. Close it to stop; watches end then."""
+    """A listening server. Close it to stop; open watches end then."""
 
-    def __init__(self, url: str, ca: bytes | None, door: "Connections", listener: asyncio.Server) -> None:
+    def __init__(self, url: str, ca: bytes | None, connections: "Connections", sockets: asyncio.Server) -> None:
         self.url = url
-        self.ca = ca  # PEM, None without TLS
-        self._door = door
-        self._listener = listener
+        self.ca = ca  # PEM; None without TLS
+        self._connections = connections
+        self._sockets = sockets
 
     async def close(self) -> None:
-        self._listener.close()
-        await self._door.close()
+        self._sockets.close()
+        await self._connections.close()
 
 
 def is_loopback(host: str) -> bool:
@@ -47,253 +48,257 @@ def is_loopback(host: str) -> bool:
 
 
 async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca: bytes | None = None) -> Listener:
-    """Listen on an address. One that others can reach needs TLS and a token.
+    """Listen on an address. An address that is not loopback needs TLS and a token.
 
-    Certificates by `client_ca` (PEM) authenticate their clients; a certificate by anyone else ends the handshake.
+    A client certificate signed by `client_ca` (PEM) authenticates its holder; any other one ends the TLS handshake.
     """
     if client_ca and not tls:
         raise ValueError("client certificates need TLS")
     if not is_loopback(host) and not (tls and server.requires_tokens):
-        raise ValueError(f"{host} can be reached from elsewhere: listen there only with TLS and a token")
+        raise ValueError(f"{host} can be reached from other machines: listen there only with TLS and a token")
     ca: bytes | None = None
     context = None
     if tls:
         hosts = list(dict.fromkeys([host, "127.0.0.1", "::1", "localhost"]))
         now = server.world.clock.now()
-        shown = certificates.identity(hosts, now, server.secret("ca", lambda: certificates.authority(now)))
-        ca, context = shown.ca, shown.context
+        authority = server.load_secret("ca", lambda: certificates.create_authority(now))
+        identity = certificates.create_identity(hosts, now, authority)
+        ca, context = identity.ca, identity.context
         if client_ca:
             certificates.trust_clients(context, client_ca)
-    door = Connections(server)
+    connections = Connections(server)
     loop = asyncio.get_running_loop()
-    listener = await loop.create_server(door.connection, host, port, ssl=context, backlog=1024)
-    bound = listener.sockets[0].getsockname()[1]
-    shown_host = f"[{host}]" if ":" in host else host
-    return Listener(f"{'https' if tls else 'http'}://{shown_host}:{bound}", ca, door, listener)
+    sockets = await loop.create_server(connections.create, host, port, ssl=context, backlog=1024)
+    bound_port = sockets.sockets[0].getsockname()[1]
+    url_host = f"[{host}]" if ":" in host else host
+    return Listener(f"{'https' if tls else 'http'}://{url_host}:{bound_port}", ca, connections, sockets)
 
 
 class Connections:
-    """The connections of one listening server."""
+    """The open connections of a listener."""
 
     def __init__(self, server: "Server") -> None:
         self.server = server
-        self.connections: set[Connection] = set()
-        self._dated = (-1, "")
+        self.open: set[Connection] = set()
+        self._cached_date = (-1, "")
 
-    def connection(self) -> "Connection":
-        """A new connection, for a transport that is about to be made."""
+    def create(self) -> "Connection":
+        """Return the protocol of a new connection."""
         return Connection(self)
 
     @property
     def date(self) -> str:
-        """Now, as an answer's head says it."""
+        """The current time, for the Date header."""
         second = int(self.server.world.clock.now())
-        if self._dated[0] != second:
-            self._dated = (second, formatdate(second, usegmt=True))
-        return self._dated[1]
+        if self._cached_date[0] != second:
+            self._cached_date = (second, formatdate(second, usegmt=True))
+        return self._cached_date[1]
 
     async def close(self) -> None:
-        """End every connection: watches at once, other answers after a moment's grace."""
-        answering = [task for connection in self.connections if (task := connection.ending())]
-        if answering:
-            await asyncio.wait(answering, timeout=GRACE)
-        ends = [connection.closed for connection in self.connections]
-        for connection in list(self.connections):
+        """End all connections: watches immediately, other responses after a grace period."""
+        responding = [task for connection in self.open if (task := connection.stop_accepting())]
+        if responding:
+            await asyncio.wait(responding, timeout=GRACE)
+        closed = [connection.closed for connection in self.open]
+        for connection in list(self.open):
             connection.end()
-        if ends:
-            await asyncio.wait(ends, timeout=GRACE)
-        for connection in list(self.connections):
+        if closed:
+            await asyncio.wait(closed, timeout=GRACE)
+        for connection in list(self.open):
             connection.abort()
 
 
 class Connection(asyncio.Protocol):
-    """One connection: its requests are answered one after another. What it holds of either side is bounded."""
+    """One connection. It serves its requests one after another, and buffers a bounded number of bytes."""
 
-    def __init__(self, door: Connections) -> None:
-        self._door = door
-        self._server = door.server
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._server = connections.server
         self._loop = asyncio.get_running_loop()
-        self._requests = http1.RequestParser()
-        self._answering: asyncio.Task[None] | None = None
-        self._streaming = False
-        self._writable: asyncio.Future[None] | None = None  # while the client reads too slowly
-        self._reading = True
-        self._over = False  # no further request is read
-        self._used = self._loop.time()
+        self._parser = http1.RequestParser()
+        self._responding: asyncio.Task[None] | None = None
+        self._is_streaming = False
+        self._writable: asyncio.Future[None] | None = None  # set while the client reads too slowly
+        self._is_reading = True
+        self._is_ending = False  # no further request is read
+        self._last_used = self._loop.time()
         self.closed: asyncio.Future[None] = self._loop.create_future()
 
-    # What the loop calls.
+    # The event loop calls the following methods.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # by shape: other loops have classes of their own
+        # Other event loops have transport classes of their own, so this cannot be checked with isinstance.
+        self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
-        self._source: str = peer[0] if peer else ""
-        self._certified = certificates.user_of(transport.get_extra_info("peercert"))
-        self._door.connections.add(self)
-        self._idling = self._loop.call_later(IDLE, self._idle)
+        self._source_address: str = peer[0] if peer else ""
+        self._certificate_user = certificates.user_from_certificate(transport.get_extra_info("peercert"))
+        self._connections.open.add(self)
+        self._timer = self._loop.call_later(IDLE_TIMEOUT, self._check_idle)
 
     def data_received(self, data: bytes) -> None:
-        if self._over:
+        if self._is_ending:
             return
-        self._used = self._loop.time()
-        self._requests.feed(data)
-        if self._busy:
-            if self._reading and self._requests.ahead > AHEAD:
-                self._reading = False
+        self._last_used = self._loop.time()
+        self._parser.feed(data)
+        if self._is_busy:
+            if self._is_reading and self._parser.unparsed > READ_AHEAD:
+                self._is_reading = False
                 self._transport.pause_reading()
         else:
-            self._go_on()
+            self._serve_next()
 
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()
 
     def resume_writing(self) -> None:
-        waited, self._writable = self._writable, None
-        if waited is not None and not waited.done():
-            waited.set_result(None)
-        if not self._busy:
-            self._go_on()
+        writable, self._writable = self._writable, None
+        if writable is not None and not writable.done():
+            writable.set_result(None)
+        if not self._is_busy:
+            self._serve_next()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._over = True
-        self._requests.close()
-        self._idling.cancel()
-        self._door.connections.discard(self)
-        if self._answering is not None:
-            self._answering.cancel()
+        self._is_ending = True
+        self._parser.close()
+        self._timer.cancel()
+        self._connections.open.discard(self)
+        if self._responding is not None:
+            self._responding.cancel()
         if not self.closed.done():
             self.closed.set_result(None)
 
-    # What the door calls.
+    # `Connections` calls the following methods.
 
-    def ending(self) -> "asyncio.Task[None] | None":
-        """Take no further request; the answer that is still being made, a watch apart."""
-        self._over = True
-        return None if self._streaming else self._answering
+    def stop_accepting(self) -> "asyncio.Task[None] | None":
+        """Read no further request. Return the task of the response in progress, unless that is a watch."""
+        self._is_ending = True
+        return None if self._is_streaming else self._responding
 
     def end(self) -> None:
-        if self._answering is not None:
-            self._answering.cancel()
+        if self._responding is not None:
+            self._responding.cancel()
         self._transport.close()
 
     def abort(self) -> None:
         self._transport.abort()
 
-    # One request after another.
-
     @property
-    def _busy(self) -> bool:
-        return self._answering is not None or self._writable is not None
+    def _is_busy(self) -> bool:
+        return self._responding is not None or self._writable is not None
 
-    def _go_on(self) -> None:
-        """Answer the next request that has come whole."""
-        if self._over or self._busy:
+    def _serve_next(self) -> None:
+        """Serve the next request, if it has arrived completely."""
+        if self._is_ending or self._is_busy:
             return
         try:
-            message = self._requests.next()
-        except http1.RejectedRequest as refused:
-            self._refuse(refused.status)
+            parsed = self._parser.next()
+        except http1.RejectedRequest as rejected:
+            self._reject(rejected.status)
             return
-        if message is None:
-            if self._requests.expected:
-                self._requests.expected = False
+        if parsed is None:
+            if self._parser.expects_continue:
+                self._parser.expects_continue = False
                 self._transport.write(http1.CONTINUE)
-            if not self._reading:
-                self._reading = True
+            if not self._is_reading:
+                self._is_reading = True
                 self._transport.resume_reading()
             return
-        self._answer(message)
-        if self._requests.more:  # others have their turn first
-            self._loop.call_soon(self._go_on)
+        self._serve(parsed)
+        if self._parser.has_more:  # other connections get their turn first
+            self._loop.call_soon(self._serve_next)
 
-    def _answer(self, message: http1.ParsedRequest) -> None:
+    def _serve(self, parsed: http1.ParsedRequest) -> None:
         request = Request(
-            message.method,
-            message.path,
-            message.query,
-            message.headers,
-            message.body,
-            certified=self._certified,
-            source=self._source,
+            parsed.method,
+            parsed.path,
+            parsed.query,
+            parsed.headers,
+            parsed.body,
+            certificate_user=self._certificate_user,
+            source_address=self._source_address,
         )
         if self._server.responds_immediately:
-            answer = self._server.respond(request)
-            if isinstance(answer, Response):
-                self._whole(answer, message)
+            response = self._server.respond(request)
+            if isinstance(response, Response):
+                self._write(response, parsed)
                 return
-            self._answering = self._loop.create_task(self._stream(answer, message))
+            self._responding = self._loop.create_task(self._stream(response, parsed))
         else:
-            self._answering = self._loop.create_task(self._in_time(request, message))
-        self._answering.add_done_callback(self._answered)
+            self._responding = self._loop.create_task(self._handle(request, parsed))
+        self._responding.add_done_callback(self._responded)
 
-    async def _in_time(self, request: Request, message: http1.ParsedRequest) -> None:
+    async def _handle(self, request: Request, parsed: http1.ParsedRequest) -> None:
         try:
-            answer = await self._server.handle(request)
+            response = await self._server.handle(request)
         except ConnectionDropped:
             self._transport.abort()
             return
-        if isinstance(answer, StreamingResponse):
-            await self._stream(answer, message)
+        if isinstance(response, StreamingResponse):
+            await self._stream(response, parsed)
         else:
-            self._whole(answer, message)
+            self._write(response, parsed)
 
-    def _answered(self, task: "asyncio.Task[None]") -> None:
-        self._answering, self._streaming = None, False
+    def _responded(self, task: "asyncio.Task[None]") -> None:
+        self._responding, self._is_streaming = None, False
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._loop.call_exception_handler({"message": "an answer broke off", "exception": error, "task": task})
+            self._loop.call_exception_handler({"message": "a response failed", "exception": error, "task": task})
             self._transport.abort()
-        self._go_on()
+        self._serve_next()
 
-    def _whole(self, answer: Response, message: http1.ParsedRequest) -> None:
-        self._transport.write(http1.whole(answer, message, self._door.date))
-        if not message.lasting:
+    def _write(self, response: Response, parsed: http1.ParsedRequest) -> None:
+        self._transport.write(http1.serialize(response, parsed, self._connections.date))
+        if not parsed.keep_alive:
             self._finish()
 
-    async def _stream(self, answer: StreamingResponse, message: http1.ParsedRequest) -> None:
-        self._streaming = True
-        last = message.old or not message.lasting
-        head = http1.head(
-            answer.status, answer.headers, answer.warnings, self._door.date, length=None, last=message.old
+    async def _stream(self, response: StreamingResponse, parsed: http1.ParsedRequest) -> None:
+        self._is_streaming = True
+        close_after = parsed.is_http10 or not parsed.keep_alive
+        date = self._connections.date
+        head = http1.serialize_head(
+            response.status, response.headers, response.warnings, date, length=None, close=parsed.is_http10
         )
         self._transport.write(head)
         try:
-            async for chunk in answer.chunks:
+            async for chunk in response.chunks:
                 if chunk:
-                    self._transport.write(chunk if message.old else http1.chunk(chunk))
+                    self._transport.write(chunk if parsed.is_http10 else http1.serialize_chunk(chunk))
                 if self._writable is not None:
                     await self._writable
         except ConnectionDropped:
             self._transport.abort()
             return
         finally:
-            close = getattr(answer.chunks, "aclose", None)
+            close = getattr(response.chunks, "aclose", None)
             if close is not None:
                 await close()
-        if not message.old:
+        if not parsed.is_http10:
             self._transport.write(http1.LAST_CHUNK)
-        if last:
+        if close_after:
             self._finish()
 
     def _finish(self) -> None:
-        self._over = True
+        self._is_ending = True
         self._transport.close()
 
-    def _refuse(self, status: int) -> None:
-        """Say why, and read on for a moment without looking: a connection that is cut at once may lose the answer."""
-        self._over = True
-        if status == 413:
-            answer = Response(413, encode(too_large(f"Request entity too large: limit is {MAX_BODY}").status))
-        else:
-            told = http1.phrase(status)
-            answer = Response(status, told.encode(), "text/plain; charset=utf-8")
-        head = http1.head(status, answer.headers, [], self._door.date, length=len(answer.body), last=True)
-        self._transport.write(head + answer.body)
-        self._idling.cancel()
-        self._idling = self._loop.call_later(LINGER, self._transport.close)
+    def _reject(self, status: int) -> None:
+        """Write why the request is rejected, and keep the connection open for a moment, ignoring further bytes.
 
-    def _idle(self) -> None:
-        left = self._used + IDLE - self._loop.time()
-        if self._answering is None and left <= 0:
+        If the connection were closed now, the client might lose the response.
+        """
+        self._is_ending = True
+        if status == 413:
+            response = Response(413, encode(too_large(f"Request entity too large: limit is {MAX_BODY}").status))
+        else:
+            response = Response(status, http1.status_text(status).encode(), "text/plain; charset=utf-8")
+        date = self._connections.date
+        head = http1.serialize_head(status, response.headers, [], date, length=len(response.body), close=True)
+        self._transport.write(head + response.body)
+        self._timer.cancel()
+        self._timer = self._loop.call_later(LINGER, self._transport.close)
+
+    def _check_idle(self) -> None:
+        remaining = self._last_used + IDLE_TIMEOUT - self._loop.time()
+        if self._responding is None and remaining <= 0:
             self._finish()
         else:
-            self._idling = self._loop.call_later(left if left > 0 else IDLE, self._idle)
+            self._timer = self._loop.call_later(remaining if remaining > 0 else IDLE_TIMEOUT, self._check_idle)

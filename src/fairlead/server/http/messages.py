@@ -1,4 +1,4 @@
-"""One exchange with a client, whatever door it came through."""
+"""Requests and responses, as the server sees them, independent of the transport."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Request:
-    """A request as it arrived.
+    """A request as it arrived, and what authentication and authorization found out about it.
 
-    Header names are lower-case; of one that came several times the first counts, of Impersonate-* ones each, by lines.
-    `query` keeps every value of a key in order.
+    Header names are lower-case. If a header was sent several times, the first value counts; of Impersonate-* headers
+    all values count, one per line. `query` keeps every value of a key in order.
     """
 
     method: str
@@ -23,23 +23,24 @@ class Request:
     query: dict[str, list[str]]
     headers: Mapping[str, str]
     body: bytes = b""
-    warnings: list[str] = field(default_factory=list)  # what the answer will warn of
+    warnings: list[str] = field(default_factory=list)  # the warnings that the response will carry
     time: float = 0.0  # when it arrived, by the server's clock
-    certified: User | None = None  # whom the client's certificate names
-    source: str = ""  # the address it came from
-    user: User = ANONYMOUS  # who it is taken to be from, once that is known
-    impersonator: User | None = None  # who really sent it, where that is someone else
-    constraint: str = ""  # the finer verb that let them
-    allowed: bool | None = None  # what authorization said, once it has
-    reason: str = ""  # and why
-    replica: "Replica | None" = None  # who answers instead, where that may be stale
+    certificate_user: User | None = None  # the user that the client's certificate names
+    source_address: str = ""  # the client's IP address
+    user: User = ANONYMOUS  # the user that the request acts as; set by authentication
+    impersonator: User | None = None  # the user who sent it, if that is another one
+    constraint: str = ""  # the constrained verb that allowed the impersonation
+    allowed: bool | None = None  # the authorizer's decision; None before it
+    reason: str = ""  # the authorizer's reason
+    replica: "Replica | None" = None  # the lagging replica that serves the request, if the fault plan says so
 
     def first(self, key: str, default: str = "") -> str:
+        """Return the first value of a query parameter."""
         values = self.query.get(key)
         return values[0] if values else default
 
     def warn(self, text: str) -> None:
-        """Add a warning to the answer, once."""
+        """Add a warning to the response, unless it has the same one already."""
         if text not in self.warnings:
             self.warnings.append(text)
 
@@ -50,7 +51,7 @@ class Request:
 
 
 class Response:
-    """A whole answer."""
+    """A complete response."""
 
     __slots__ = ("body", "headers", "status", "warnings")
 
@@ -64,7 +65,7 @@ class Response:
 
 
 class StreamingResponse:
-    """An answer that goes on until the server or the client ends it."""
+    """A response that lasts until the server or the client ends it."""
 
     __slots__ = ("chunks", "headers", "status", "warnings")
 
@@ -79,10 +80,10 @@ AnyResponse = Response | StreamingResponse
 
 
 class ConnectionDropped(ConnectionResetError):
-    """The connection broke before an answer was sent. Whether the request was carried out, the client cannot know."""
+    """The connection broke before a response was sent. The client cannot know whether the request was executed."""
 
 
 def format_warning(text: str) -> str:
-    """A Warning header as Kubernetes sends it: code 299, no agent, quoted text."""
+    """Return the value of a Warning header as Kubernetes sends it: code 299, no agent, quoted text."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'

@@ -1,4 +1,4 @@
-"""What a request's query says beside the object: dryRun, fieldManager, fieldValidation, force, and their checks."""
+"""The options of a write in the query string: dryRun, fieldManager, fieldValidation, force."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ FALSE = ("false", "0")
 
 @dataclass(slots=True)
 class WriteOptions:
-    """Options of a write. `manager` is the fieldManager given, or the User-Agent's first word."""
+    """The options of a write. `manager` is the fieldManager parameter, or the User-Agent up to the first slash."""
 
     dry_run: bool
     manager: str
@@ -21,56 +21,56 @@ class WriteOptions:
     force: bool = False
 
 
-def truth(value: str) -> bool:
-    """A boolean of the query: anything but false and 0 is true, an empty value too."""
+def parse_boolean(value: str) -> bool:
+    """Return a boolean query parameter. Every value except false and 0 is true, even an empty one."""
     return value.lower() not in FALSE
 
 
-def option_failure(kind: str, causes: list[FieldError]) -> StatusError:
-    return invalid_kind("meta.k8s.io", kind, "", causes)
+def invalid_options(kind: str, errors: list[FieldError]) -> StatusError:
+    return invalid_kind("meta.k8s.io", kind, "", errors)
 
 
 def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
-    """The options of a create, update or patch; `kind` is CreateOptions, UpdateOptions or PatchOptions."""
-    found: list[FieldError] = []
+    """Return the options of a create, update or patch. `kind` is CreateOptions, UpdateOptions or PatchOptions."""
+    errors: list[FieldError] = []
     manager = request.first("fieldManager")
-    forced = "force" in request.query
+    has_force = "force" in request.query
     if kind == "PatchOptions":
-        if forced and not apply:
-            found.append(field_errors.forbidden("force", "may not be specified for non-apply patch"))
+        if has_force and not apply:
+            errors.append(field_errors.forbidden("force", "may not be specified for non-apply patch"))
         if apply and not manager:
-            found.append(field_errors.required("fieldManager", "is required for apply patch"))
-    found += field_errors.validate_manager_name("fieldManager", manager)
-    found += dry_run_causes(request.query.get("dryRun", []))
+            errors.append(field_errors.required("fieldManager", "is required for apply patch"))
+    errors += field_errors.validate_manager_name("fieldManager", manager)
+    errors += validate_dry_run(request.query.get("dryRun", []))
     validation = request.first("fieldValidation")
     if validation not in ("", "Ignore", "Warn", "Strict"):
-        found.append(field_errors.not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
-    if found:
-        raise option_failure(kind, found)
+        errors.append(field_errors.not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
+    if errors:
+        raise invalid_options(kind, errors)
     return WriteOptions(
         dry_run=bool(request.query.get("dryRun")),
         manager=manager or default_manager(request),
         validation=validation or "Warn",
-        force=forced and truth(request.first("force")),
+        force=has_force and parse_boolean(request.first("force")),
     )
 
 
-def dry_run_causes(values: list[str]) -> list[FieldError]:
+def validate_dry_run(values: list[str]) -> list[FieldError]:
     if values and set(values) != {"All"}:
         return [field_errors.not_supported("dryRun", values, ["All"])]
     return []
 
 
 def default_manager(request: Request) -> str:
-    """Writers that give no fieldManager are known by their User-Agent up to the first slash."""
+    """Return the field manager of a writer that names none: its User-Agent up to the first slash."""
     agent = request.headers.get("user-agent", "")
     prefix = agent.split("/")[0]
     printable = prefix if prefix.isprintable() else "".join(ch for ch in prefix if ch.isprintable())
     return printable[:128]
 
 
-def integer(request: Request, key: str) -> int | None:
-    """An int64 of the query, as the conversion of query parameters words its refusal."""
+def int64_option(request: Request, key: str) -> int | None:
+    """Return an int64 query parameter, or None if it is not set. Reject other values with Go's error message."""
     text = request.first(key)
     if not text:
         return None
@@ -79,11 +79,11 @@ def integer(request: Request, key: str) -> int | None:
         if not -(2**63) <= value < 2**63 or text.strip() != text or "_" in text:
             raise ValueError
     except ValueError:
-        raise bad_request(f"strconv.ParseInt: parsing {quote_go(text)}: {unparsed(text)}") from None
+        raise bad_request(f"strconv.ParseInt: parsing {quote_go(text)}: {integer_syntax_error(text)}") from None
     return value
 
 
-def unparsed(text: str, *, signed: bool = True) -> str:
-    """Why Go does not take a text for an integer."""
+def integer_syntax_error(text: str, *, signed: bool = True) -> str:
+    """Return Go's error message for a text that is not an integer."""
     digits = text[1:] if signed and text[:1] in ("+", "-") else text
     return "value out of range" if digits.isascii() and digits.isdigit() else "invalid syntax"

@@ -1,4 +1,4 @@
-"""How an object is shown: whole, its metadata only, or as a table; each encoded once and kept beside the object."""
+"""Representations of objects: whole, metadata only, or as a table. Each is encoded once and cached with the object."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 FORMATS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
-_COUNTED: Final = ("Deployment", "ReplicaSet", "StatefulSet")  # of no replicas where nothing is said
+_KINDS_WITH_REPLICAS: Final = ("Deployment", "ReplicaSet", "StatefulSet")  # kinds whose bookmarks have `replicas: 0`
 
 
 class Representation:
     """Whole objects as JSON or YAML."""
 
     name = "object"
-    shared = True  # what is encoded for one reader serves every other
+    shared = True  # an encoded object can be sent to every reader
 
     def __init__(self, resource: Resource, as_yaml: bool = False) -> None:
         self.resource = resource
         self.yaml = as_yaml
 
     def encode(self, stored: Stored) -> bytes:
-        """One object as JSON, encoded at most once."""
+        """Return an object as JSON. It is encoded at most once."""
         view = versions.view(self.resource, stored)
         if not self.resource.custom:
             return view.encoded
@@ -40,7 +40,7 @@ class Representation:
             written = view.derived["written"] = encoding.write_go_numbers(view.object, view.encoded)
         return written
 
-    def shown(self, obj: Object) -> Object:
+    def transform(self, obj: Object) -> Object:
         return obj
 
     def object_response(self, status: int, stored: Stored, warnings: list[str]) -> Response:
@@ -48,11 +48,11 @@ class Representation:
 
     def list_response(self, status: int, page: "Page", warnings: list[str]) -> Response:
         header = encoding.encode(self.list_header(page))
-        items = b",".join(self.item(stored) for stored in page.items)
+        items = b",".join(self.encode_item(stored) for stored in page.items)
         return self._response(status, header[:-1] + b',"items":[' + items + b"]}", warnings)
 
-    def item(self, stored: Stored) -> bytes:
-        """One object inside a list: built-in kinds leave out what the list says already."""
+    def encode_item(self, stored: Stored) -> bytes:
+        """Return an object as an item of a list. Items of built-in kinds omit apiVersion and kind."""
         encoded = self.encode(stored)
         if self.resource.custom:
             return encoded
@@ -69,34 +69,39 @@ class Representation:
         return {"kind": kind, "apiVersion": self.resource.api_version, "metadata": metadata}
 
     def bookmark(self, version: int, annotations: dict[str, str]) -> Object:
-        """An object that says only how far a watch has come."""
+        """Return the object of a BOOKMARK event: its resourceVersion is how far the watch has come."""
         metadata: Object = {"resourceVersion": str(version)}
         if self.resource.kind == "DaemonSet" and not self.resource.custom:
             annotations = {TEMPLATE_GENERATION: "0", **annotations}
         if annotations:
             metadata["annotations"] = annotations
         obj = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": metadata}
-        if self.resource.kind in _COUNTED and not self.resource.custom:
+        if self.resource.kind in _KINDS_WITH_REPLICAS and not self.resource.custom:
             obj["spec"] = {"replicas": 0}
-        return self.shown(obj if self.resource.custom else codec.decode(self.resource.schema, obj).object)
+        return self.transform(obj if self.resource.custom else codec.decode(self.resource.schema, obj).object)
 
     def _response(self, status: int, body: bytes, warnings: list[str]) -> Response:
         return _response(status, body, warnings, self.yaml)
 
 
 def partial_metadata(resource: Resource, obj: Object) -> Object:
-    """An object's metadata without its spec, which of a DaemonSet holds what the rest shows as an annotation."""
+    """Return the metadata of an object, as PartialObjectMetadata shows it.
+
+    For a DaemonSet, it omits the template generation annotation, which a real server derives from the spec.
+    """
     metadata: Object = obj["metadata"]
     if resource.kind != "DaemonSet" or TEMPLATE_GENERATION not in (metadata.get("annotations") or {}):
         return metadata
-    kept = {key: value for key, value in metadata["annotations"].items() if key != TEMPLATE_GENERATION}
+    annotations = {key: value for key, value in metadata["annotations"].items() if key != TEMPLATE_GENERATION}
     return {
-        key: kept if key == "annotations" else value for key, value in metadata.items() if key != "annotations" or kept
+        key: annotations if key == "annotations" else value
+        for key, value in metadata.items()
+        if key != "annotations" or annotations
     }
 
 
 class MetadataOnly(Representation):
-    """PartialObjectMetadata, of either of its versions."""
+    """PartialObjectMetadata, v1 or v1beta1."""
 
     def __init__(self, resource: Resource, as_yaml: bool, version: str) -> None:
         super().__init__(resource, as_yaml)
@@ -107,14 +112,14 @@ class MetadataOnly(Representation):
         derived = versions.view(self.resource, stored).derived
         encoded: bytes | None = derived.get(self.name)
         if encoded is None:
-            encoded = derived[self.name] = encoding.encode(self.shown(versions.view(self.resource, stored).object))
+            encoded = derived[self.name] = encoding.encode(self.transform(versions.view(self.resource, stored).object))
         return encoded
 
-    def shown(self, obj: Object) -> Object:
+    def transform(self, obj: Object) -> Object:
         metadata = partial_metadata(self.resource, obj)
         return {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": metadata}
 
-    def item(self, stored: Stored) -> bytes:
+    def encode_item(self, stored: Stored) -> bytes:
         return self.encode(stored)
 
     def list_header(self, page: "Page") -> Object:
@@ -138,8 +143,8 @@ def _response(status: int, body: bytes, warnings: list[str], as_yaml: bool) -> R
     return Response(status, body, warnings=warnings)
 
 
-def failed(request: Request, error: StatusError) -> Response:
-    """A refusal in the format that was asked for."""
+def error_response(request: Request, error: StatusError) -> Response:
+    """Return the response for a StatusError, in the format that the request accepts."""
     as_yaml = request.headers.get("accept", "").startswith("application/yaml")
     answer = _response(error.code, encoding.encode(error.status), request.warnings, as_yaml)
     if after := (error.status.get("details") or {}).get("retryAfterSeconds"):
@@ -151,71 +156,72 @@ def _type_meta(resource: Resource) -> bytes:
     return b'{"apiVersion":"%s","kind":"%s",' % (resource.api_version.encode(), resource.kind.encode())
 
 
-def internal(resource: Resource) -> str:
-    """The name of the Go type behind a kind."""
+def go_type_name(resource: Resource) -> str:
+    """Return the name of the Go type of a kind."""
     return (
         "unstructured.Unstructured" if resource.custom else f"{resource.group.split('.')[0] or 'core'}.{resource.kind}"
     )
 
 
 def negotiate(request: Request, resource: Resource, *, listing: bool, streaming: bool = False) -> Representation:
-    """The representation that the Accept header asks for first, among those there are."""
+    """Return the representation that the Accept header prefers among the available ones. Reject with 406 otherwise."""
     accept = request.headers.get("accept", "")
     if accept in ("", "application/json", "*/*", "application/json, */*"):
         return Representation(resource)
-    refused_as = False
-    for clause in _by_preference(accept):
+    has_unknown_transform = False
+    for clause in _sort_by_quality(accept):
         media, parameters = clause
         if media not in ("application/json", "application/yaml", "*/*"):
             continue
         as_yaml = media == "application/yaml"
         if as_yaml and streaming:
             raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {STREAMED}")
-        wanted = parameters.get("as")
-        if not wanted:
+        transform = parameters.get("as")
+        if not transform:
             return Representation(resource, as_yaml)
         known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
-        if known and wanted == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
+        if known and transform == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
             return MetadataOnly(resource, as_yaml, parameters["v"])
-        if known and wanted == "PartialObjectMetadata":
-            of = f"a list (*{internal(resource)}List)"
+        if known and transform == "PartialObjectMetadata":
+            of = f"a list (*{go_type_name(resource)}List)"
             raise status_error(
                 406, "NotAcceptable", f"you requested PartialObjectMetadata, but the requested object is {of}"
             )
-        if known and wanted == "PartialObjectMetadataList":
-            of = f"not a list (*{internal(resource)})"
+        if known and transform == "PartialObjectMetadataList":
+            of = f"not a list (*{go_type_name(resource)})"
             message = f"you requested PartialObjectMetadataList, but the requested object is {of}"
             raise status_error(406, "NotAcceptable", message)
-        if known and wanted == "Table":
+        if known and transform == "Table":
             from fairlead.server.tables.representation import TableRepresentation, validate_include_object
 
             validate_include_object(request.first("includeObject"))
             return TableRepresentation(resource, as_yaml, parameters["v"], request.first("includeObject"), request.time)
-        refused_as = True
-    if refused_as or resource.custom:
+        has_unknown_transform = True
+    if has_unknown_transform or resource.custom:
         raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
     available = f"{FORMATS}, {STREAMED}" if listing or streaming else FORMATS
-    request.warnings.clear()  # refused before anyone looks at the kind
+    request.warnings.clear()  # a real server rejects the request before it looks at the kind
     raise status_error(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 
-def document(request: Request, obj: Object, *, grouped: bool, formats: str = FORMATS) -> Response:
-    """A page of discovery in the format asked for. `grouped`: the list of groups and each group word a 406 otherwise.
+def document_response(request: Request, obj: Object, *, is_group_path: bool, formats: str = FORMATS) -> Response:
+    """Return a discovery document in the format that the request accepts.
 
-    What has but one format does not look at what a clause says beside it.
+    The lists of groups and each group (`is_group_path`) word a 406 differently from other documents. A document with
+    one format only ignores the parameters of the Accept header.
     """
     accept = request.headers.get("accept", "")
-    for media, parameters in _by_preference(accept or "*/*"):
+    for media, parameters in _sort_by_quality(accept or "*/*"):
         shaped = "as" in parameters and formats == FORMATS
         if media in ("application/json", "application/yaml", "application/*", "*/*") and not shaped:
             return _response(200, encoding.encode(obj), request.warnings, media == "application/yaml")
-        grouped = grouped or shaped
-    if grouped:
+        is_group_path = is_group_path or shaped
+    if is_group_path:
         raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {formats}")
     raise status_error(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {formats}", {})
 
 
-def _by_preference(accept: str) -> list[tuple[str, dict[str, str]]]:
+def _sort_by_quality(accept: str) -> list[tuple[str, dict[str, str]]]:
     clauses = []
     for position, clause in enumerate(accept.split(",")):
         media, *rest = (part.strip() for part in clause.split(";"))

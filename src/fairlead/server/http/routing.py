@@ -1,4 +1,4 @@
-"""From a request's path and method to what is asked of which kind."""
+"""Routing: from a request's path and method to the kind, the object and the verb."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -14,16 +14,16 @@ from fairlead.server.errors.statuses import (
     unknown_path,
 )
 from fairlead.server.http.messages import Request
-from fairlead.server.http.options import truth
+from fairlead.server.http.options import parse_boolean
 from fairlead.server.registry.resource import Resource
 
 METHODS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 SUBRESOURCE_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch"}
-ON_OBJECTS = frozenset(OBJECT_VERBS.values())
-# The subresources of single kinds: the verb of each method.
-OF_KINDS = {
+SINGLE_OBJECT_VERBS = frozenset(OBJECT_VERBS.values())
+# Subresources that only one kind has: the verb of each HTTP method.
+KIND_SUBRESOURCES = {
     ("", "namespaces", "finalize"): {"PUT": "update"},
     ("", "pods", "binding"): {"POST": "binding"},
     ("", "pods", "eviction"): {"POST": "eviction"},
@@ -32,12 +32,12 @@ OF_KINDS = {
 
 
 class NoSuchPath(Exception):
-    """Nothing is served there, not even a Status."""
+    """Nothing is served at the path: the response is a plain 404 without a Status."""
 
 
 @dataclass(slots=True)
 class Target:
-    """A path under /api/v1 or /apis/GROUP/VERSION, taken apart. `namespace` is "" where the path names none."""
+    """The parts of a path under /api/v1 or /apis/GROUP/VERSION. `namespace` is "" if the path has none."""
 
     group: str
     version: str
@@ -46,18 +46,18 @@ class Target:
     name: str = ""
     subresource: str = ""
     watch: bool = False  # the old /watch/ prefix
-    deeper: bool = False  # more follows the subresource
-    placed: bool = False  # the path names a namespace, be it an empty one
+    has_extra_segments: bool = False  # segments follow the subresource
+    has_namespace: bool = False  # the path has a namespace segment, which may be empty
 
 
-def segments(path: str) -> list[str]:
-    """The parts of a path, decoded: an encoded slash parts them too. Slashes around them do not count."""
+def split_segments(path: str) -> list[str]:
+    """Return the decoded segments of a path. Encoded slashes separate too; outer slashes are ignored."""
     return unquote(path).strip("/").split("/")
 
 
 def parse(path: str) -> Target | None:
-    """The target of a resource path, or None where the path is not one (discovery, health, anything else)."""
-    parts = segments(path)
+    """Return the target of a resource path, or None for any other path (discovery, health, ...)."""
+    parts = split_segments(path)
     if path.startswith("//"):
         return None
     if parts[0] == "api" and len(parts) >= 3:
@@ -71,8 +71,8 @@ def parse(path: str) -> Target | None:
         rest = rest[1:]
         if not rest:
             return None
-    if rest[0] == "namespaces" and len(rest) >= 3 and not _of_namespace(rest):
-        target = Target(group, version, rest[2], namespace=rest[1], watch=watch, placed=True)
+    if rest[0] == "namespaces" and len(rest) >= 3 and not _is_namespace_subresource(rest):
+        target = Target(group, version, rest[2], namespace=rest[1], watch=watch, has_namespace=True)
         tail = rest[3:]
     else:
         target = Target(group, version, rest[0], watch=watch)
@@ -81,18 +81,18 @@ def parse(path: str) -> Target | None:
         target.name = tail[0]
     if len(tail) > 1:
         target.subresource = tail[1]
-        target.deeper = len(tail) > 2
+        target.has_extra_segments = len(tail) > 2
     return target
 
 
-def _of_namespace(rest: list[str]) -> bool:
-    """namespaces/NAME/status and /finalize are subresources of the Namespace, not kinds within it."""
+def _is_namespace_subresource(rest: list[str]) -> bool:
+    """Return whether the path is namespaces/NAME/status or /finalize: a subresource, not a kind in a namespace."""
     return len(rest) == 3 and rest[2] in ("status", "finalize")
 
 
 @dataclass(slots=True)
 class Route:
-    """A target resolved: the kind as served, and the verb. An empty verb means the method is not allowed there."""
+    """The kind, the object and the verb of a request."""
 
     resource: Resource
     verb: str
@@ -101,29 +101,29 @@ class Route:
     subresource: str
 
 
-def asked_verb(request: Request, *, named: bool, watch: bool) -> str:
-    """What a request to a resource path asks for, as authorization sees it. `watch`: by the old prefix."""
+def request_verb(request: Request, *, named: bool, watch: bool) -> str:
+    """Return the verb of a request to a resource path, as authorization sees it. `watch`: it has the /watch/ prefix."""
     verb = "watch" if watch else METHODS.get(request.method, "")
     if named:
         return verb
     if verb == "get":
-        return "watch" if "watch" in request.query and truth(request.first("watch")) else "list"
+        return "watch" if "watch" in request.query and parse_boolean(request.first("watch")) else "list"
     return "deletecollection" if verb == "delete" else verb
 
 
-def route(resource: Resource, target: Target, request: Request) -> Route:
-    """What is to be done, on a kind that is served. Raises StatusError, or NoSuchPath."""
-    verb = (_custom if resource.custom else _builtin)(resource, target, request)
+def resolve_route(resource: Resource, target: Target, request: Request) -> Route:
+    """Return the route of a request to a served kind. Raises StatusError or NoSuchPath."""
+    verb = (_custom_verb if resource.custom else _builtin_verb)(resource, target, request)
     _check_segments(resource, target, verb)
     return Route(resource, verb, target.namespace, target.name, target.subresource)
 
 
-def _custom(resource: Resource, target: Target, request: Request) -> str:
-    """The path of a custom kind is read from its beginning: what follows the subresource does not count."""
-    verb = asked_verb(request, named=bool(target.name), watch=target.watch)
+def _custom_verb(resource: Resource, target: Target, request: Request) -> str:
+    """Return the verb of a request to a custom kind. Segments after the subresource are ignored."""
+    verb = request_verb(request, named=bool(target.name), watch=target.watch)
     if resource.namespaced and not target.namespace and verb not in ("list", "watch"):
         raise NoSuchPath
-    if target.subresource and not _has(resource, target.subresource):
+    if target.subresource and not _has_subresource(resource, target.subresource):
         raise not_found(resource, target.name)
     if verb not in (SUBRESOURCE_VERBS.values() if target.subresource else resource.verbs):
         raise method_not_supported(resource, verb)
@@ -132,18 +132,18 @@ def _custom(resource: Resource, target: Target, request: Request) -> str:
     return verb
 
 
-def _builtin(resource: Resource, target: Target, request: Request) -> str:
-    """The paths of built-in kinds are there or not, each with its methods; HEAD is none of them."""
-    if target.deeper or (target.watch and target.subresource):
+def _builtin_verb(resource: Resource, target: Target, request: Request) -> str:
+    """Return the verb of a request to a built-in kind. Each path has a fixed set of methods, without HEAD."""
+    if target.has_extra_segments or (target.watch and target.subresource):
         raise unknown_path()
     if target.subresource:
-        methods = OF_KINDS.get((resource.group, resource.plural, target.subresource))
-        if _has(resource, target.subresource):
+        methods = KIND_SUBRESOURCES.get((resource.group, resource.plural, target.subresource))
+        if _has_subresource(resource, target.subresource):
             methods = SUBRESOURCE_VERBS
         if methods is None:
             raise unknown_path()
     elif target.name:
-        if (resource.namespaced and not target.placed) or not ON_OBJECTS & set(resource.verbs):
+        if (resource.namespaced and not target.has_namespace) or not SINGLE_OBJECT_VERBS & set(resource.verbs):
             raise unknown_path()
         methods = OBJECT_VERBS
     else:
@@ -154,33 +154,37 @@ def _builtin(resource: Resource, target: Target, request: Request) -> str:
     if resource.namespaced and not target.namespace and verb in ("create", "deletecollection"):
         verb = ""
     if target.watch and request.method != "GET":
-        verb = ""  # authorized as a watch, so it must not become anything else
+        verb = ""  # it was authorized as a watch, so it must not do anything else
     if not verb:
         raise method_not_allowed()
     if target.subresource and not target.name:
         raise bad_request("name must be provided")
     if target.name and resource.namespaced and not target.namespace:
         raise bad_request("Namespace parameter required.")
-    return asked_verb(request, named=False, watch=target.watch) if verb == "list" else "watch" if target.watch else verb
+    return (
+        request_verb(request, named=False, watch=target.watch) if verb == "list" else "watch" if target.watch else verb
+    )
 
 
-def _has(resource: Resource, subresource: str) -> bool:
+def _has_subresource(resource: Resource, subresource: str) -> bool:
     return (subresource == "status" and resource.status) or (subresource == "scale" and resource.scale is not None)
 
 
 def _check_segments(resource: Resource, target: Target, verb: str) -> None:
-    """Refuse a name or namespace that could not be a part of a storage key."""
-    if told := unfit(target.name):
-        raise bad_request(f"Name parameter invalid: {quote_go(target.name)}: {told}")
+    """Reject a name or namespace that cannot be a segment of a storage key."""
+    if errors := segment_errors(target.name):
+        raise bad_request(f"Name parameter invalid: {quote_go(target.name)}: {errors}")
     if target.namespace in (".", "..") and verb == "create" and not target.name:
-        raise internal_error_message(f"invalid resource name {quote_go(target.namespace)}: [{unfit(target.namespace)}]")
+        raise internal_error_message(
+            f"invalid resource name {quote_go(target.namespace)}: [{segment_errors(target.namespace)}]"
+        )
     if target.namespace in (".", ".."):
         place = f"/{resource.group}/{resource.plural}" if resource.custom else f"/{resource.plural}"
         raise unclassified(f"invalid key: {quote_go('/'.join(filter(None, [place, target.namespace, target.name])))}")
 
 
-def unfit(name: str) -> str:
-    """Why a name is no part of a path; empty where it is one."""
+def segment_errors(name: str) -> str:
+    """Return why a name cannot be a path segment, or "" if it can."""
     if name in (".", ".."):
         return f"may not be '{name}'"
     return ";".join(f"may not contain '{text}'" for text in "/%" if text in name)

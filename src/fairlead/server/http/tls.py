@@ -1,4 +1,4 @@
-"""A certificate authority of the server's own, as lasting as its state, and a certificate by it for each start."""
+"""TLS: the server's own certificate authority, kept with its state, and a new certificate for each start."""
 
 import datetime
 import ipaddress
@@ -16,19 +16,19 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from fairlead.server.authentication.users import User
 
 LIFETIME = datetime.timedelta(days=365)
-AUTHORITY_LIFETIME = 10 * LIFETIME  # it is kept with a state; certificates by it are not
+AUTHORITY_LIFETIME = 10 * LIFETIME  # the CA is kept in the data directory, the certificates are not
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a listening server shows: a context for its sockets, and the CA (PEM) that clients must trust."""
+    """The TLS identity of a listening server: the context for its sockets, and the CA (PEM) that clients must trust."""
 
     context: ssl.SSLContext
     ca: bytes
 
 
-def authority(now: float) -> bytes:
-    """A fresh CA: its key and its certificate, PEM."""
+def create_authority(now: float) -> bytes:
+    """Create a CA. Return its key and its certificate as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fairlead")])
     ca = (
@@ -41,8 +41,8 @@ def authority(now: float) -> bytes:
     return _pem(key) + ca.public_bytes(serialization.Encoding.PEM)
 
 
-def identity(hosts: list[str], now: float, authority: bytes) -> Identity:
-    """A certificate by a CA (see `authority`) for these hosts, valid from an hour ago for a year."""
+def create_identity(hosts: list[str], now: float, authority: bytes) -> Identity:
+    """Create a certificate for the hosts, signed by a CA of `create_authority`. It is valid for a year."""
     ca_key = serialization.load_pem_private_key(authority, None)
     assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
     ca = x509.load_pem_x509_certificate(authority)
@@ -58,7 +58,7 @@ def identity(hosts: list[str], now: float, authority: bytes) -> Identity:
         .sign(ca_key, hashes.SHA256())
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only; 0700, gone at once
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys only from files
         chain = Path(folder) / "server.pem"
         chain.touch(mode=0o600)
         chain.write_bytes(_pem(key) + certificate.public_bytes(serialization.Encoding.PEM))
@@ -67,20 +67,20 @@ def identity(hosts: list[str], now: float, authority: bytes) -> Identity:
 
 
 def trust_clients(context: ssl.SSLContext, ca: bytes) -> None:
-    """Ask clients for a certificate, which they need not have, and take those by this CA (PEM)."""
+    """Request a certificate from clients, and accept those signed by this CA (PEM). A client may have none."""
     try:
         context.load_verify_locations(cadata=ca.decode())
     except (ssl.SSLError, ValueError):
-        raise ValueError("what should authenticate clients is no certificate authority: it should be PEM") from None
+        raise ValueError("the client CA is not a certificate authority in PEM format") from None
     context.verify_mode = ssl.CERT_OPTIONAL
 
 
-def user_of(certificate: dict[str, Any] | None) -> User | None:
-    """The holder of a verified certificate: its common name, its organizations as groups."""
-    named = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
-    name = next((value for key, value in named if key == "commonName"), "")
-    groups = tuple(value for key, value in named if key == "organizationName")
-    return User(name, groups).authenticated() if name else None
+def user_from_certificate(certificate: dict[str, Any] | None) -> User | None:
+    """Return the user of a verified client certificate: the common name, with the organizations as groups."""
+    attributes = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
+    name = next((value for key, value in attributes if key == "commonName"), "")
+    groups = tuple(value for key, value in attributes if key == "organizationName")
+    return User(name, groups).with_authenticated_group() if name else None
 
 
 def _start(now: float) -> datetime.datetime:

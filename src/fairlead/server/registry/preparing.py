@@ -97,7 +97,7 @@ def asked_for_certificate(obj: Object, user: User) -> None:
     """Whoever asks is told by the server, not by themselves."""
     said = ("username", "uid", "groups", "extra")
     spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in said}
-    obj["spec"] = spec | user.info()
+    obj["spec"] = spec | user.to_user_info()
 
 
 def certificate_request_update(obj: Object, old: Object) -> None:

@@ -1,1 +1,1 @@
-"""One module a verb: from a routed request to an answer."""
+"""The handlers: one module per verb or subresource, each from a routed request to a response."""

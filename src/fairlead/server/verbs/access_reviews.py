@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairlead.server.app import Server
 
 
-def access(server: "Server", request: Request, route: Route) -> Response:
+def review_access(server: "Server", request: Request, route: Route) -> Response:
     """SubjectAccessReview, its local form, and SelfSubjectAccessReview."""
     write, obj = virtual_resources.received(server, request, route, route.resource)
     spec = obj.get("spec") or {}
@@ -40,7 +40,7 @@ def access(server: "Server", request: Request, route: Route) -> Response:
     return virtual_resources.answered(write, {**obj, "status": status})
 
 
-def rules(server: "Server", request: Request, route: Route) -> Response:
+def review_own_rules(server: "Server", request: Request, route: Route) -> Response:
     """SelfSubjectRulesReview."""
     write, obj = virtual_resources.received(server, request, route, route.resource, tracked=False)
     namespace = (obj.get("spec") or {}).get("namespace")

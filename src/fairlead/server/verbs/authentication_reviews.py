@@ -23,7 +23,7 @@ _SHORTEST, _LONGEST = 600, 2**32
 _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
-def whose_token(server: "Server", request: Request, route: Route) -> Response:
+def review_token(server: "Server", request: Request, route: Route) -> Response:
     """TokenReview."""
     write, obj = virtual_resources.received(server, request, route, route.resource)
     spec = obj.get("spec") or {}
@@ -40,15 +40,17 @@ def whose_token(server: "Server", request: Request, route: Route) -> Response:
             status["error"] = "invalid bearer token"
         else:
             user, audiences = found
-            status = {"authenticated": True, "user": user.info(), "audiences": audiences}
+            status = {"authenticated": True, "user": user.to_user_info(), "audiences": audiences}
     return virtual_resources.answered(write, {**obj, "status": status})
 
 
-def who_am_i(server: "Server", request: Request, route: Route) -> Response:
+def review_self(server: "Server", request: Request, route: Route) -> Response:
     """SelfSubjectReview."""
     write, obj = virtual_resources.received(server, request, route, route.resource, tracked=False)
     metadata = {"creationTimestamp": server.now}
-    return virtual_resources.answered(write, {**obj, "metadata": metadata, "status": {"userInfo": request.user.info()}})
+    return virtual_resources.answered(
+        write, {**obj, "metadata": metadata, "status": {"userInfo": request.user.to_user_info()}}
+    )
 
 
 def request_token(server: "Server", request: Request, route: Route) -> Response:

@@ -11,7 +11,7 @@ from fairlead.server.errors.statuses import StatusError, bad_request, conflict, 
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies, representations
 from fairlead.server.http.messages import Request, Response
-from fairlead.server.http.options import dry_run_causes, option_failure, truth
+from fairlead.server.http.options import invalid_options, parse_boolean, validate_dry_run
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin, codec
@@ -42,18 +42,18 @@ class DeleteOptions:
 def read_options(request: Request) -> DeleteOptions:
     """Options come in the body or, without one, in the query."""
     if request.body:
-        given = _typed(bodies.read_plain(request, "v1", "DeleteOptions"))
+        given = _typed(bodies.decode_plain(request, "v1", "DeleteOptions"))
     else:
         given = {key: request.first(key) for key in ("propagationPolicy",) if key in request.query}
         if request.first("gracePeriodSeconds"):
             given["gracePeriodSeconds"] = _integer(request.first("gracePeriodSeconds"))
         if "orphanDependents" in request.query:
-            given["orphanDependents"] = truth(request.first("orphanDependents"))
+            given["orphanDependents"] = parse_boolean(request.first("orphanDependents"))
         given["dryRun"] = request.query.get("dryRun", [])
         given["preconditions"] = {key: request.first(key) for key in ("uid", "resourceVersion") if request.first(key)}
     found = _validate(given)
     if found:
-        raise option_failure("DeleteOptions", found)
+        raise invalid_options("DeleteOptions", found)
     preconditions = given.get("preconditions") or {}
     return DeleteOptions(
         grace=given.get("gracePeriodSeconds"),
@@ -70,8 +70,8 @@ def _typed(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise bad_request(bodies.no_object(value))
-    if problem := bodies.untyped(value):
+        raise bad_request(bodies.not_an_object(value))
+    if problem := bodies.type_meta_error(value):
         raise bad_request(problem)
     kind = value.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
@@ -99,7 +99,7 @@ def _validate(given: dict[str, Any]) -> list[FieldError]:
         found.append(field_errors.invalid("propagationPolicy", policy, message))
     if policy is not None and policy not in POLICIES:
         found.append(field_errors.not_supported("propagationPolicy", policy, (*POLICIES, "nil")))
-    return found + dry_run_causes(given.get("dryRun") or [])
+    return found + validate_dry_run(given.get("dryRun") or [])
 
 
 def delete(server: "Server", request: Request, route: Route) -> Response:

@@ -15,7 +15,7 @@ from fairlead.server.errors.statuses import StatusError, bad_request, expired, s
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations
 from fairlead.server.http.messages import Request, Response
-from fairlead.server.http.options import integer, option_failure, unparsed
+from fairlead.server.http.options import int64_option, integer_syntax_error, invalid_options
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Resource
 from fairlead.server.storage import versions
@@ -95,12 +95,12 @@ def list_objects(server: "Server", request: Request, route: Route) -> Response:
 def page(server: "Server", request: Request, route: Route, *, in_pages: bool = False) -> Page:
     """The page that a list request asks for. `in_pages`: without a limit, all of them, at the version of the first."""
     resource = route.resource
-    limit = integer(request, "limit") or 0
+    limit = int64_option(request, "limit") or 0
     token = request.first("continue")
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
     parsed_selectors(request)
-    integer(request, "timeoutSeconds")
+    int64_option(request, "timeoutSeconds")
     _check_match(match, asked, token, "sendInitialEvents" in request.query)
     chosen = selection(server, request, route)
     pages = limit > 0 or in_pages
@@ -156,7 +156,7 @@ CONTINUE_EXPIRED = (
 def parse_version(text: str, reading: str) -> int:
     if text.isascii() and text.isdigit() and len(text) < 21 and int(text) < 2**64:
         return int(text)
-    problem = f"strconv.ParseUint: parsing {quote_go(text)}: {unparsed(text, signed=False)}"
+    problem = f"strconv.ParseUint: parsing {quote_go(text)}: {integer_syntax_error(text, signed=False)}"
     named = f"resourceVersion: Invalid value: {quote_go(text)}: {problem}"
     if reading == "list":
         raise bad_request(f"invalid resource version: {named}")
@@ -203,7 +203,7 @@ def _check_match(match: str, version: str, token: str, initial: bool) -> None:
     if initial:
         found.append(field_errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if found:
-        raise option_failure("ListOptions", found)
+        raise invalid_options("ListOptions", found)
 
 
 def _encode_token(version: int, start: str) -> str:

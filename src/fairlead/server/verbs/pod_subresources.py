@@ -106,7 +106,7 @@ def _pod(server: "Server", route: Route) -> Stored:
 
 
 def _body(request: Request, api_version: str, kind: str, name: str) -> Object:
-    value = bodies.read_plain(request, api_version, kind)
+    value = bodies.decode_plain(request, api_version, kind)
     found = value if isinstance(value, dict) else {}
     if ((found.get("metadata") or {}).get("name") or "") != name:
         raise bad_request(f"name in URL does not match name in {kind} object")

@@ -126,7 +126,7 @@ def _live(server: "Server", route: Route) -> Stored | None:
 
 def _kind(request: Request) -> str:
     try:
-        value, _ = bodies.read_value(request, API_VERSION, "Scale")
+        value, _ = bodies.decode_value(request, API_VERSION, "Scale")
     except ValueError:
         return ""
     return str(value.get("kind") or "") if isinstance(value, dict) else ""

@@ -14,7 +14,7 @@ from fairlead.server.errors.statuses import StatusError, expired
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations
 from fairlead.server.http.messages import Request, StreamingResponse
-from fairlead.server.http.options import integer, option_failure, truth
+from fairlead.server.http.options import int64_option, invalid_options, parse_boolean
 from fairlead.server.http.representations import Representation
 from fairlead.server.http.routing import Route
 from fairlead.server.storage import versions
@@ -173,13 +173,13 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
         return StreamingResponse(_only(b""))  # no event can be shown as a list
     representation = representations.negotiate(request, resource, listing=False, streaming=True)
-    integer(request, "limit")
+    int64_option(request, "limit")
     lists.parsed_selectors(request)
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
-    bookmarks = "allowWatchBookmarks" in request.query and truth(request.first("allowWatchBookmarks"))
+    bookmarks = "allowWatchBookmarks" in request.query and parse_boolean(request.first("allowWatchBookmarks"))
     initial_given = "sendInitialEvents" in request.query
-    send_initial = initial_given and truth(request.first("sendInitialEvents"))
+    send_initial = initial_given and parse_boolean(request.first("sendInitialEvents"))
     _check(match, initial_given, request.first("continue"))
     selection = lists.selection(server, request, route)
     if lost := server.definitions.lost(resource):
@@ -189,7 +189,7 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
     initial = send_initial or (from_start and not initial_given)
     announce = bookmarks and (send_initial or (from_start and not initial_given))
     table = server.table(resource)
-    timeout = integer(request, "timeoutSeconds") or server.world.random.randint(SHORTEST, 2 * SHORTEST)
+    timeout = int64_option(request, "timeoutSeconds") or server.world.random.randint(SHORTEST, 2 * SHORTEST)
     begun = Watch(
         server=server,
         table=table,
@@ -225,7 +225,7 @@ def _check(match: str, initial_given: bool, continued: str) -> None:
     if continued:
         found.append(field_errors.forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
     if found:
-        raise option_failure("ListOptions", found)
+        raise invalid_options("ListOptions", found)
 
 
 async def _only(chunk: bytes) -> AsyncIterator[bytes]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def decode_body(write: "Write") -> Object:
     """Return the request's body as an object of the kind. Reject other bodies with 400."""
     request, resource, validation = write.request, write.resource, write.options.validation
-    value, duplicates = bodies.read_object(request, resource)
+    value, duplicates = bodies.decode_object(request, resource)
     try:
         obj, unknown = decode(resource, value)
     except codec.DecodeError as error:
@@ -48,9 +48,9 @@ def decode_patched(write: "Write", value: Any, duplicates: list[str], format_doc
     resource = write.resource
     if not isinstance(value, dict):
         raise _invalid_patch(format_document(value), "couldn't get version/kind; json parse error")
-    problem = bodies.untyped(value)
+    problem = bodies.type_meta_error(value)
     if not problem and not resource.custom:
-        problem = bodies.foreign(value, resource, patched=True)
+        problem = bodies.kind_mismatch(value, resource, patched=True)
     if problem:
         raise _invalid_patch(format_document(value), problem)
     if resource.custom:

@@ -86,7 +86,7 @@ def test_a_write_that_never_finished_is_no_damage(tmp_path):
 def test_a_lost_secret_is_noticed_too(tmp_path):
     server = Server(data=tmp_path / "live")
     before = (tmp_path / "live/state.db-wal").read_bytes()
-    assert server.secret("key", lambda: b"made once") == b"made once"
+    assert server.load_secret("key", lambda: b"made once") == b"made once"
     shutil.copytree(tmp_path / "live", tmp_path / "d")
     server.close()
     (tmp_path / "d/state.db-wal").write_bytes(before)

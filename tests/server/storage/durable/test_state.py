@@ -361,7 +361,7 @@ def test_a_revision_that_is_no_object_is_told_as_damage(tmp_path):
 
 def test_a_changed_secret_is_told_as_damage(tmp_path):
     with serving(tmp_path / "d") as server:
-        server.secret("key", lambda: b"made once")
+        server.load_secret("key", lambda: b"made once")
     whole = (tmp_path / "d/state.db").read_bytes()
     (tmp_path / "d/state.db").write_bytes(whole.replace(b"made once", b"made oncf"))
     assert "secret 'key'" in refused(tmp_path / "d")

@@ -31,7 +31,7 @@ async def answer(server: "Server", journal: "Journal", request: Request) -> AnyR
             text = f"the write could not be stored and was not made: {error}"
             details = {"causes": [{"message": text}]}
             refused = status_error(500, "InternalError", f"Internal error occurred: {text}", details)
-            return representations.failed(request, refused)
+            return representations.error_response(request, refused)
         if isinstance(made, StreamingResponse):
             made.chunks = _chunks(server, journal, made.chunks)
         return made

@@ -1,4 +1,4 @@
-"""The HTTP door's connections, over a made-up transport and in virtual time."""
+"""HTTP connections over a fake transport, in virtual time."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Transport:
-    """Keeps what is written. By shape alone: those of other loops (uvloop) are no asyncio.Transport either."""
+    """A fake transport that records what is written. Like uvloop's, it is not an asyncio.Transport."""
 
     def __init__(self, protocol):
         self.protocol, self.sent, self.closed, self.reading = protocol, b"", False, True
@@ -37,14 +37,14 @@ class Transport:
     def resume_reading(self):
         self.reading = True
 
-    def taken(self):
+    def take_sent(self):
         sent, self.sent = self.sent, b""
         return sent
 
 
-def connected(server=None):
-    door = listener.Connections(server or Server(virtual.world(1)))
-    return door, Transport(door.connection())
+def connect(server=None):
+    connections = listener.Connections(server or Server(virtual.world(1)))
+    return connections, Transport(connections.create())
 
 
 def request(method, path, body=b"", head=""):
@@ -55,30 +55,32 @@ def config_map(name):
     return json.dumps({"metadata": {"name": name}}).encode()
 
 
-async def turns(count=10):
+async def yield_to_loop(count=10):
     for _ in range(count):
         await asyncio.sleep(0)
 
 
-def test_a_request_is_answered_where_its_last_byte_arrives():
+def test_a_request_is_answered_as_soon_as_its_last_byte_arrives():
     async def main():
-        _, transport = connected()
-        asked = request("POST", MAPS, config_map("a"))
-        transport.protocol.data_received(asked[:-1])
-        assert transport.taken() == b""
-        transport.protocol.data_received(asked[-1:])
-        assert transport.taken().startswith(b"HTTP/1.1 201 Created\r\n")
+        _, transport = connect()
+        sent_request = request("POST", MAPS, config_map("a"))
+        transport.protocol.data_received(sent_request[:-1])
+        assert transport.take_sent() == b""
+        transport.protocol.data_received(sent_request[-1:])
+        assert transport.take_sent().startswith(b"HTTP/1.1 201 Created\r\n")
 
     virtual.run(main())
 
 
-def test_requests_sent_ahead_are_answered_in_their_order():
+def test_pipelined_requests_are_answered_in_order():
     async def main():
-        _, transport = connected()
-        asked = [request("POST", MAPS, config_map(f"m{n}")) for n in range(5)]
-        transport.protocol.data_received(b"".join([*asked, request("GET", f"{MAPS}/m4", head="Connection: close\r\n")]))
-        await turns()
-        sent = transport.taken()
+        _, transport = connect()
+        sent_request = [request("POST", MAPS, config_map(f"m{n}")) for n in range(5)]
+        transport.protocol.data_received(
+            b"".join([*sent_request, request("GET", f"{MAPS}/m4", head="Connection: close\r\n")])
+        )
+        await yield_to_loop()
+        sent = transport.take_sent()
         assert [sent.find(b'"name":"m%d"' % n) for n in range(5)] == sorted(
             sent.find(b'"name":"m%d"' % n) for n in range(5)
         )
@@ -89,41 +91,41 @@ def test_requests_sent_ahead_are_answered_in_their_order():
     virtual.run(main())
 
 
-def test_a_head_is_answered_without_a_body():
+def test_a_head_request_gets_no_body():
     async def main():
-        _, transport = connected()
+        _, transport = connect()
         transport.protocol.data_received(request("HEAD", "/api"))
-        head, body = transport.taken().split(b"\r\n\r\n")
+        head, body = transport.take_sent().split(b"\r\n\r\n")
         assert body == b""
         assert b"Content-Length: 0" not in head
 
     virtual.run(main())
 
 
-def test_a_client_that_asks_first_is_told_to_go_on():
+def test_a_client_that_expects_100_continue_gets_it():
     async def main():
-        _, transport = connected()
+        _, transport = connect()
         body = config_map("a")
-        asked = request("POST", MAPS, body, "Expect: 100-continue\r\n")
-        transport.protocol.data_received(asked[: -len(body)])
-        assert transport.taken() == b"HTTP/1.1 100 Continue\r\n\r\n"
+        sent_request = request("POST", MAPS, body, "Expect: 100-continue\r\n")
+        transport.protocol.data_received(sent_request[: -len(body)])
+        assert transport.take_sent() == b"HTTP/1.1 100 Continue\r\n\r\n"
         transport.protocol.data_received(body[:3])
-        assert transport.taken() == b""
+        assert transport.take_sent() == b""
         transport.protocol.data_received(body[3:])
-        assert transport.taken().startswith(b"HTTP/1.1 201 Created")
+        assert transport.take_sent().startswith(b"HTTP/1.1 201 Created")
 
     virtual.run(main())
 
 
-def test_what_is_no_request_is_refused_and_the_connection_ends_once_the_client_could_read_why():
+def test_a_malformed_request_gets_400_and_the_connection_closes_later():
     async def main():
-        _, transport = connected()
+        _, transport = connect()
         transport.protocol.data_received(b"GET /a%zz HTTP/1.1\r\n\r\n")
-        sent = transport.taken()
+        sent = transport.take_sent()
         assert sent.startswith(b"HTTP/1.1 400 Bad Request\r\n")
         assert sent.endswith(b"Connection: close\r\n\r\n400 Bad Request")
         transport.protocol.data_received(request("GET", "/healthz"))
-        assert transport.taken() == b""
+        assert transport.take_sent() == b""
         assert not transport.closed
         await asyncio.sleep(listener.LINGER)
         assert transport.closed
@@ -131,61 +133,61 @@ def test_what_is_no_request_is_refused_and_the_connection_ends_once_the_client_c
     virtual.run(main())
 
 
-def test_a_reader_that_stops_is_neither_written_to_nor_read_from_without_bounds():
+def test_a_slow_reader_does_not_make_buffers_grow():
     async def main():
         server = Server(virtual.world(1))
-        _, transport = connected(server)
+        _, transport = connect(server)
         transport.protocol.data_received(request("GET", f"{MAPS}?watch=1&resourceVersion=0"))
-        await turns()
-        transport.taken()
+        await yield_to_loop()
+        transport.take_sent()
         transport.protocol.pause_writing()
-        inside = server.transport()
+        client = server.transport()
         for n in range(300):
-            await inside.request(HttpRequest("POST", MAPS, body=config_map(f"m{n}")))
-        await turns()
-        assert transport.taken().count(b'"ADDED"') <= 1
+            await client.request(HttpRequest("POST", MAPS, body=config_map(f"m{n}")))
+        await yield_to_loop()
+        assert transport.take_sent().count(b'"ADDED"') <= 1
         for _ in range(100):
             transport.protocol.data_received(request("GET", "/healthz") * 100)
             if not transport.reading:
                 break
         assert not transport.reading
         transport.protocol.resume_writing()
-        await turns()
-        assert transport.taken().count(b'"ADDED"') >= 299
+        await yield_to_loop()
+        assert transport.take_sent().count(b'"ADDED"') >= 299
 
     virtual.run(main())
 
 
-def test_an_idle_connection_ends_and_a_watch_is_not_idle():
+def test_an_idle_connection_is_closed_but_a_watch_is_not():
     async def main():
-        _, quiet = connected()
-        _, watching = connected()
+        _, idle = connect()
+        _, watching = connect()
         watching.protocol.data_received(request("GET", f"{MAPS}?watch=1&resourceVersion=0"))
         await asyncio.sleep(60)
-        quiet.protocol.data_received(request("GET", "/healthz"))
+        idle.protocol.data_received(request("GET", "/healthz"))
         await asyncio.sleep(60)
-        assert not quiet.closed
+        assert not idle.closed
         await asyncio.sleep(60)
-        assert quiet.closed
+        assert idle.closed
         await asyncio.sleep(600)
         assert not watching.closed
 
     virtual.run(main())
 
 
-def test_a_watch_ends_with_its_connection_and_with_the_door():
+def test_a_watch_ends_when_its_connection_or_the_listener_closes():
     async def main():
-        door, gone = connected()
-        staying = Transport(door.connection())
-        for transport in (gone, staying):
+        connections, closing = connect()
+        open_one = Transport(connections.create())
+        for transport in (closing, open_one):
             transport.protocol.data_received(request("GET", f"{MAPS}?watch=1&resourceVersion=0"))
-        await turns()
-        gone.close()
-        await turns()
-        assert len(asyncio.all_tasks()) == 2, "this one and the other watch"
-        await door.close()
-        await turns()
-        assert staying.closed
+        await yield_to_loop()
+        closing.close()
+        await yield_to_loop()
+        assert len(asyncio.all_tasks()) == 2, "this task and the other watch"
+        await connections.close()
+        await yield_to_loop()
+        assert open_one.closed
         assert len(asyncio.all_tasks()) == 1
 
     virtual.run(main())

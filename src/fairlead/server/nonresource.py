@@ -1,0 +1,68 @@
+"""Paths that are not resources: health, version, metrics, discovery and OpenAPI."""
+
+from typing import TYPE_CHECKING
+
+from fairlead.server import discovery
+from fairlead.server.authentication.authenticator import PUBLIC_PATHS
+from fairlead.server.errors.statuses import method_not_allowed, unknown_path
+from fairlead.server.golang import encoding
+from fairlead.server.http import representations
+from fairlead.server.http.messages import AnyResponse, Request, Response
+from fairlead.server.registry.resource import Object
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+    from fairlead.server.registry.lookup import Registry
+
+HEALTH_PATHS = PUBLIC_PATHS - {"/version"}
+PAGE_NOT_FOUND = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+
+
+def serve(server: "Server", request: Request) -> AnyResponse:
+    """Return the response to a request whose path is not a resource path. Raises StatusError."""
+    path, registry = request.path, server.registry
+    if path in HEALTH_PATHS:
+        return Response(200, b"ok", "text/plain; charset=utf-8")
+    if path == "/metrics":
+        return Response(200, server.metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
+    if path.startswith("/openapi/") and request.method in ("GET", "HEAD"):
+        from fairlead.server import openapi
+
+        return openapi.respond(registry, request) or PAGE_NOT_FOUND
+    if path == "/":
+        return Response(200, encoding.encode(discovery.list_paths(registry)))
+    if path.startswith(("//", "/apis//")):
+        return PAGE_NOT_FOUND
+    path = path.rstrip("/")
+    return _aggregated_discovery(registry, request, path) or _discovery(registry, request, path)
+
+
+def _aggregated_discovery(registry: "Registry", request: Request, path: str) -> Response | None:
+    """Return the aggregated discovery document if the Accept header asks for it, or None."""
+    version = discovery.aggregated_version(request.headers.get("accept", ""))
+    if not version or request.method != "GET":
+        return None
+    document = discovery.aggregated_document(registry, path, version)
+    if not document:
+        return None
+    media_type = f"application/json;g={discovery.AGGREGATED};v={version};as=APIGroupDiscoveryList"
+    return Response(200, encoding.encode(document), media_type)
+
+
+def _discovery(registry: "Registry", request: Request, path: str) -> Response:
+    is_version = path == "/version"
+    document: Object | None = discovery.VERSION if is_version else discovery.find_document(registry, path)
+    if document is None:
+        parts = path.split("/")
+        if len(parts) > 2 and (parts[1] == "version" or _is_in_builtin_group(registry, parts)):
+            raise unknown_path()
+        return PAGE_NOT_FOUND
+    if request.method != "GET" and not discovery.allows_any_method(registry, path):
+        raise method_not_allowed()
+    is_group_path = path.startswith("/apis") and path.count("/") < 3
+    formats = "application/json" if is_version else representations.FORMATS
+    return representations.document_response(request, document, is_group_path=is_group_path, formats=formats)
+
+
+def _is_in_builtin_group(registry: "Registry", parts: list[str]) -> bool:
+    return parts[1] in ("api", "apis") and registry.builtin_group("" if parts[1] == "api" else parts[2])
