@@ -1,9 +1,8 @@
-"""What Go's JSON decoding into a built-in type and encoding back makes of an object.
+"""Decodes built-in objects as Go decodes JSON into a struct and encodes it again.
 
-A real server keeps built-in objects as Go structs: unknown fields vanish, nulls and empty values become absent,
-absent structs become empty ones, quantities and times take their canonical form, a wrong type is a 400. One walk does
-all of that; it runs on every write, so the common case takes the straight path and paths are only worked out when
-there is something to report.
+A real server keeps built-in objects as Go structs. So unknown fields disappear, nulls and empty values become absent,
+absent structs become empty structs, and quantities and times get their canonical form. A wrong type is a 400. One walk
+does all of that. It runs on every write, so it computes field paths only when there is something to report.
 """
 
 import base64
@@ -21,44 +20,47 @@ _INT_RANGES = {"int32": 2**31, "int64": 2**63, "int": 2**63}
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
+    """A decoded object and the paths of its unknown fields, in document order."""
+
     object: dict[str, Any]
-    unknown: list[str]  # paths of fields that the type does not have, in document order
+    unknown: list[str]
 
 
 class DecodeError(Exception):
-    """The object does not fit its Go type; the message is that of Go's JSON decoder.
+    """The object does not fit its Go type. The message is that of Go's JSON decoder.
 
-    `restored` is the message where no JSON is decoded but a map made into an object, as strategic merge does.
-    `passing` says that the decoder goes on after it, and tells of it where nothing stops it later.
+    `from_map` is Go's message if it converts a map instead of JSON, as strategic merge patch does.
+    `continues` says that Go's decoder continues after this error. It then reports a later error that stops it instead.
     """
 
-    def __init__(self, message: str, restored: str = "", *, passing: bool = False) -> None:
+    def __init__(self, message: str, from_map: str = "", *, continues: bool = False) -> None:
         super().__init__(message)
         self.message = message
-        self.restored = restored or message
-        self.passing = passing
+        self.from_map = from_map or message
+        self.continues = continues
 
 
 class _WrongType(DecodeError):
-    """A value of the wrong JSON type; the structs around it add where on the way up."""
+    """A value of the wrong JSON type. The structs around it add the field path with `add_field`."""
 
     def __init__(self, value: Any, go_type: str, kind: str = "", *, literal: bool = False) -> None:
-        super().__init__("", passing=bool(kind))
+        super().__init__("", continues=bool(kind))
         self.value, self.go_type, self.kind, self.struct, self.path = value, go_type, kind, "", ""
-        self.shown = _literal(value) if literal else _word(value)
+        self.source = _literal(value) if literal else _type_name(value)
 
-    def under(self, struct: str, field: str) -> None:
+    def add_field(self, struct: str, field: str) -> None:
         self.struct = self.struct or struct
         self.path = f"{field}.{self.path}" if self.path else field
 
-    def told(self) -> DecodeError:
-        place = f"Go struct field {self.struct}.{self.path}" if self.struct else "Go value"
-        return DecodeError(f"json: cannot unmarshal {self.shown} into {place} of type {self.go_type}", self._restored())
+    def to_decode_error(self) -> DecodeError:
+        target = f"Go struct field {self.struct}.{self.path}" if self.struct else "Go value"
+        message = f"json: cannot unmarshal {self.source} into {target} of type {self.go_type}"
+        return DecodeError(message, self._from_map_message())
 
-    def _restored(self) -> str:
-        source = _SOURCES.get(type(self.value), "invalid")
-        if not self.kind:  # a type that decodes itself
-            return f"json: cannot unmarshal {self.shown} into Go value of type {self.go_type}"
+    def _from_map_message(self) -> str:
+        source = _GO_TYPES.get(type(self.value), "invalid")
+        if not self.kind:  # A type with its own UnmarshalJSON.
+            return f"json: cannot unmarshal {self.source} into Go value of type {self.go_type}"
         if self.kind in ("slice", "map"):
             return f"cannot restore {self.kind} from {source}"
         if self.kind == "struct":
@@ -69,64 +71,65 @@ class _WrongType(DecodeError):
 
 
 def decode(node: Node, value: Any) -> Decoded:
-    """Decode a JSON value as the struct of `node`. Raises DecodeError. The input is not changed."""
+    """Decode a JSON value as the struct of `node`. The input is not changed. Raise DecodeError if it does not fit."""
     unknown: list[str] = []
     try:
         if value is None:
             return Decoded(_struct(node, {}, unknown), [])
-        made = _struct(node, value, unknown)
+        obj = _struct(node, value, unknown)
     except DecodeError as error:
-        raise _told(_overtaking(node, value, error), error) from None
-    if unknown:  # what is odd is looked for anew, as it is rarely there
-        return Decoded(empty_values.keep_in_atomic_lists(node, value, made), list(_unknown(node, value, "")))
-    return Decoded(made, unknown)
+        raise _combine_errors(_final_error(node, value, error), error) from None
+    if unknown:  # Unknown fields and empty values are rare, so a second walk finds their paths.
+        return Decoded(empty_values.keep_in_atomic_lists(node, value, obj), list(_find_unknown(node, value, "")))
+    return Decoded(obj, unknown)
 
 
-def _told(error: DecodeError, first: DecodeError) -> DecodeError:
-    told = error.told() if isinstance(error, _WrongType) else error
-    before = first.told() if isinstance(first, _WrongType) else first
-    return DecodeError(told.message, before.restored)
+def _combine_errors(final: DecodeError, first: DecodeError) -> DecodeError:
+    """Return the final error's JSON message with the first error's message for maps."""
+    final = final.to_decode_error() if isinstance(final, _WrongType) else final
+    first = first.to_decode_error() if isinstance(first, _WrongType) else first
+    return DecodeError(final.message, first.from_map)
 
 
-def _overtaking(node: Node, value: Any, first: DecodeError) -> DecodeError:
-    """What Go's decoder ends with: it goes on after a wrong type, but stops where a type that decodes itself fails."""
-    if not first.passing:
+def _final_error(node: Node, value: Any, first: DecodeError) -> DecodeError:
+    """Return the error that Go reports. It continues after a wrong type, but an error of UnmarshalJSON stops it."""
+    if not first.continues:
         return first
     try:
-        _stop(node, value)
+        _raise_unmarshal_error(node, value)
     except DecodeError as error:
         return error
     return first
 
 
-def _stop(node: Node, value: Any) -> None:
-    """Raise what is wrong with the first value, in document order, whose type decodes itself."""
+def _raise_unmarshal_error(node: Node, value: Any) -> None:
+    """Raise the first error, in document order, of a type with its own UnmarshalJSON."""
     kind = node.go.kind
-    if kind in _BY_THEMSELVES:
-        _alone(node, value)
+    if kind in _WITH_UNMARSHAL_JSON:
+        _decode_with_unmarshal_json(node, value)
     elif kind == "struct" and type(value) is dict:
         for key, inner in value.items():
             field = node.fields.get(key)
             if field is None or inner is None:
                 continue
             try:
-                _stop(field, inner)
+                _raise_unmarshal_error(field, inner)
             except _WrongType as error:
-                error.under(node.go.struct, field.go.inlined + key)
+                error.add_field(node.go.struct, field.go.inlined + key)
                 raise
     elif (kind == "list" and type(value) is list) or (kind == "map" and type(value) is dict):
-        below = node.items if kind == "list" else node.values
+        child = node.items if kind == "list" else node.values
         for inner in value.values() if type(value) is dict else value:
-            if below is not None and inner is not None:
-                _stop(below, inner)
+            if child is not None and inner is not None:
+                _raise_unmarshal_error(child, inner)
 
 
-def _alone(node: Node, value: Any) -> None:
+def _decode_with_unmarshal_json(node: Node, value: Any) -> None:
     try:
         _DECODERS[node.go.kind](node, value, [])
     except DecodeError as error:
         props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
-        raise _overtaking(props, value, error) if type(value) is dict else error from None
+        raise _final_error(props, value, error) if type(value) is dict else error from None
 
 
 def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
@@ -134,7 +137,7 @@ def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
     if type(value) is not dict:
         raise _WrongType(value, go.type.lstrip("*"), "struct")
     fields = node.fields
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, inner in value.items():
         field = fields.get(key)
         if field is None:
@@ -142,34 +145,34 @@ def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
             continue
         if inner is None:
             continue
-        facts = field.go
-        kind = facts.kind
+        field_go = field.go
+        kind = field_go.kind
         if kind == "string" and type(inner) is str:
-            if inner or not facts.omit_empty or facts.pointer:
-                made[key] = inner
+            if inner or not field_go.omit_empty or field_go.pointer:
+                result[key] = inner
             continue
         try:
             inner = _DECODERS[kind](field, inner, unknown)
         except _WrongType as error:
-            error.under(go.struct, facts.inlined + key)
+            error.add_field(go.struct, field_go.inlined + key)
             raise
-        if facts.pointer:
-            made[key] = inner
-        elif kind == "struct" or kind in _WHOLE:
-            if not (facts.omit_zero and inner == zero_value(field)):
-                made[key] = inner
-        elif inner or not facts.omit_empty:
-            made[key] = inner
+        if field_go.pointer:
+            result[key] = inner
+        elif kind == "struct" or kind in _NEVER_EMPTY:
+            if not (field_go.omit_zero and inner == zero_value(field)):
+                result[key] = inner
+        elif inner or not field_go.omit_empty:
+            result[key] = inner
         elif kind == "list" or kind == "map":
-            unknown.append("")  # not unknown, but odd
+            unknown.append("")  # The field is known, but `decode` must look at its empty value.
     for key, empty in go.fill if go.fill is not None else _fill(node):
-        if key not in made:
-            made[key] = empty
-    return made
+        if key not in result:
+            result[key] = empty
+    return result
 
 
 def zero_value(node: Node) -> Any:
-    """What Go writes for the zero value of this type."""
+    """Return what Go writes for the zero value of this type."""
     go = node.go
     if go.pointer:
         return None
@@ -179,14 +182,14 @@ def zero_value(node: Node) -> Any:
 
 
 def _fill(node: Node) -> tuple[tuple[str, Any], ...]:
-    """The fields of a struct that Go writes although nothing was given."""
-    made: list[tuple[str, Any]] = []
+    """Return the fields of a struct that Go writes even if they are not set."""
+    fields: list[tuple[str, Any]] = []
     for key, field in node.fields.items():
         go = field.go
-        plain = go.pointer or not (go.kind == "struct" or go.kind in _WHOLE)
-        if not (go.omit_zero or (go.omit_empty and plain)):
-            made.append((key, zero_value(field)))
-    fill = node.go.fill = tuple(made)
+        can_be_empty = go.pointer or not (go.kind == "struct" or go.kind in _NEVER_EMPTY)
+        if not (go.omit_zero or (go.omit_empty and can_be_empty)):
+            fields.append((key, zero_value(field)))
+    fill = node.go.fill = tuple(fields)
     return fill
 
 
@@ -201,8 +204,8 @@ def _list(node: Node, value: Any, unknown: list[str]) -> Any:
             if type(item) is not str:
                 return ["" if item is None else _string(items, item, unknown) for item in value]
         return value
-    one = _DECODERS[kind]
-    return [zero_value(items) if item is None else one(items, item, unknown) for item in value]
+    decode_item = _DECODERS[kind]
+    return [zero_value(items) if item is None else decode_item(items, item, unknown) for item in value]
 
 
 def _map(node: Node, value: Any, unknown: list[str]) -> Any:
@@ -216,11 +219,11 @@ def _map(node: Node, value: Any, unknown: list[str]) -> Any:
             if type(inner) is not str:
                 return {k: "" if v is None else _string(values, v, unknown) for k, v in value.items()}
         return value
-    one = _DECODERS[kind]
+    decode_value = _DECODERS[kind]
     if node.go.type == "v1.ResourceList":
         return {key: "0" if inner is None else _resource(inner) for key, inner in value.items()}
-    nothing = "" if kind == "bytes" else zero_value(values)  # stored nil, bytes come back empty
-    return {key: nothing if inner is None else one(values, inner, unknown) for key, inner in value.items()}
+    null = "" if kind == "bytes" else zero_value(values)  # Nil bytes are empty after storage.
+    return {key: null if inner is None else decode_value(values, inner, unknown) for key, inner in value.items()}
 
 
 def _string(node: Node, value: Any, unknown: list[str]) -> str:
@@ -230,9 +233,9 @@ def _string(node: Node, value: Any, unknown: list[str]) -> str:
 
 
 def expect_string(value: Any) -> None:
-    """Hold a value to be a string. Raises DecodeError."""
+    """Raise DecodeError if the value is not a string."""
     if type(value) is not str:
-        raise _WrongType(value, "string", "string").told()
+        raise _WrongType(value, "string", "string").to_decode_error()
 
 
 def _bool(node: Node, value: Any, unknown: list[str]) -> bool:
@@ -258,17 +261,16 @@ def _float(node: Node, value: Any, unknown: list[str]) -> float:
 
 def _bytes(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is list:
-        for one in value:
-            if type(one) is not int or not 0 <= one < 256:
-                raise _WrongType(one, "uint8", "uint8", literal=True)
+        for byte in value:
+            if type(byte) is not int or not 0 <= byte < 256:
+                raise _WrongType(byte, "uint8", "uint8", literal=True)
         return base64.b64encode(bytes(value)).decode()
     if type(value) is not str:
         raise _WrongType(value, "[]uint8", "slice")
     try:
         return gobase64.canonicalize(value)
     except ValueError as error:
-        told = str(error)
-        raise DecodeError(told, f"error decoding from json: {told}", passing=True) from None
+        raise DecodeError(str(error), f"error decoding from json: {error}", continues=True) from None
 
 
 def _quantity(node: Node, value: Any, unknown: list[str], milli: bool = False) -> str:
@@ -280,7 +282,7 @@ def _quantity(node: Node, value: Any, unknown: list[str], milli: bool = False) -
 
 
 def _resource(value: Any) -> str:
-    """A quantity of a resource list: defaulting rounds it up to thousandths."""
+    """Decode a quantity of a resource list. Go's defaulting rounds it up to thousandths."""
     return _quantity(_NO_NODE, value, [], True)
 
 
@@ -318,7 +320,7 @@ def _raw(node: Node, value: Any, unknown: list[str]) -> Any:
 
 
 def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
-    """The three unions of the CRD types. They decode what is inside leniently."""
+    """Decode one of the three unions of the CustomResourceDefinition types. Their content is decoded leniently."""
     kind = node.go.kind
     props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
     if type(value) is dict:
@@ -332,47 +334,47 @@ def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
     raise DecodeError("boolean or JSON schema expected")
 
 
-def _unknown(node: Node, value: Any, path: str) -> Any:
-    """Yield the paths of unknown fields, in document order. Only walked when there are some."""
+def _find_unknown(node: Node, value: Any, path: str) -> Any:
+    """Yield the paths of unknown fields, in document order. Only called if there may be some."""
     kind = node.go.kind
     if type(value) is dict and kind == "struct":
         for key, inner in value.items():
             field = node.fields.get(key)
-            here = f"{path}.{key}" if path else key
+            field_path = f"{path}.{key}" if path else key
             if field is None:
-                yield here
+                yield field_path
             else:
-                yield from _unknown(field, inner, here)
+                yield from _find_unknown(field, inner, field_path)
     elif type(value) is dict and kind == "map" and node.values is not None:
         for key, inner in value.items():
-            yield from _unknown(node.values, inner, f"{path}.{key}" if path else key)
+            yield from _find_unknown(node.values, inner, f"{path}.{key}" if path else key)
     elif type(value) is list and node.items is not None:
         for index, inner in enumerate(value):
-            yield from _unknown(node.items, inner, f"{path}[{index}]")
+            yield from _find_unknown(node.items, inner, f"{path}[{index}]")
 
 
-def _word(value: Any) -> str:
-    """What Go's decoder calls a JSON value."""
-    return _WORDS.get(type(value), "null")
+def _type_name(value: Any) -> str:
+    """Return the name that Go's decoder has for the JSON type of a value."""
+    return _TYPE_NAMES.get(type(value), "null")
 
 
 def _literal(value: Any) -> str:
-    return f"number {_json(value)}" if type(value) in (int, float) else _word(value)
+    return f"number {_json(value)}" if type(value) in (int, float) else _type_name(value)
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-_SOURCES: dict[type, str] = {
+_GO_TYPES: dict[type, str] = {
     bool: "bool", int: "int64", float: "float64", str: "string", list: "slice", dict: "map",
 }  # fmt: skip
-_WORDS: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object",
 }  # fmt: skip
-# Go structs that encode themselves: never empty, so omitempty does not leave them out.
-_WHOLE = frozenset({"Time", "MicroTime", "Duration", "Quantity", "IntOrString", "Raw", "FieldsV1"})
-_BY_THEMSELVES = _WHOLE | {"SchemaOrBool", "SchemaOrArray", "SchemaOrStrings"}
+# Go structs with their own MarshalJSON. A struct is never empty, so omitempty does not omit them.
+_NEVER_EMPTY = frozenset({"Time", "MicroTime", "Duration", "Quantity", "IntOrString", "Raw", "FieldsV1"})
+_WITH_UNMARSHAL_JSON = _NEVER_EMPTY | {"SchemaOrBool", "SchemaOrArray", "SchemaOrStrings"}
 _ZEROS: dict[str, Any] = {
     "string": "", "bool": False, "int": 0, "int32": 0, "int64": 0, "uint8": 0, "float64": 0,
     "Quantity": "0", "IntOrString": 0, "Duration": "0s", "SchemaOrBool": False,

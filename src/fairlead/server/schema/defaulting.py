@@ -1,4 +1,4 @@
-"""Defaulting: what a custom resource's schema fills in, on writes and on reads."""
+"""Defaulting: the defaults of a custom resource's schema apply on writes and on reads."""
 
 from typing import Any
 
@@ -7,28 +7,31 @@ from fairlead.server.schema.structural import ANYTHING
 
 
 def apply_defaults(node: Node, obj: Any) -> Any:
-    """The object with the schema's defaults; the very object when nothing is added. Defaults are shared, not copied."""
-    rules = node.constraints
-    if rules is None:
+    """Return the object with the schema's defaults. Return `obj` itself if it lacks none.
+
+    The result shares the default values with the schema.
+    """
+    constraints = node.constraints
+    if constraints is None:
         return obj
     if type(obj) is dict:
-        made: dict[str, Any] | None = None
-        for key, child in rules.properties.items():
+        result: dict[str, Any] | None = None
+        for key, child in constraints.properties.items():
             if child.default is not MISSING and (key not in obj or (obj[key] is None and not child.nullable)):
-                if made is None:
-                    made = dict(obj)
-                made[key] = child.default
+                if result is None:
+                    result = dict(obj)
+                result[key] = child.default
         values = None if node.values is ANYTHING else node.values
-        for key, inner in (obj if made is None else dict(made)).items():
-            child = rules.properties.get(key) or values
+        for key, inner in (obj if result is None else dict(result)).items():
+            child = constraints.properties.get(key) or values
             if child is None:
                 continue
             filled = _apply_to_value(child, inner)
             if filled is not inner:
-                if made is None:
-                    made = dict(obj)
-                made[key] = filled
-        return obj if made is None else made
+                if result is None:
+                    result = dict(obj)
+                result[key] = filled
+        return obj if result is None else result
     if type(obj) is list and node.items is not None:
         items = [_apply_to_value(node.items, item) for item in obj]
         return obj if all(a is b for a, b in zip(items, obj, strict=True)) else items

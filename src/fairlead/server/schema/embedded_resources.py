@@ -1,4 +1,4 @@
-"""Embedded resources: an object inside a custom resource that has an apiVersion, a kind and metadata of its own."""
+"""Validation of embedded resources: objects inside a custom resource with their own apiVersion, kind and metadata."""
 
 from typing import Any
 
@@ -12,44 +12,44 @@ from fairlead.server.write.metadata import general
 
 
 def validate_embedded_resources(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
-    """What is wrong with the apiVersions, kinds and metadata of embedded resources. The root is not one of them."""
+    """Return the errors in the apiVersion, kind and metadata of embedded resources. The root object is not checked."""
     if node is None or node.constraints is None:
         return []
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if type(value) is dict:
         if node.embedded and path:
-            found += _resource(value, path)
+            errors += _validate_resource(value, path)
         for key, inner in value.items():
             if type(inner) is dict or type(inner) is list:
                 child = node.constraints.properties.get(key)
                 if child is not None:
-                    found += validate_embedded_resources(child, inner, f"{path}.{key}" if path else key)
+                    errors += validate_embedded_resources(child, inner, f"{path}.{key}" if path else key)
                 elif node.values is not None:
-                    found += validate_embedded_resources(node.values, inner, f"{path}[{key}]")
+                    errors += validate_embedded_resources(node.values, inner, f"{path}[{key}]")
     elif type(value) is list:
         for index, item in enumerate(value):
-            found += validate_embedded_resources(node.items, item, f"{path}[{index}]")
-    return found
+            errors += validate_embedded_resources(node.items, item, f"{path}[{index}]")
+    return errors
 
 
-def _resource(value: dict[str, Any], path: str) -> list[FieldError]:
-    found = [field_errors.required(f"{path}.{key}") for key in ("apiVersion", "kind") if key not in value]
+def _validate_resource(value: dict[str, Any], path: str) -> list[FieldError]:
+    errors = [field_errors.required(f"{path}.{key}") for key in ("apiVersion", "kind") if key not in value]
     version, kind = value.get("apiVersion"), value.get("kind")
     if version == "":
-        found.append(field_errors.invalid(f"{path}.apiVersion", version, "must not be empty"))
+        errors.append(field_errors.invalid(f"{path}.apiVersion", version, "must not be empty"))
     elif isinstance(version, str) and version.count("/") > 1:
-        found.append(field_errors.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
+        errors.append(field_errors.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
     if kind == "":
-        found.append(field_errors.invalid(f"{path}.kind", kind, "must not be empty"))
+        errors.append(field_errors.invalid(f"{path}.kind", kind, "must not be empty"))
     elif isinstance(kind, str) and (problems := names.dns1035(kind.lower())):
-        told = "may have mixed case, but should otherwise match: " + ",".join(problems)
-        found.append(field_errors.invalid(f"{path}.kind", kind, told))
+        message = "may have mixed case, but should otherwise match: " + ",".join(problems)
+        errors.append(field_errors.invalid(f"{path}.kind", kind, message))
     metadata = value.get("metadata")
-    if metadata is not None:  # neither a name nor a namespace need be there
+    if metadata is not None:  # The name and the namespace are optional.
         try:
             codec.decode(builtin.schema_of_type("meta.v1.ObjectMeta"), encoding.normalize_numbers(metadata))
-        except codec.DecodeError as error:  # of a default: what is sent is decoded before
-            return [*found, field_errors.invalid(f"{path}.metadata", metadata, error.message)]
-        named = {"name": "unnamed", **{key: one for key, one in metadata.items() if one != ""}}
-        found += general(named, names.path_segment, namespaced="namespace" in named, path=f"{path}.metadata")
-    return found
+        except codec.DecodeError as error:  # Only a default can fail here, because requests are decoded earlier.
+            return [*errors, field_errors.invalid(f"{path}.metadata", metadata, error.message)]
+        filled = {"name": "unnamed", **{key: inner for key, inner in metadata.items() if inner != ""}}
+        errors += general(filled, names.path_segment, namespaced="namespace" in filled, path=f"{path}.metadata")
+    return errors

@@ -1,4 +1,4 @@
-"""String formats of custom resources' schemas, as leniently or oddly checked as the real server checks them."""
+"""String formats of custom resources' schemas. The checks are as lenient or odd as the real server's."""
 
 import ipaddress
 import re
@@ -9,24 +9,26 @@ from urllib.parse import urlsplit
 
 from fairlead.server.schema import times
 
-# Patterns are compiled when first asked for, and kept by `re`: compiling all of them takes longer than most starts.
+# `re` compiles and caches the patterns on first use. Compiling all of them at import would slow down every start.
 _UUID: Final = r"[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
-_LETTER: Final = r"a-zA-Z0-9$+<=>^`|~\u0080-\U0010ffff"  # letters and symbols of any script
+_LETTERS: Final = r"a-zA-Z0-9$+<=>^`|~\u0080-\U0010ffff"  # Letters and symbols of any script.
 _HOSTNAME: Final = (
-    rf"[{_LETTER}](-?[{_LETTER}]{{0,62}})?"
-    rf"|([{_LETTER}]([{_LETTER}-]{{0,61}}[{_LETTER}])?\.)+[a-zA-Z\u0080-\U0010ffff]{{2,63}}"
+    rf"[{_LETTERS}](-?[{_LETTERS}]{{0,62}})?"
+    rf"|([{_LETTERS}]([{_LETTERS}-]{{0,61}}[{_LETTERS}])?\.)+[a-zA-Z\u0080-\U0010ffff]{{2,63}}"
 )
 _CARD: Final = (
     r"4[0-9]{12}([0-9]{3})?|5[1-5][0-9]{14}|6(011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(0[0-5]|[68][0-9])[0-9]{11}"
     r"|(2131|1800|35\d{3})\d{11}"
 )
 _MAILBOX: Final = r"[^\s@<>(),:;\"\[\]\\]+@[^\s@<>(),:;\"\[\]\\]+"
-_EMAIL: Final = rf"{_MAILBOX}|(?:[^<>@,:;]*|\"[^\"]*\"\s*)<\s*{_MAILBOX}\s*>"  # alone, or after a name
+_EMAIL: Final = (
+    rf"{_MAILBOX}|(?:[^<>@,:;]*|\"[^\"]*\"\s*)<\s*{_MAILBOX}\s*>"  # An address alone, or <address> after a name.
+)
 _BYTE: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
 _COLOR: Final = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 _CLOCK: Final = r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})"
-_LENGTHS: Final = r"(\d+)\s*([A-Za-zµ]+)"
-_LENGTH_UNITS: Final = (
+_NUMBER_AND_UNIT: Final = r"(\d+)\s*([A-Za-zµ]+)"
+_UNITS: Final = (
     (("ns", "nano"), 1), (("us", "µs", "micro"), 10**3), (("ms", "milli"), 10**6), (("s", "sec"), 10**9),
     (("m", "min"), 60 * 10**9), (("h", "hr", "hour"), 3600 * 10**9), (("d", "day"), 86_400 * 10**9),
     (("w", "wk", "week"), 7 * 86_400 * 10**9),
@@ -35,7 +37,7 @@ _NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 
 def enforced_format(types: tuple[str, ...], name: str) -> str:
-    """The format as far as the server enforces it for this type; "" otherwise."""
+    """Return the format if the server enforces it for this type, else an empty string."""
     if types in ((), ("string",)):
         return name if is_known(name) else ""
     if types == ("integer",):
@@ -46,11 +48,12 @@ def enforced_format(types: tuple[str, ...], name: str) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Whether this is a string format that the server knows."""
+    """Return whether the server knows this string format."""
     return name.replace("-", "") in _FORMATS or name in _KUBERNETES
 
 
 def is_valid(name: str, text: str) -> bool:
+    """Return whether a text has a format. Every text has an unknown format."""
     check = _KUBERNETES.get(name) or _FORMATS.get(name.replace("-", ""))
     return check is None or check(text)
 
@@ -87,20 +90,20 @@ def _duration(text: str) -> bool:
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of a duration: Go's, or any words with a number before and a unit of time, summed."""
+    """Return the nanoseconds of a Go duration, or the sum of all "5 days" in the text. Raise ValueError."""
     try:
         return times.parse_duration(text)
     except ValueError:
         pass
-    found = []
-    for match in re.finditer(_LENGTHS, text, re.ASCII):
+    lengths = []
+    for match in re.finditer(_NUMBER_AND_UNIT, text, re.ASCII):
         unit = match[2].lower()
-        for names, size in _LENGTH_UNITS:
+        for names, size in _UNITS:
             if unit in names or unit.startswith(names[-1]):
-                found.append(int(match[1]) * size)
-    if not found:
+                lengths.append(int(match[1]) * size)
+    if not lengths:
         raise ValueError(f"unable to parse {text} as duration")
-    return sum(found)
+    return sum(lengths)
 
 
 def _hostname(text: str) -> bool:
@@ -113,7 +116,7 @@ def _hostname(text: str) -> bool:
 
 
 def _uri(text: str) -> bool:
-    if not text or any(letter <= " " or letter == "\x7f" for letter in text):
+    if not text or any(char <= " " or char == "\x7f" for char in text):
         return False
     if text.startswith("/") or text == "*":
         return True
@@ -130,7 +133,7 @@ def _email(text: str) -> bool:
 
 
 def _without_zeros(text: str) -> str:
-    """Leading zeros of an IPv4 address are read as decimal."""
+    """Drop the leading zeros of an IPv4 address, which is decimal despite them."""
     return re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if "." in text else text
 
 
@@ -143,19 +146,19 @@ def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def _cidr(text: str) -> bool:
     address, slash, bits = text.partition("/")
-    found = _ip(address)
-    if found is None or not slash or not re.fullmatch(r"[0-9]{1,3}", bits):
+    ip = _ip(address)
+    if ip is None or not slash or not re.fullmatch(r"[0-9]{1,3}", bits):
         return False
-    return int(bits) <= found.max_prefixlen
+    return int(bits) <= ip.max_prefixlen
 
 
 def _mac(text: str) -> bool:
-    """6, 8 or 20 bytes, in pairs by colons or dashes, in fours by dots, or in one piece."""
+    """Accept 6, 8 or 20 bytes: pairs with colons or dashes, groups of four with dots, or no separator."""
     for separator, width in ((":", 2), ("-", 2), (".", 4)):
         parts = text.split(separator)
         if len(parts) > 1:
-            right = all(re.fullmatch(rf"[0-9a-fA-F]{{{width}}}", part) for part in parts)
-            return right and len(parts) * width in (12, 16, 40)
+            hexadecimal = all(re.fullmatch(rf"[0-9a-fA-F]{{{width}}}", part) for part in parts)
+            return hexadecimal and len(parts) * width in (12, 16, 40)
     return re.fullmatch(r"[0-9a-fA-F]+", text) is not None and len(text) in (12, 16, 40)
 
 
@@ -180,7 +183,7 @@ def _credit_card(text: str) -> bool:
     if re.fullmatch(_CARD, digits, re.ASCII) is None:
         return False
     doubled = [int(digit) * (1 + index % 2) for index, digit in enumerate(reversed(digits))]
-    return sum(one // 10 + one % 10 for one in doubled) % 10 == 0
+    return sum(value // 10 + value % 10 for value in doubled) % 10 == 0
 
 
 _FORMATS: Final[dict[str, Callable[[str], bool]]] = {

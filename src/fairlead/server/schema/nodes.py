@@ -1,20 +1,20 @@
-"""The node: one compiled piece of schema.
+"""The node: one compiled part of a schema.
 
 Built-in kinds (from the table in `builtin.json`) and custom resources (from their openAPIV3Schema) compile into the
-same nodes. Whoever walks an object (typed merge, ownership, pruning, defaulting, validation) walks it along these.
-Nodes are immutable once compiled and shared between servers.
+same nodes. Typed merge, ownership, pruning, defaulting and validation walk an object along its nodes.
+Nodes do not change after they are compiled, and all servers of a process share them.
 """
 
 from typing import Any, Final, Literal
 
-MISSING: Final[Any] = object()  # "no default given", where None is a value
+MISSING: Final[Any] = object()  # The marker for "no default", because None is a value.
 
 MapType = Literal["granular", "atomic"]
 ListType = Literal["atomic", "set", "map"]
 
 
 class Node:
-    """What one place in an object may hold and how writers share it.
+    """The schema of one value: its type, its children, and how field managers share it.
 
     type: "object", "array", "string", "integer", "number", "boolean", or "" for anything (int-or-string, RawExtension).
     """
@@ -58,22 +58,22 @@ class Node:
         go: Any = None,
     ) -> None:
         self.type = type
-        self.fields: dict[str, Node] = fields if fields is not None else {}  # declared properties
-        self.values = values  # what every other key holds (additionalProperties), or None
-        self.items = items  # what a list holds
+        self.fields: dict[str, Node] = fields if fields is not None else {}  # The declared properties of an object.
+        self.values = values  # The schema of every other key (additionalProperties), or None.
+        self.items = items  # The schema of the items of a list.
         self.map_type: MapType = map_type
         self.list_type: ListType = list_type
-        self.keys = keys  # of a map list: the fields that identify an item
+        self.keys = keys  # The fields that identify an item, in a list of type map.
         self.preserve = preserve  # x-kubernetes-preserve-unknown-fields
         self.int_or_string = int_or_string
         self.embedded = embedded  # x-kubernetes-embedded-resource
         self.nullable = nullable
-        self.format = format  # of a string: a typed merge takes any scalar where one is given
+        self.format = format  # A typed merge accepts any scalar for a string with a format.
         self.default = default
-        self.constraints = constraints  # compiled validations of a custom resource (validation.py), or None
-        self.merge_schemas: Any = None  # a cache of ownership/merge_schema.py
-        self.go = go  # facts of a built-in field's Go type (builtin.py): omitempty, pointer, patch strategy, ...
+        self.constraints = constraints  # A custom resource's structural.Constraints, or None.
+        self.merge_schemas: Any = None  # The cache of ownership/merge_schema.py.
+        self.go = go  # The builtin.Go of a built-in field, or None.
 
     def child(self, key: str) -> "Node | None":
-        """The node under a key of a map, or None where the schema does not know it."""
+        """Return the node of a key, or None if the schema does not declare it."""
         return self.fields.get(key) or self.values

@@ -1,4 +1,4 @@
-"""Simple paths into a schema, as definitions write them: `.spec.size`, `['a.b']`."""
+"""Simple paths into a schema, as CustomResourceDefinitions write them: `.spec.size`, `['a.b']`."""
 
 import re
 from typing import Final
@@ -9,14 +9,14 @@ from fairlead.server.schema.structural import ANYTHING
 _STEP: Final = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']+)'\]")
 
 
-def find_node(node: Node, text: str) -> Node | None:
-    """The node at a path of names (`.a`, `['a']`), None where the schema has none or this is no such path."""
-    place: Node | None = node
+def find_node(root: Node, path: str) -> Node | None:
+    """Return the node at a path. Return None if the path is malformed or the schema does not declare it."""
+    node: Node | None = root
     end = 0
-    for step in _STEP.finditer(text):
-        if place is None or step.start() != end or place.constraints is None:
+    for step in _STEP.finditer(path):
+        if node is None or step.start() != end or node.constraints is None:
             return None
         end, name = step.end(), step[1] or step[2]
-        values = place.values if place.values is not ANYTHING else None
-        place = place.constraints.properties.get(name) or values
-    return place if end == len(text) and end else None
+        values = node.values if node.values is not ANYTHING else None
+        node = node.constraints.properties.get(name) or values
+    return node if end == len(path) and end else None

@@ -1,4 +1,4 @@
-"""Patterns by RE2: linear in the text, whatever the pattern."""
+"""Regular expressions by RE2, which takes time linear in the text for every pattern."""
 
 from functools import lru_cache
 from typing import Any
@@ -8,7 +8,7 @@ import re2
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
-    """A pattern as RE2 reads it. Raises re2.error."""
+    """Compile a pattern with RE2. Raise re2.error if it is invalid."""
     options = re2.Options()
     options.log_errors = False
     return re2.compile(pattern, options)

@@ -1,4 +1,4 @@
-"""Pruning: what a custom resource's schema does not know is dropped before anything else looks at it."""
+"""Pruning: the server drops the fields that a custom resource's schema does not declare."""
 
 from typing import Any
 
@@ -12,64 +12,62 @@ _TYPE_META = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def prune(node: Node, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The object without undeclared fields, and their paths, sorted. The very object when there are none.
+    """Return the object without undeclared fields, and the paths of the dropped fields.
 
-    Nulls of fields that are neither nullable nor defaulted go too, unreported. Metadata, the root's and that of
-    embedded resources, is decoded as Go does it: raises DecodeError where it has a wrong type.
+    Nulls of fields that are neither nullable nor defaulted are dropped too, but not reported. The metadata of the
+    object and of embedded resources is decoded as in Go. Raise DecodeError if metadata has a wrong type.
     """
-    unknown: list[str] = []
-    embedded: list[str] = []
-    made = obj
+    in_metadata: list[str] = []
+    in_object: list[str] = []
+    in_embedded: list[str] = []
+    result = obj
     if "metadata" in obj:
-        metadata, extra = _metadata(obj["metadata"], "metadata")
-        unknown += extra
-        made = {**obj, "metadata": metadata}
-    pruned: list[str] = []
-    made = _object(node, made, "", pruned, root=True)
-    made = _nulls(node, made)
-    made = _coerce(node, made, "", embedded, root=True)
-    return made, unknown + sorted(pruned) + sorted(embedded)
+        metadata, in_metadata = _decode_object_meta(obj["metadata"], "metadata")
+        result = {**obj, "metadata": metadata}
+    result = _prune_object(node, result, "", in_object, root=True)
+    result = _drop_nulls(node, result)
+    result = _coerce(node, result, "", in_embedded, root=True)
+    return result, in_metadata + sorted(in_object) + sorted(in_embedded)
 
 
 def decode_metadata(obj: dict[str, Any]) -> dict[str, Any]:
-    """The object with its metadata as the Go type holds it, all else as it is."""
-    return {**obj, "metadata": _metadata(obj.get("metadata"), "metadata")[0]}
+    """Return the object with its metadata decoded as in Go. The rest is unchanged."""
+    return {**obj, "metadata": _decode_object_meta(obj.get("metadata"), "metadata")[0]}
 
 
 def coerce_embedded_metadata(node: Node, value: Any) -> Any:
-    """A value that is part of an object with the metadata of embedded resources as the Go type holds it, the rest as
-    it is. Raises DecodeError."""
+    """Return a part of an object with the metadata of embedded resources decoded as in Go. Raise DecodeError."""
     return _coerce(node, value, "", [])
 
 
 def find_unknown_fields(node: Node, value: Any) -> list[str]:
-    """The paths of what pruning would drop from a value that is part of an object."""
-    found: list[str] = []
-    _value(node, value, "", found)
-    return found
+    """Return the paths of the fields that pruning would drop from a part of an object."""
+    unknown: list[str] = []
+    _prune_value(node, value, "", unknown)
+    return unknown
 
 
-def _value(node: Node | None, value: Any, path: str, unknown: list[str]) -> Any:
+def _prune_value(node: Node | None, value: Any, path: str, unknown: list[str]) -> Any:
     if type(value) is dict:
-        return _object(node, value, path, unknown)
+        return _prune_object(node, value, path, unknown)
     if type(value) is list:
         items = node.items if node is not None else None
         if node is not None and node.preserve:
             if items is None:
                 return value
-            made = [
-                _object(items, item, f"{path}[{i}]", unknown, keep=True)
+            changed = [
+                _prune_object(items, item, f"{path}[{i}]", unknown, keep=True)
                 if type(item) is dict
-                else _value(items, item, f"{path}[{i}]", unknown)
+                else _prune_value(items, item, f"{path}[{i}]", unknown)
                 for i, item in enumerate(value)
             ]
         else:
-            made = [_value(items, item, f"{path}[{i}]", unknown) for i, item in enumerate(value)]
-        return value if all(a is b for a, b in zip(made, value, strict=True)) else made
+            changed = [_prune_value(items, item, f"{path}[{i}]", unknown) for i, item in enumerate(value)]
+        return value if all(a is b for a, b in zip(changed, value, strict=True)) else changed
     return value
 
 
-def _object(
+def _prune_object(
     node: Node | None, value: dict[str, Any], path: str, unknown: list[str], *, root: bool = False, keep: bool = False
 ) -> dict[str, Any]:
     if node is None:
@@ -79,99 +77,108 @@ def _object(
     keep = keep or node.preserve
     any_key = node.values is not None or node.constraints.additional is not None
     values = None if node.values is ANYTHING else node.values
-    made: dict[str, Any] | None = None
+    changed: dict[str, Any] | None = None
     for key, inner in value.items():
         if (node.embedded or root) and key in _TYPE_META:
             continue
         child = properties.get(key)
         if child is None and not any_key:
             if not keep:
-                if made is None:
-                    made = dict(value)
-                del made[key]
+                if changed is None:
+                    changed = dict(value)
+                del changed[key]
                 unknown.append(f"{path}.{key}" if path else key)
             continue
         if type(inner) is dict or type(inner) is list:
-            kept = _value(child if child is not None else values, inner, f"{path}.{key}" if path else key, unknown)
-            if kept is not inner:
-                if made is None:
-                    made = dict(value)
-                made[key] = kept
-    return value if made is None else made
+            field_path = f"{path}.{key}" if path else key
+            pruned = _prune_value(child if child is not None else values, inner, field_path, unknown)
+            if pruned is not inner:
+                if changed is None:
+                    changed = dict(value)
+                changed[key] = pruned
+    return value if changed is None else changed
 
 
-def _nulls(node: Node | None, value: Any) -> Any:
-    """Drop the nulls in maps that may not be null and have no default."""
+def _drop_nulls(node: Node | None, value: Any) -> Any:
+    """Drop the null fields that are neither nullable nor defaulted."""
     if node is None or node.constraints is None:
         return value
     if type(value) is dict:
-        made: dict[str, Any] | None = None
+        changed: dict[str, Any] | None = None
         for key, inner in value.items():
             child = node.constraints.properties.get(key) or (None if node.values is ANYTHING else node.values)
             if child is None:
                 continue
             if inner is None:
                 if not child.nullable and child.default is MISSING:
-                    if made is None:
-                        made = dict(value)
-                    del made[key]
+                    if changed is None:
+                        changed = dict(value)
+                    del changed[key]
             elif type(inner) is dict or type(inner) is list:
-                kept = _nulls(child, inner)
-                if kept is not inner:
-                    if made is None:
-                        made = dict(value)
-                    made[key] = kept
-        return value if made is None else made
+                result = _drop_nulls(child, inner)
+                if result is not inner:
+                    if changed is None:
+                        changed = dict(value)
+                    changed[key] = result
+        return value if changed is None else changed
     if type(value) is list:
-        made_list = [_nulls(node.items, item) for item in value]
-        return value if all(a is b for a, b in zip(made_list, value, strict=True)) else made_list
+        items = [_drop_nulls(node.items, item) for item in value]
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     return value
 
 
 def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, root: bool = False) -> Any:
     """Decode the apiVersion, kind and metadata of embedded resources."""
-    if node is None or node.constraints is None or not _embeds(node):
+    if node is None or node.constraints is None or not _contains_embedded(node):
         return value
     if type(value) is dict:
-        made = dict(value)
+        changed = dict(value)
         for key, inner in value.items():
-            here = f"{path}.{key}" if path else key
+            field_path = f"{path}.{key}" if path else key
             if node.embedded and not root:
                 if key == "metadata":
                     try:
-                        made[key], extra = _metadata(inner, here)
+                        changed[key], extra = _decode_object_meta(inner, field_path)
                     except DecodeError as error:
-                        raise DecodeError(f"{here}: Invalid value: {format_value(inner)}: {error.message}") from None
+                        raise DecodeError(
+                            f"{field_path}: Invalid value: {format_value(inner)}: {error.message}"
+                        ) from None
                     unknown += extra
                 elif key in _TYPE_META and type(inner) is not str:
-                    raise DecodeError(f"{here}: Invalid value: {format_value(inner)}: must be a string")
+                    raise DecodeError(f"{field_path}: Invalid value: {format_value(inner)}: must be a string")
             child = node.constraints.properties.get(key)
             if child is not None:
-                made[key] = _coerce(child, made[key], here, unknown)
+                changed[key] = _coerce(child, changed[key], field_path, unknown)
             elif node.values is not None:
-                made[key] = _coerce(node.values, made[key], f"{path}[{key}]", unknown)
-        return made
+                changed[key] = _coerce(node.values, changed[key], f"{path}[{key}]", unknown)
+        return changed
     if type(value) is list:
         return [_coerce(node.items, item, f"{path}[{i}]", unknown) for i, item in enumerate(value)]
     return value
 
 
-_embedding: dict[int, tuple[Node, bool]] = {}  # by identity; the node is kept so that its id stays its own
+_embedded_cache: dict[
+    int, tuple[Node, bool]
+] = {}  # By id. The cache keeps the node alive, so that its id is not reused.
 
 
-def _embeds(node: Node) -> bool:
-    """Whether an embedded resource may stand at or below this node."""
-    known = _embedding.get(id(node))
-    if known is None:
-        rules = node.constraints
-        below = [*rules.properties.values(), *filter(None, (node.values, node.items))] if rules is not None else []
-        known = _embedding[id(node)] = (node, node.embedded or any(_embeds(one) for one in below))
-    return known[1]
+def _contains_embedded(node: Node) -> bool:
+    """Return whether this node or a node below it is an embedded resource."""
+    cached = _embedded_cache.get(id(node))
+    if cached is None:
+        children: list[Node] = []
+        if node.constraints is not None:
+            children = [*node.constraints.properties.values(), *filter(None, (node.values, node.items))]
+        cached = _embedded_cache[id(node)] = (
+            node,
+            node.embedded or any(_contains_embedded(child) for child in children),
+        )
+    return cached[1]
 
 
-def _metadata(value: Any, path: str) -> tuple[Any, list[str]]:
+def _decode_object_meta(value: Any, path: str) -> tuple[Any, list[str]]:
     node = builtin.schema_of_type("meta.v1.ObjectMeta")
     if value is None:
         return {}, []
     decoded = codec.decode(node, value)
-    return decoded.object, [f"{path}.{one}" for one in decoded.unknown]
+    return decoded.object, [f"{path}.{unknown}" for unknown in decoded.unknown]

@@ -1,4 +1,4 @@
-"""Quantities: 500m, 1Gi, 1e3. Parsed exactly, written in the one canonical form that a server answers with."""
+"""Quantities: 500m, 1Gi, 1e3. Parsing is exact. A server returns every quantity in its canonical form."""
 
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_UP, Context, Decimal
 from functools import lru_cache
@@ -11,19 +11,19 @@ _BINARY_SUFFIX: Final = {power: suffix for suffix, power in _BINARY.items()}
 _DECIMAL_SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _NANO: Final = Decimal(1).scaleb(-9)
 _MILLI: Final = Decimal(1).scaleb(-3)
-_LARGEST: Final = Decimal(2**63 - 1)  # of those with a binary suffix
+_LARGEST: Final = Decimal(2**63 - 1)  # The largest value with a binary suffix.
 
 WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
-    """Not a quantity; the message is the real server's."""
+    """The text is not a quantity. The message is the real server's."""
 
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> tuple[Decimal, str]:
-    """The exact value (rounded up to a billionth) and its format: binary, decimal or exponent."""
+    """Return the exact value (rounded up to a billionth) and its format: binary, decimal or exponent."""
     number, suffix = _split_suffix(text)
     if suffix in _BINARY:
         value, form = _EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix])), "binary"
@@ -37,7 +37,7 @@ def parse(text: str) -> tuple[Decimal, str]:
 
 @lru_cache(maxsize=4096)
 def canonicalize(text: str, *, milli: bool = False) -> str:
-    """The same quantity as a server answers it, `milli` rounded up to thousandths. Raises QuantityError."""
+    """Return the quantity in canonical form. `milli` rounds it up to thousandths. Raise QuantityError."""
     value, form = parse(text)
     if milli and _decimals(value) > 3 and _EXACT.remainder(value, _MILLI):
         return format_quantity(value.quantize(_MILLI, ROUND_UP, _EXACT), form)
@@ -45,7 +45,7 @@ def canonicalize(text: str, *, milli: bool = False) -> str:
 
 
 def _is_canonical(text: str) -> bool:
-    """Whether a server takes the text for canonical and keeps it: 1.500, +1 and 1E3 stay as they are."""
+    """Return whether a real server keeps the text as it is. It keeps 1.500, +1 and 1E3."""
     _, suffix = _split_suffix(text)
     whole, _, fraction = text[: len(text) - len(suffix)].lstrip("+-").partition(".")
     digits = whole.lstrip("0") + fraction
@@ -65,6 +65,7 @@ def _decimals(value: Decimal) -> int:
 
 
 def format_quantity(value: Decimal, form: str) -> str:
+    """Return the canonical text of a value in a format."""
     if not value:
         return "0"
     if form == "binary" and abs(value) >= 1024 and value == value.to_integral_value():
@@ -74,11 +75,11 @@ def format_quantity(value: Decimal, form: str) -> str:
         return f"{whole}{_BINARY_SUFFIX.get(power, '')}"
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
-    written = "".join(map(str, digits))
-    mantissa = written.rstrip("0")
-    exponent += len(written) - len(mantissa)
+    all_digits = "".join(map(str, digits))
+    mantissa = all_digits.rstrip("0")
+    exponent += len(all_digits) - len(mantissa)
     mantissa, exponent = mantissa + "0" * (exponent % 3), exponent - exponent % 3
-    # beyond E there is no suffix: a real server answers 1000E with 1
+    # There is no suffix beyond E: a real server returns 1 for 1000E.
     suffix = _DECIMAL_SUFFIX.get(exponent, "") if form != "exponent" else f"e{exponent}" if exponent else ""
     return f"{'-' if sign else ''}{mantissa}{suffix}"
 

@@ -1,4 +1,7 @@
-"""Which old value a new one stands for: only items of map lists have an identity."""
+"""Validation ratcheting: finds the old value of each new value, so that unchanged values are not validated again.
+
+Only the items of lists of type map have an identity. Other lists are compared as a whole.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,26 +13,26 @@ from fairlead.server.schema.structural import ANYTHING
 
 
 def match_old_items(node: Node, old: Any) -> Callable[[Any], Any]:
-    """For a new item of a list, the old item it stands for, or MISSING."""
+    """Return a function that returns the old item of a new list item, or MISSING."""
     if type(old) is not list or node.list_type != "map":
         return lambda item: MISSING
-    known: dict[bytes, Any] = {}
+    by_identity: dict[bytes, Any] = {}
     for item in old:
         if _has_keys(node, item):
-            known.setdefault(_identity(node, item), item)
-    return lambda item: known.get(_identity(node, item), MISSING) if _has_keys(node, item) else MISSING
+            by_identity.setdefault(_identity(node, item), item)
+    return lambda item: by_identity.get(_identity(node, item), MISSING) if _has_keys(node, item) else MISSING
 
 
 def _has_keys(node: Node, item: Any) -> bool:
-    """Whether an item has all the keys that tell it apart."""
+    """Return whether an item has all of its list's keys."""
     return type(item) is dict and all(isinstance(item.get(key), str | int | float) for key in node.keys)
 
 
 def is_unchanged(node: Node | None, old: Any, new: Any) -> bool:
-    """Whether a value is taken to be what stood there before, as ratcheting sees it.
+    """Return whether a real server's ratcheting takes a value for unchanged.
 
-    1 and 1.0 are not the same, the order of a map list's items does not count, and nothing that holds a field which
-    the schema does not declare is ever unchanged.
+    1 and 1.0 differ. The order of items in a list of type map is ignored. A value with a field that the schema does not
+    declare always counts as changed.
     """
     if old is None or new is None:
         return old is new
@@ -43,23 +46,26 @@ def is_unchanged(node: Node | None, old: Any, new: Any) -> bool:
                 return False
         return True
     if type(old) is list and type(new) is list and node is not None and node.list_type == "map" and node.items:
-        before = match_old_items(node, old)
-        same = [(was := before(item)) is not MISSING and is_unchanged(node.items, was, item) for item in new]
-        return len(old) == len(new) and all(same)
+        find_old = match_old_items(node, old)
+        pairs = [(find_old(item), item) for item in new]
+        return len(old) == len(new) and all(a is not MISSING and is_unchanged(node.items, a, b) for a, b in pairs)
     return exactly_equal(old, new)
 
 
 def reorder_old_value(node: Node | None, old: Any, new: Any) -> Any:
-    """The old value with its sets and map lists in the new one's order: it means nothing when they are compared."""
+    """Return the old value with its lists of type set and map in the new value's order.
+
+    CEL compares lists in order, but the order of these lists has no meaning.
+    """
     if node is None or node.constraints is None:
         return old
     if type(old) is dict and type(new) is dict:
         values = None if node.values is ANYTHING else node.values
-        made = {}
+        result = {}
         for key, inner in old.items():
             child = node.constraints.properties.get(key) or values
-            made[key] = reorder_old_value(child, inner, new[key]) if key in new else inner
-        return made
+            result[key] = reorder_old_value(child, inner, new[key]) if key in new else inner
+        return result
     if type(old) is list and type(new) is list and node.list_type != "atomic":
         order = {_identity(node, item): index for index, item in enumerate(new)}
         return sorted(old, key=lambda item: order.get(_identity(node, item), len(order)))
@@ -67,5 +73,5 @@ def reorder_old_value(node: Node | None, old: Any, new: Any) -> Any:
 
 
 def _identity(node: Node, item: Any) -> bytes:
-    """What tells an item apart: its keys in a map list, all of it in a set."""
+    """Return an item's identity: its keys in a list of type map, the whole item in a set."""
     return gojson.dumps([item.get(key) for key in node.keys] if type(item) is dict and node.keys else item)

@@ -1,4 +1,4 @@
-"""Semantic versions, as CEL's semver library reads and orders them."""
+"""Semantic versions, as CEL's semver library parses and compares them."""
 
 import re
 from typing import Final
@@ -10,28 +10,31 @@ _LOOSE: Final = re.compile(r"([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?((?:[-+].*)?)
 
 
 def parse(text: str) -> tuple[int, int, int, tuple[str, ...]]:
-    """Major, minor, patch and the identifiers of a pre-release. Raises ValueError for what is no version."""
-    found = _VERSION.fullmatch(text)
-    before = tuple(found[4].split(".")) if found and found[4] else ()
-    if found is None or any(part.isdigit() and len(part) > 1 and part[0] == "0" for part in before):
+    """Return major, minor, patch and the pre-release identifiers. Raise ValueError if the text is not a version."""
+    match = _VERSION.fullmatch(text)
+    prerelease = tuple(match[4].split(".")) if match and match[4] else ()
+    if match is None or any(part.isdigit() and len(part) > 1 and part[0] == "0" for part in prerelease):
         raise ValueError(f"invalid semantic version {text!r}")
-    return int(found[1]), int(found[2]), int(found[3]), before
+    return int(match[1]), int(match[2]), int(match[3]), prerelease
 
 
 def normalize(text: str) -> str:
-    """A version without a leading v or leading zeros, with all three numbers; itself where it is no such version."""
-    found = _LOOSE.fullmatch(text.strip().removeprefix("v"))
-    return ".".join(str(int(found[i] or 0)) for i in (1, 2, 3)) + found[4] if found else text
+    """Return a version without a leading v or leading zeros and with all three numbers.
+
+    Return the text unchanged if it is not such a version.
+    """
+    match = _LOOSE.fullmatch(text.strip().removeprefix("v"))
+    return ".".join(str(int(match[i] or 0)) for i in (1, 2, 3)) + match[4] if match else text
 
 
-def compare(one: str, other: str) -> int:
-    """-1, 0 or 1. A pre-release comes before its version; build metadata does not count."""
-    a, b = _order(one), _order(other)
-    return (a > b) - (a < b)
+def compare(a: str, b: str) -> int:
+    """Return -1, 0 or 1. A pre-release comes before its version. Build metadata is ignored."""
+    key_a, key_b = _sort_key(a), _sort_key(b)
+    return (key_a > key_b) - (key_a < key_b)
 
 
-def _order(text: str) -> tuple[object, ...]:
-    *numbers, before = parse(text)
-    assert isinstance(before, tuple)
-    ranked = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in before)
-    return *numbers, not before, ranked
+def _sort_key(text: str) -> tuple[object, ...]:
+    *numbers, prerelease = parse(text)
+    assert isinstance(prerelease, tuple)
+    identifiers = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in prerelease)
+    return *numbers, not prerelease, identifiers

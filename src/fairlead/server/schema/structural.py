@@ -1,4 +1,4 @@
-"""Custom resources' schemas: an openAPIV3Schema compiled into nodes, once for each content."""
+"""Structural schemas of custom resources: compiles an openAPIV3Schema into nodes. Equal schemas compile once."""
 
 from collections import OrderedDict
 from typing import Any, Final
@@ -9,15 +9,15 @@ from fairlead.server.schema import builtin
 from fairlead.server.schema.formats import enforced_format
 from fairlead.server.schema.nodes import MISSING, ListType, Node
 
-ANYTHING: Final = Node("", preserve=True)  # under additionalProperties: true
-_CACHE_SIZE: Final = 512  # schemas; each server of a process shares them
+ANYTHING: Final = Node("", preserve=True)  # The schema of the values under `additionalProperties: true`.
+_CACHE_SIZE: Final = 512  # All servers of a process share the cache.
 _cache: "OrderedDict[bytes, Node]" = OrderedDict()
 
 
 class Constraints:
-    """What a custom resource's schema itself says at one place: walked by pruning, defaulting and validation.
+    """The keywords of one part of a custom resource's schema. Pruning, defaulting and validation read them.
 
-    `properties` are those the schema declares; a node's `fields` add the apiVersion, kind and metadata of embedded
+    `properties` are the declared properties. A node's `fields` also have the apiVersion, kind and metadata of embedded
     resources, which only ownership needs.
     """
 
@@ -41,8 +41,8 @@ class Constraints:
         "multiple_of",
         "not_",
         "one_of",
+        "only_type",
         "pattern",
-        "plain",
         "properties",
         "required",
         "types",
@@ -74,14 +74,14 @@ class Constraints:
         self.exclusive_minimum = bool(schema.get("exclusiveMinimum"))
         self.exclusive_maximum = bool(schema.get("exclusiveMaximum"))
         self.multiple_of: float | None = schema.get("multipleOf")
-        self.all_of = tuple(_node(one) for one in schema.get("allOf") or ())
-        self.any_of = tuple(_node(one) for one in schema.get("anyOf") or ())
-        self.one_of = tuple(_node(one) for one in schema.get("oneOf") or ())
+        self.all_of = tuple(_node(inner) for inner in schema.get("allOf") or ())
+        self.any_of = tuple(_node(inner) for inner in schema.get("anyOf") or ())
+        self.one_of = tuple(_node(inner) for inner in schema.get("oneOf") or ())
         self.not_ = _node(schema["not"]) if schema.get("not") is not None else None
         self.validations: list[dict[str, Any]] = schema.get("x-kubernetes-validations") or []
         self.keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
-        # Nothing to check but the type: the common case.
-        self.plain = not (
+        # Most schemas constrain only the type.
+        self.only_type = not (
             self.enum or self.format or self.pattern or self.all_of or self.any_of or self.one_of or self.not_
             or self.min_length is not None or self.max_length is not None or self.minimum is not None
             or self.maximum is not None or self.multiple_of is not None
@@ -89,20 +89,20 @@ class Constraints:
 
 
 def compile_schema(schema: dict[str, Any]) -> Node:
-    """The root node of a custom resource's schema. The same content compiles once and is shared."""
+    """Return the root node of a custom resource's schema. Equal schemas share one node."""
     content = msgspec.json.encode(schema, order="sorted")
-    made = _cache.get(content)
-    if made is None:
-        made = _cache[content] = _node({**schema, "x-kubernetes-embedded-resource": True})
+    node = _cache.get(content)
+    if node is None:
+        node = _cache[content] = _node({**schema, "x-kubernetes-embedded-resource": True})
         if len(_cache) > _CACHE_SIZE:
             _cache.popitem(last=False)
     else:
         _cache.move_to_end(content)
-    return made
+    return node
 
 
 def compile_version(version: dict[str, Any]) -> Node:
-    """The root node of one of a definition's versions; a version without a schema keeps everything."""
+    """Return the root node of a CustomResourceDefinition's version. A version without a schema keeps unknown fields."""
     return compile_schema((version.get("schema") or {}).get("openAPIV3Schema") or _PRESERVE_UNKNOWN)
 
 
@@ -110,12 +110,12 @@ _PRESERVE_UNKNOWN = {"type": "object", "x-kubernetes-preserve-unknown-fields": T
 
 
 def compile_fragment(schema: dict[str, Any], *, every_format: bool = False) -> Node:
-    """A node for a piece of a schema, not kept. With `every_format`, formats count that its type does not have."""
+    """Return an uncached node for a part of a schema. `every_format` also enforces formats that its type ignores."""
     return _node(schema, every_format)
 
 
 def _node(schema: dict[str, Any], every_format: bool = False) -> Node:
-    properties = {key: _node(one, every_format) for key, one in (schema.get("properties") or {}).items()}
+    properties = {key: _node(inner, every_format) for key, inner in (schema.get("properties") or {}).items()}
     additional = schema.get("additionalProperties")
     values = _node(additional, every_format) if isinstance(additional, dict) else ANYTHING if additional else None
     items = schema.get("items")

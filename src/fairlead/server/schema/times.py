@@ -1,4 +1,4 @@
-"""Times and durations as Go reads and writes them in JSON."""
+"""Times and durations in JSON, as Go reads and writes them."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -16,7 +16,7 @@ _UNITS: Final = {
 
 @lru_cache(maxsize=4096)
 def normalize_time(text: str, *, micro: bool = False) -> str:
-    """An RFC 3339 time in UTC, whole seconds (or microseconds). Raises ValueError with Go's message."""
+    """Return an RFC 3339 time in UTC with whole seconds (or microseconds). Raise ValueError with Go's message."""
     match = _TIME.fullmatch(text)
     layout = _MICRO_LAYOUT if micro else _LAYOUT
     if match is None or (micro and len(match[7] or "") != 7):
@@ -30,17 +30,17 @@ def normalize_time(text: str, *, micro: bool = False) -> str:
         part = "month" if not 1 <= month <= 12 else "hour" if hour > 23 else "minute" if minute > 59 else "day"
         part = "second" if part == "day" and second > 59 else part
         raise ValueError(f'parsing time "{text}": {part} out of range') from None
-    written = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return f"{written}.{match[7][1:7].ljust(6, '0')}Z" if micro else written + "Z"
+    seconds = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return f"{seconds}.{match[7][1:7].ljust(6, '0')}Z" if micro else seconds + "Z"
 
 
 def normalize_duration(text: str) -> str:
-    """A Go duration in the form Go writes it: 90m is 1h30m0s. Raises ValueError with Go's message."""
+    """Return a Go duration as Go writes it: 90m becomes 1h30m0s. Raise ValueError with Go's message."""
     return format_duration(parse_duration(text))
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of a Go duration."""
+    """Return the nanoseconds of a Go duration. Raise ValueError with Go's message."""
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0
@@ -70,6 +70,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(nanoseconds: int) -> str:
+    """Return a duration as Go writes it."""
     sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
     if rest < 10**9:
         for unit, size in (("ms", 10**6), ("µs", 1000), ("ns", 1)):
@@ -78,12 +79,12 @@ def format_duration(nanoseconds: int) -> str:
         return "0s"
     hours, rest = divmod(rest, _UNITS["h"])
     minutes, rest = divmod(rest, _UNITS["m"])
-    written = f"{_decimal(rest, 10**9)}s"
+    text = f"{_decimal(rest, 10**9)}s"
     if hours or minutes:
-        written = f"{minutes}m{written}"
+        text = f"{minutes}m{text}"
     if hours:
-        written = f"{hours}h{written}"
-    return sign + written
+        text = f"{hours}h{text}"
+    return sign + text
 
 
 def _decimal(value: int, size: int) -> str:
@@ -97,23 +98,23 @@ def _zone_offset(zone: str) -> timedelta:
 
 
 def _parse_error(text: str, layout: str, micro: bool) -> str:
-    """Where Go's parser stops: a part out of its range, or the rest of the text and what the layout wanted there."""
+    """Return Go's error: a part is out of range, or the rest of the text does not match the layout."""
     pieces = [(r"\d{4}", "2006", "", 0), ("-", "-", "", 0), (r"\d\d", "01", "month", 12), ("-", "-", "", 0),
               (r"\d\d", "02", "", 0), ("T", "T", "", 0), (r"\d\d", "15", "hour", 23), (":", ":", "", 0),
               (r"\d\d", "04", "minute", 59), (":", ":", "", 0), (r"\d\d", "05", "second", 59)]  # fmt: skip
-    shown, at = f'parsing time "{text}"', 0
-    for pattern, wanted, part, most in pieces:
+    prefix, at = f'parsing time "{text}"', 0
+    for pattern, expected, part, maximum in pieces:
         match = re.compile(pattern, re.ASCII).match(text, at)
         if match is None:
-            return f'{shown} as "{layout}": cannot parse "{text[at:]}" as "{wanted}"'
-        if part and (int(match[0]) > most or (part == "month" and match[0] == "00")):
-            return f"{shown}: {part} out of range"
+            return f'{prefix} as "{layout}": cannot parse "{text[at:]}" as "{expected}"'
+        if part and (int(match[0]) > maximum or (part == "month" and match[0] == "00")):
+            return f"{prefix}: {part} out of range"
         at = match.end()
     fraction = re.compile(r"[.,]\d{6}" if micro else r"[.,]\d+", re.ASCII).match(text, at)
     if micro and fraction is None:
-        return f'{shown} as "{layout}": cannot parse "{text[at:]}" as ".000000"'
+        return f'{prefix} as "{layout}": cannot parse "{text[at:]}" as ".000000"'
     at = fraction.end() if fraction else at
     zone = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII).match(text, at)
     if zone is None:
-        return f'{shown} as "{layout}": cannot parse "{text[at:]}" as "Z07:00"'
-    return f'{shown}: extra text: "{text[zone.end() :]}"'
+        return f'{prefix} as "{layout}": cannot parse "{text[at:]}" as "Z07:00"'
+    return f'{prefix}: extra text: "{text[zone.end() :]}"'

@@ -115,11 +115,11 @@ def _checks(node: Node, value: Any, path: str, errors: list[_Error], old: Any, r
     matched = 2  # the enum and this schema itself
     if constraints.types or constraints.format:
         matched += 1 + _type(constraints, value, path, errors)
-    matched += 2 + (0 if constraints.plain else _combined(constraints, value, path, errors, old))
+    matched += 2 + (0 if constraints.only_type else _combined(constraints, value, path, errors, old))
     kind = type(value)
     if kind is str:
         matched += 1
-        if not constraints.plain:
+        if not constraints.only_type:
             _string(constraints, value, path, errors)
             if constraints.format and formats.is_known(constraints.format):
                 matched += 1
@@ -221,7 +221,7 @@ def _number(constraints: Constraints, value: float, path: str, errors: list[_Err
     single = constraints.types[0] if len(constraints.types) == 1 else ""
     form = constraints.format if single in ("integer", "number") else ""
     _in_range(value, single, form, "Checked", path, errors)
-    if constraints.plain:
+    if constraints.only_type:
         return
     whole = type(value) is int
     if constraints.multiple_of is not None:

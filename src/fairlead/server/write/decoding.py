@@ -102,7 +102,7 @@ def decode_strategic(write: "Write", value: Object, duplicates: list[str], forma
             codec.expect_string(value.get(key) or "")
         obj, unknown = decode(resource, {**value, "apiVersion": resource.api_version, "kind": resource.kind})
     except codec.DecodeError as error:
-        raise _invalid_patch(format_document(value), error.restored) from None
+        raise _invalid_patch(format_document(value), error.from_map) from None
     write.changes.note_submitted(resource, value)
     _check_strictly(write, [*duplicates, *_describe(unknown, [])], lambda: format_document(value))
     return fill_defaults(resource, obj)
