@@ -1,8 +1,8 @@
-"""Validation of custom resources by their schemas, with the real server's causes.
+"""Validation of custom resources by their schemas, with the real server's error messages.
 
-The real server's validator has corners that show: combinators report at `<nil>` and add the failures of the alternative
-that matched best (by counting checks), number bounds are compared as integers when the value is one, a list passes for
-a string with a format. They are kept. Values that did not change since `old` are not held to the schema (ratcheting).
+It imitates the visible quirks of the real server's validator. Errors of anyOf, oneOf and allOf have the field `<nil>`,
+followed by the errors of the alternative that passed the most checks. Bounds are compared as integers if the value is
+an integer. A list passes as a string with a format. Values that equal the old ones are not validated (ratcheting).
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from fairlead.server.schema.ratcheting import is_unchanged, match_old_items
 from fairlead.server.schema.structural import ANYTHING, Constraints
 
 _NIL = "<nil>"
-_BLOCKING = frozenset(
+_BLOCKS_CEL_RULES = frozenset(
     {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
 )
 _NOT_CHECKED = (
@@ -30,7 +30,9 @@ _NOT_CHECKED = (
 
 
 class _Error(NamedTuple):
-    text: str  # the whole error; the same text is reported once
+    """An error with its path inside the validated value. Errors with the same fields are reported once."""
+
+    text: str
     reason: str
     path: str | None
     message: str
@@ -45,64 +47,65 @@ def validate(
     by_schema: bool = True,
     warn: Callable[[str], None] | None = None,
 ) -> list[FieldError]:
-    """What is wrong with a custom resource by its schema, embedded resources, list types and rules included.
+    """Return the validation errors of a custom resource: its schema, embedded resources, list types and CEL rules.
 
-    A write of /status holds only the status to the schema, and tells of it as of a thing by itself. Rules that an
-    unchanged value fails are not wrong: `warn` is told. An object that calls itself another kind is held to all but
-    the schema (`by_schema`).
+    `status_only` validates only the status by the schema, for a write of /status. A rule that fails on an unchanged
+    value calls `warn` instead of returning an error. Without `by_schema` the schema is not checked, as for an object
+    that names another kind.
     """
     if not by_schema:
-        found = []
+        errors = []
     elif not status_only:
-        found = validate_by_schema(node, obj, old)
+        errors = validate_by_schema(node, obj, old)
     else:
-        status, before = obj.get("status"), (old or {}).get("status")
-        null = "status" in obj and status is None and before is not None  # where there was none, null changes nothing
-        if "status" in node.constraints.properties and (status is not None or null):
-            found = validate_by_schema(node.constraints.properties["status"], status, before, under="status")
+        status, old_status = obj.get("status"), (old or {}).get("status")
+        became_null = "status" in obj and status is None and old_status is not None
+        if "status" in node.constraints.properties and (status is not None or became_null):
+            errors = validate_by_schema(node.constraints.properties["status"], status, old_status, under="status")
         else:
-            found = []
+            errors = []
     if not status_only:
-        found += validate_embedded_resources(node, obj)
-    repeated = validate_list_types(node, obj)
-    if repeated and (old is None or not validate_list_types(node, old)):
-        found += repeated
+        errors += validate_embedded_resources(node, obj)
+    duplicates = validate_list_types(node, obj)
+    if duplicates and (old is None or not validate_list_types(node, old)):
+        errors += duplicates
     if cel.has_rules(node):
-        if any(cause.reason in _BLOCKING for cause in found):
-            found.append(field_errors.invalid(_NIL, None, _NOT_CHECKED))
+        if any(cause.reason in _BLOCKS_CEL_RULES for cause in errors):
+            errors.append(field_errors.invalid(_NIL, None, _NOT_CHECKED))
         else:
             failed = cel.failures(node, obj, old)
-            found += [one.cause for one in failed if not one.same]
+            errors += [failure.cause for failure in failed if not failure.same]
             if warn is not None:
-                for text in sorted(f"{one.cause.field}: {one.cause.message}" for one in failed if one.same):
+                forgiven = [failure.cause for failure in failed if failure.same]
+                for text in sorted(f"{error.field}: {error.message}" for error in forgiven):
                     warn(text)
-    return found
+    return errors
 
 
 def validate_by_schema(node: Node, obj: Any, old: Any = None, under: str = "") -> list[FieldError]:
-    """What is wrong by the schema alone. `under` is where `obj` stands in its object: a status is checked alone."""
+    """Return the errors by the schema alone. `under` is the path of `obj` in its object, if it is a part of one."""
     errors: list[_Error] = []
     _check(node, obj, "", errors, MISSING if old is None else old, root=True)
-    made = []
+    result = []
     for error in dict.fromkeys(errors) if len(errors) > 1 else errors:
         field = under or _NIL
         if error.path:
             name = error.path.removeprefix(".")
             field = f"{under}.{name}" if under else name
-        made.append(FieldError(error.reason, field, error.message))
-    return made
+        result.append(FieldError(error.reason, field, error.message))
+    return result
 
 
 def _check(node: Node, value: Any, path: str, errors: list[_Error], old: Any, *, root: bool = False) -> int:
-    """Append what is wrong and answer how many checks held. Errors of an unchanged value are forgiven."""
+    """Append the errors of a value unless it is unchanged. Return how many checks passed."""
     start = len(errors)
-    matched = _checks(node, value, path, errors, old, root)
+    matched = _run_checks(node, value, path, errors, old, root)
     if len(errors) > start and old is not MISSING and not root and is_unchanged(node, old, value):
         del errors[start:]
     return matched
 
 
-def _checks(node: Node, value: Any, path: str, errors: list[_Error], old: Any, root: bool) -> int:
+def _run_checks(node: Node, value: Any, path: str, errors: list[_Error], old: Any, root: bool) -> int:
     constraints: Constraints = node.constraints
     if value is None:
         matched = 1
@@ -110,37 +113,37 @@ def _checks(node: Node, value: Any, path: str, errors: list[_Error], old: Any, r
             errors.append(_wrong_type(path, ",".join(constraints.types), "null"))
             matched = 0
         if constraints.enum:
-            errors.append(_not_in(constraints, path, value))
+            errors.append(_not_in_enum(constraints, path, value))
         return matched
-    matched = 2  # the enum and this schema itself
+    matched = 2  # The enum and this schema itself count as passed checks.
     if constraints.types or constraints.format:
-        matched += 1 + _type(constraints, value, path, errors)
-    matched += 2 + (0 if constraints.only_type else _combined(constraints, value, path, errors, old))
+        matched += 1 + _check_type(constraints, value, path, errors)
+    matched += 2 + (0 if constraints.only_type else _check_combinators(constraints, value, path, errors, old))
     kind = type(value)
     if kind is str:
         matched += 1
         if not constraints.only_type:
-            _string(constraints, value, path, errors)
+            _check_string(constraints, value, path, errors)
             if constraints.format and formats.is_known(constraints.format):
                 matched += 1
                 if not formats.is_valid(constraints.format, value):
                     errors.append(_wrong_type(path, constraints.format, value))
     elif kind is int or kind is float:
         matched += 2
-        _number(constraints, value, path, errors)
+        _check_number(constraints, value, path, errors)
     elif kind is list:
-        matched += 2 + _list(node, constraints, value, path, errors, old)
-    if constraints.enum and not any(_same(value, one) for one in constraints.enum):
-        errors.append(_not_in(constraints, path, value))
+        matched += 2 + _check_list(node, constraints, value, path, errors, old)
+    if constraints.enum and not any(_equals_enum_value(value, allowed) for allowed in constraints.enum):
+        errors.append(_not_in_enum(constraints, path, value))
     if kind is dict:
-        matched += 1 + _object(node, constraints, value, path, errors, old, root)
+        matched += 1 + _check_object(node, constraints, value, path, errors, old, root)
     return matched
 
 
-def _type(constraints: Constraints, value: Any, path: str, errors: list[_Error]) -> int:
-    great = type(value) is int and not -(2**63) <= value < 2**63
-    kind, form = _KINDS[float if great else type(value)]
-    whole = kind == "number" and "integer" in constraints.types and _json_integer(value)
+def _check_type(constraints: Constraints, value: Any, path: str, errors: list[_Error]) -> int:
+    too_large = type(value) is int and not -(2**63) <= value < 2**63
+    kind, form = _KINDS[float if too_large else type(value)]
+    whole = kind == "number" and "integer" in constraints.types and _is_json_integer(value)
     fits = kind in constraints.types or whole or (kind == "integer" and "number" in constraints.types)
     stringlike = kind in ("string", "array")
     if not stringlike and constraints.format and not fits and form != constraints.format:
@@ -154,13 +157,13 @@ def _type(constraints: Constraints, value: Any, path: str, errors: list[_Error])
     return 1
 
 
-def _combined(constraints: Constraints, value: Any, path: str, errors: list[_Error], old: Any) -> int:
+def _check_combinators(constraints: Constraints, value: Any, path: str, errors: list[_Error], old: Any) -> int:
     matched = 0
     if constraints.any_of:
         best: tuple[int, list[_Error]] | None = None
-        for one in constraints.any_of:
+        for alternative in constraints.any_of:
             inner: list[_Error] = []
-            count = _checks(one, value, path, inner, old, False)
+            count = _run_checks(alternative, value, path, inner, old, False)
             if not inner:
                 matched += count
                 break
@@ -168,22 +171,22 @@ def _combined(constraints: Constraints, value: Any, path: str, errors: list[_Err
                 best = count, inner
         else:
             assert best is not None
-            errors.append(_plain(f'"{path}" must validate at least one schema (anyOf)'))
+            errors.append(_error_without_path(f'"{path}" must validate at least one schema (anyOf)'))
             errors.extend(best[1])
             matched += best[0]
     if constraints.one_of:
         best, first, valid = None, 0, 0
-        for one in constraints.one_of:
+        for alternative in constraints.one_of:
             inner = []
-            count = _checks(one, value, path, inner, old, False)
+            count = _run_checks(alternative, value, path, inner, old, False)
             if not inner:
                 valid += 1
                 best, first = None, first or count
             elif not valid and (best is None or count > best[0]):
                 best = count, inner
         if valid != 1:
-            told = f"Found {valid} valid alternatives" if valid else "Found none valid"
-            errors.append(_plain(f'"{path}" must validate one and only one schema (oneOf). {told}'))
+            count_text = f"Found {valid} valid alternatives" if valid else "Found none valid"
+            errors.append(_error_without_path(f'"{path}" must validate one and only one schema (oneOf). {count_text}'))
             if best is not None:
                 errors.extend(best[1])
                 matched += best[0]
@@ -191,33 +194,33 @@ def _combined(constraints: Constraints, value: Any, path: str, errors: list[_Err
             matched += first
     if constraints.all_of:
         valid = 0
-        for one in constraints.all_of:
+        for alternative in constraints.all_of:
             inner = []
-            matched += _checks(one, value, path, inner, old, False)
+            matched += _run_checks(alternative, value, path, inner, old, False)
             valid += not inner
             errors.extend(inner)
         if valid != len(constraints.all_of):
-            told = "" if valid else ". None validated"
-            errors.append(_plain(f'"{path}" must validate all the schemas (allOf){told}'))
+            suffix = "" if valid else ". None validated"
+            errors.append(_error_without_path(f'"{path}" must validate all the schemas (allOf){suffix}'))
     if constraints.not_ is not None:
         inner = []
-        _checks(constraints.not_, value, path, inner, old, False)
+        _run_checks(constraints.not_, value, path, inner, old, False)
         if not inner:
-            errors.append(_plain(f'"{path}" must not validate the schema (not)'))
+            errors.append(_error_without_path(f'"{path}" must not validate the schema (not)'))
     return matched
 
 
-def _string(constraints: Constraints, value: str, path: str, errors: list[_Error]) -> None:
+def _check_string(constraints: Constraints, value: str, path: str, errors: list[_Error]) -> None:
     if constraints.max_length is not None and len(value) > constraints.max_length:
         text = f"{path} in body should be at most {constraints.max_length} chars long"
-        errors.append(_Error(text, *_named(field_errors.too_long("", constraints.max_length), path)))
+        errors.append(_Error(text, *_at_path(field_errors.too_long("", constraints.max_length), path)))
     elif constraints.min_length is not None and len(value) < constraints.min_length:
         errors.append(_invalid(path, value, f"should be at least {constraints.min_length} chars long"))
     elif constraints.pattern and not compile_pattern(constraints.pattern).search(value):
         errors.append(_invalid(path, value, f"should match '{constraints.pattern}'"))
 
 
-def _number(constraints: Constraints, value: float, path: str, errors: list[_Error]) -> None:
+def _check_number(constraints: Constraints, value: float, path: str, errors: list[_Error]) -> None:
     single = constraints.types[0] if len(constraints.types) == 1 else ""
     form = constraints.format if single in ("integer", "number") else ""
     _in_range(value, single, form, "Checked", path, errors)
@@ -228,26 +231,26 @@ def _number(constraints: Constraints, value: float, path: str, errors: list[_Err
         exact = _in_range(constraints.multiple_of, single, form, "MultipleOf", path, errors)
         factor = int(constraints.multiple_of) if whole and exact else float(constraints.multiple_of)
         if factor <= 0:
-            told = f"factor MultipleOf declared for {path} must be positive: {field_errors.format_go(factor)}"
-            errors.append(_Error(told, *_named(field_errors.invalid("", factor, told), path)))
-        elif value % factor if whole and exact else not _json_integer(value / factor):
+            text = f"factor MultipleOf declared for {path} must be positive: {field_errors.format_go(factor)}"
+            errors.append(_Error(text, *_at_path(field_errors.invalid("", factor, text), path)))
+        elif value % factor if whole and exact else not _is_json_integer(value / factor):
             errors.append(_invalid(path, value, f"should be a multiple of {field_errors.format_go(factor)}"))
     if constraints.minimum is not None:
         exact = _in_range(constraints.minimum, single, form, "Minimum boundary", path, errors)
         bound = int(constraints.minimum) if whole and exact else float(constraints.minimum)
         if value < bound or (constraints.exclusive_minimum and value == bound):
-            told = "greater than" if constraints.exclusive_minimum else "greater than or equal to"
-            errors.append(_invalid(path, value, f"should be {told} {field_errors.format_go(bound)}"))
+            relation = "greater than" if constraints.exclusive_minimum else "greater than or equal to"
+            errors.append(_invalid(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
     if constraints.maximum is not None:
         exact = _in_range(constraints.maximum, single, form, "Maximum boundary", path, errors)
         bound = int(constraints.maximum) if whole and exact else float(constraints.maximum)
         if value > bound or (constraints.exclusive_maximum and value == bound):
-            told = "less than" if constraints.exclusive_maximum else "less than or equal to"
-            errors.append(_invalid(path, value, f"should be {told} {field_errors.format_go(bound)}"))
+            relation = "less than" if constraints.exclusive_maximum else "less than or equal to"
+            errors.append(_invalid(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
 
 
 def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: list[_Error]) -> bool:
-    """Whether the number fits the type and format, and if not, say so."""
+    """Return whether the number fits the type and format. Append an error if it does not."""
     if kind == "integer":
         limit = 2**31 if form == "int32" else 2**63
         fits = float(value).is_integer() and -limit <= value < limit
@@ -257,27 +260,29 @@ def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: 
     else:
         fits = True
     if not fits:
-        of = f"with format {form}" if form else "(default format)"
-        errors.append(_plain(f"{what} value must be of type {kind} {of} in {path}"))
+        format_text = f"with format {form}" if form else "(default format)"
+        errors.append(_error_without_path(f"{what} value must be of type {kind} {format_text} in {path}"))
     return fits
 
 
-def _list(node: Node, constraints: Constraints, value: list[Any], path: str, errors: list[_Error], old: Any) -> int:
+def _check_list(
+    node: Node, constraints: Constraints, value: list[Any], path: str, errors: list[_Error], old: Any
+) -> int:
     matched = 0
     if node.items is not None:
-        before = match_old_items(node, old)
+        find_old = match_old_items(node, old)
         for index, item in enumerate(value):
-            matched += _check(node.items, item, f"{path}[{index}]", errors, before(item))
+            matched += _check(node.items, item, f"{path}[{index}]", errors, find_old(item))
     size = len(value)
     if constraints.min_items is not None and size < constraints.min_items:
         errors.append(_invalid(path, size, f"should have at least {constraints.min_items} items"))
     if constraints.max_items is not None and size > constraints.max_items:
         text = f"{path} in body should have at most {constraints.max_items} items"
-        errors.append(_Error(text, *_named(field_errors.too_many("", size, constraints.max_items), path)))
+        errors.append(_Error(text, *_at_path(field_errors.too_many("", size, constraints.max_items), path)))
     return matched
 
 
-def _object(
+def _check_object(
     node: Node, constraints: Constraints, value: dict[str, Any], path: str, errors: list[_Error], old: Any, root: bool
 ) -> int:
     matched, size = 0, len(value)
@@ -285,20 +290,20 @@ def _object(
         errors.append(_invalid(path, size, f"should have at least {constraints.min_properties} properties"))
     if constraints.max_properties is not None and size > constraints.max_properties:
         text = f"{path} in body should have at most {constraints.max_properties} properties"
-        errors.append(_Error(text, *_named(field_errors.too_many("", size, constraints.max_properties), path)))
+        errors.append(_Error(text, *_at_path(field_errors.too_many("", size, constraints.max_properties), path)))
     properties = constraints.properties
-    before: dict[str, Any] = old if type(old) is dict else {}
+    old_values: dict[str, Any] = old if type(old) is dict else {}
     if constraints.additional is False:
-        told = (f"{path}.{key} in body is a forbidden property" for key in value if key not in properties)
-        errors.extend(_plain_at(path, text) for text in told)
+        texts = (f"{path}.{key} in body is a forbidden property" for key in value if key not in properties)
+        errors.extend(_error_at(path, text) for text in texts)
     elif node.values is not None and node.values is not ANYTHING:
         for key, inner in value.items():
             if key not in properties:
-                matched += _check(node.values, inner, f"{path}.{key}", errors, before.get(key, MISSING))
+                matched += _check(node.values, inner, f"{path}.{key}", errors, old_values.get(key, MISSING))
     for key, child in properties.items():
         if key in value:
-            was = MISSING if root and key in ("kind", "apiVersion") else before.get(key, MISSING)
-            matched += _check(child, value[key], f"{path}.{key}" if path else key, errors, was)
+            old_value = MISSING if root and key in ("kind", "apiVersion") else old_values.get(key, MISSING)
+            matched += _check(child, value[key], f"{path}.{key}" if path else key, errors, old_value)
     for key in constraints.required:
         if key not in value:
             text = f"{path}.{key} in body is required"
@@ -306,45 +311,45 @@ def _object(
     return matched
 
 
-def _same(value: Any, one: Any) -> bool:
-    """Equality as Go converts for it: a fraction is cut off when the other side is an integer."""
-    if type(value) is float and type(one) is int:
+def _equals_enum_value(value: Any, allowed: Any) -> bool:
+    """Compare as Go does after its conversion: a float loses its fraction if the other side is an integer."""
+    if type(value) is float and type(allowed) is int:
         value = int(value)
-    return bool(value == one) and isinstance(value, bool) == isinstance(one, bool)
+    return bool(value == allowed) and isinstance(value, bool) == isinstance(allowed, bool)
 
 
-def _json_integer(value: float) -> bool:
-    """Whether a float counts as an integer: beyond 2^53 none does, and a fraction may be too small to count."""
+def _is_json_integer(value: float) -> bool:
+    """Return whether a float counts as an integer: it is below 2^53, and its fraction is zero or tiny."""
     if not abs(value) < 2**53:
         return False
     whole = int(value)
     return value == whole or (whole > 0 and (value - whole) / (value + whole) < 1e-9)
 
 
-def _not_in(constraints: Constraints, path: str, value: Any) -> _Error:
-    listed = [one if isinstance(one, str) else gojson.dumps(one).decode() for one in constraints.enum]
-    return _Error(f"{path} in body should be one of", *_named(field_errors.not_supported("", value, listed), path))
+def _not_in_enum(constraints: Constraints, path: str, value: Any) -> _Error:
+    supported = [item if isinstance(item, str) else gojson.dumps(item).decode() for item in constraints.enum]
+    return _Error(f"{path} in body should be one of", *_at_path(field_errors.not_supported("", value, supported), path))
 
 
-def _wrong_type(path: str, wanted: str, value: str) -> _Error:
-    told = f"{path} in body must be of type {wanted}: {field_errors.quote_go(value)}"
-    return _Error(told, *_named(field_errors.type_invalid("", value, told), path))
+def _wrong_type(path: str, expected: str, value: str) -> _Error:
+    text = f"{path} in body must be of type {expected}: {field_errors.quote_go(value)}"
+    return _Error(text, *_at_path(field_errors.type_invalid("", value, text), path))
 
 
-def _invalid(path: str, value: Any, told: str) -> _Error:
-    text = f"{path} in body {told}"
-    return _Error(text, *_named(field_errors.invalid("", value, text), path))
+def _invalid(path: str, value: Any, message: str) -> _Error:
+    text = f"{path} in body {message}"
+    return _Error(text, *_at_path(field_errors.invalid("", value, text), path))
 
 
-def _plain(text: str) -> _Error:
+def _error_without_path(text: str) -> _Error:
     return _Error(text, "FieldValueInvalid", None, f'Invalid value: "": {text}')
 
 
-def _plain_at(path: str, text: str) -> _Error:
+def _error_at(path: str, text: str) -> _Error:
     return _Error(text, "FieldValueInvalid", path, f'Invalid value: "": {text}')
 
 
-def _named(cause: FieldError, path: str) -> tuple[str, str, str]:
+def _at_path(cause: FieldError, path: str) -> tuple[str, str, str]:
     return cause.reason, path, cause.message
 
 
