@@ -147,10 +147,10 @@ def decoding():
     The best of many short rounds, in turn. Without orjson, which is among the peers, ours alone.
     """
     from fairlead.api.builtin import Pod
-    from fairlead.cache.entries import Entries
+    from fairlead.cache.entries import EntryCodec
     from fairlead.client.watching import FrameSplitter, decode_frame
 
-    read = Entries(Pod, field_managers=frozenset({"bench"})).read
+    read = EntryCodec(Pod, field_managers=frozenset({"bench"})).encode
     frames = [{"type": "MODIFIED", "object": {"kind": "Pod", "apiVersion": "v1", **pod(n)}} for n in range(200)]
     lines = [compact(frame) + b"\n" for frame in frames]
     stream = b"".join(lines)

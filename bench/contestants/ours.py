@@ -18,7 +18,7 @@ class Contestant:
         self.view = self.cache.watch(Pod, labels=self.labels)
         self.view.subscribe(lambda change: None if change.initial else told(change))
         await self.cache.__aenter__()
-        await self.view.synced()
+        await self.view.wait_for_sync()
 
     def sent(self, change):
         return change.new.object()["metadata"]["annotations"]["sent"]

@@ -255,7 +255,7 @@ MUTANTS = [
         "elif last is not None and not cache.covers(self.kind, self.namespace):",
         "elif last is not None:",
     ),
-    Mutant("scope: only a whole watch covers", "cache/cache.py", "and scope.whole and", "and"),
+    Mutant("scope: only a whole watch covers", "cache/cache.py", "and scope.is_unfiltered\n", "\n"),
     Mutant(
         "tombstone: what is gone stays hidden",
         "cache/overlay.py",
@@ -265,8 +265,8 @@ MUTANTS = [
     Mutant(
         "tombstone: a late answer revives nothing",
         "cache/overlay.py",
-        "if self.off or entry.version <= position or self._is_stale(flight, entry.uid):",
-        "if self.off:",
+        "if self.disabled or entry.version <= position or self._is_stale(write, entry.uid):",
+        "if self.disabled:",
     ),
     Mutant(
         "tombstone: until the deletion is told",

@@ -45,7 +45,7 @@ class History:
         self.server.calm()
         await asyncio.sleep(300)
         self.world.assert_true()
-        assert not self.overlay._flights
+        assert not self.overlay._pending
         assert self.world.health.failures == 0
 
     async def do(self, what, *arguments):
@@ -102,10 +102,10 @@ class History:
         if gone:
             if any(obj.uid == gone[1] for obj in self.world.view.list()):
                 self.gone.add(gone[1])
-            own.wrote(answer) if answer else own.deleted(*gone, None)
+            own.record(answer) if answer else own.record_delete(*gone, None)
         else:
-            own.wrote(answer)
-            shown = self.world.view.look(answer["metadata"]["name"], "n")
+            own.record(answer)
+            shown = self.world.view.get_snapshot(answer["metadata"]["name"], "n")
             uid, version = answer["metadata"]["uid"], int(answer["metadata"]["resourceVersion"])
             deleted = [event for event in self.server.history if event[1] == "DELETED" and event[0] > version]
             if shown is None or shown.uid != uid:
@@ -142,7 +142,7 @@ def test_the_cache_ends_as_a_restored_server_is(chaos, before, after, seed):
         world = chaos.World(seed)
         world.server.put("a")
         async with world:
-            await world.cache.synced()
+            await world.cache.wait_for_sync()
             backup = world.server.snapshot()
             for number in range(60):
                 world.server.put("b", number)

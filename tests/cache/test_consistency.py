@@ -7,7 +7,7 @@ import pytest
 from fairlead.api.builtin import ConfigMap
 from fairlead.api.world import World
 from fairlead.cache import Cache
-from fairlead.cache.entries import Entry
+from fairlead.cache.entries import CacheEntry
 from fairlead.client.client import Client, PatchType
 from fairlead.server.app import Server
 from fairlead.testing import virtual
@@ -38,11 +38,11 @@ async def test_nothing_differs_at_any_moment_while_others_write(api, scope):
                 await client.delete(ConfigMap, name, api.namespace, uid=made.uid)
 
     async with cache:
-        await cache.synced()
+        await cache.wait_for_sync()
         writing = asyncio.create_task(write())
         looks = 0
         while not writing.done() or looks < 3:
-            assert await cache.differences() == []
+            assert await cache.find_differences() == []
             looks += 1
         await writing
         assert view.health()[0].synced
@@ -55,17 +55,17 @@ async def test_each_sort_of_difference_is_told(api):
     cache = Cache(client, World())
     cache.watch(ConfigMap, namespaces=[api.namespace])
     async with cache:
-        await cache.synced()
-        ((informer, _),) = cache._streams.values()
+        await cache.wait_for_sync()
+        ((informer, _),) = cache._watches.values()
         entry = informer.store.get((api.namespace, "changed"))
-        informer.store.put((api.namespace, "changed"), Entry(entry.raw.replace(b'"1"', b'"2"'), entry.uid, 1))
+        informer.store.put((api.namespace, "changed"), CacheEntry(entry.raw.replace(b'"1"', b'"2"'), entry.uid, 1))
         informer.store.put((api.namespace, "ghost"), entry)
         informer.store.remove((api.namespace, "missing"))
         at = f"ConfigMap in {api.namespace} at version {informer.resource_version}: {api.namespace}"
-        assert await cache.differences() == [
-            f"{at}/changed was told as of version 1 and is as of {entry.version}, or with other fields",
-            f"{at}/ghost is not on the server and was not told to be gone",
-            f"{at}/missing is on the server and was never told, or told to be gone",
+        assert await cache.find_differences() == [
+            f"{at}/changed is cached at version 1 and is at {entry.version}, or has other fields",
+            f"{at}/ghost is in the cache and not on the server",
+            f"{at}/missing is on the server and not in the cache",
         ]
         assert int(informer.resource_version) >= int(made.resource_version)
 
@@ -77,20 +77,20 @@ def test_a_version_that_the_server_has_forgotten_is_told_unless_a_newer_one_come
         client = Client(server.transport(), world)
         cache = Cache(client, world)
         cache.watch(ConfigMap)
-        assert await cache.differences() == ["ConfigMap: it is not listed yet"]
+        assert await cache.find_differences() == ["ConfigMap: it is not listed yet"]
         async with cache:
-            await cache.synced()
+            await cache.wait_for_sync()
             made = await client.create(ConfigMap("a", "default"))
             await client.patch(ConfigMap, "a", "default", {"data": {"n": "1"}}, type=PatchType.MERGE)
-            ((informer, _),) = cache._streams.values()
+            ((informer, _),) = cache._watches.values()
             await informer.wait_until(made.resource_version)
-            while await cache.differences():
+            while await cache.find_differences():
                 pass
             for number in range(3):
                 await client.create(ConfigMap(f"b{number}", "default"))
             informer.resource_version = "1"
             server.store.compact()
-            (told,) = await cache.differences()
-            assert told.startswith("ConfigMap: the server cannot say what was there at version")
+            (told,) = await cache.find_differences()
+            assert told.startswith("ConfigMap: the server cannot list version")
 
     virtual.run(main())

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cache.entries import Entry
+from fairlead.cache.entries import CacheEntry
 from fairlead.cache.indexes import Index
 from fairlead.cache.overlay import Overlay
 
@@ -20,7 +20,7 @@ def test_any_history_of_puts_and_removes(steps):
             index.remove(key)
             truth.pop(key, None)
         else:
-            index.put(key, Entry(b"", "".join(values), 1))
+            index.put(key, CacheEntry(b"", "".join(values), 1))
             truth[key] = values
         for each in "xyz":
             assert index.keys(each) == sorted(key for key, values in truth.items() if each in values)
@@ -47,17 +47,19 @@ def test_any_history_of_own_writes(steps):
             truth.clear()
         elif isinstance(step, int):
             position = max(position, version - step)
-            overlay.passed(position)
+            overlay.advance(position)
             truth = {key: told for key, told in truth.items() if told[0] > position}
         else:
             key, values, selected = step
             version += 1
-            flight = overlay.depart()
-            overlay.wrote(flight, key, Entry(b"", values, version), position, selected=selected)
-            overlay.land(flight)
+            flight = overlay.begin_write()
+            overlay.record(flight, key, CacheEntry(b"", values, version), position, selected=selected)
+            overlay.end_write(flight)
             truth[key] = (version, values if selected else "")
         for each in "xyz":
-            assert overlay.indexed(letters, each) == sorted(key for key, (_, told) in truth.items() if each in told)
+            assert overlay.find_indexed(letters, each) == sorted(
+                key for key, (_, told) in truth.items() if each in told
+            )
 
 
 def test_each_own_write_is_looked_into_once_however_many_wait_for_the_stream():
@@ -70,6 +72,6 @@ def test_each_own_write_is_looked_into_once_however_many_wait_for_the_stream():
     overlay = Overlay()
     for version in range(1, 101):
         name = f"object-{version}"
-        overlay.wrote(overlay.depart(), ("n", name), Entry(b"", name, version), 0)
-        assert overlay.indexed(of, name) == [("n", name)]
+        overlay.record(overlay.begin_write(), ("n", name), CacheEntry(b"", name, version), 0)
+        assert overlay.find_indexed(of, name) == [("n", name)]
     assert len(looked) == 100

@@ -29,24 +29,24 @@ class View:
     async def listed(self, version, *objects):
         kept = {}
         for each in objects:
-            namespace, name, _, entry = self.informer.entries.read(json.dumps(each).encode())
+            namespace, name, _, entry = self.informer.codec.encode(json.dumps(each).encode())
             kept.setdefault(namespace, {})[name] = entry
         await self.informer.replace(kept, str(version))
 
     def streamed(self, kind, each):
-        self.informer.event(kind, json.dumps(each).encode())
+        self.informer.apply_event(kind, json.dumps(each).encode())
 
     def departs(self):
-        return self.informer.overlay.depart()
+        return self.informer.overlay.begin_write()
 
     def wrote(self, answer, flight=None):
-        self.informer.wrote(flight or self.departs(), answer)
+        self.informer.record_write(flight or self.departs(), answer)
 
     def deleted(self, uid, answer=None, flight=None, name="a"):
-        self.informer.deleted(flight or self.departs(), ("n", name), uid, answer)
+        self.informer.record_delete(flight or self.departs(), ("n", name), uid, answer)
 
     def version(self, name="a"):
-        found = self.informer.look(name, "n")
+        found = self.informer.get(name, "n")
         listed = [each.version for each in self.informer.list() if each.object().name == name]
         assert listed == ([found.version] if found else [])
         assert [each.version for each in self.informer.list("n") if each.object().name == name] == listed
@@ -77,7 +77,7 @@ async def test_a_write_is_seen_at_once_and_until_the_stream_has_passed_it(view):
 
 async def test_a_bookmark_passes_a_write_too(view):
     view.wrote(obj(version=12))
-    view.informer.bookmark("12")
+    view.informer.apply_bookmark("12")
     assert view.settled
 
 
@@ -93,7 +93,7 @@ async def test_answers_that_come_out_of_order_leave_the_newest(view):
     view.wrote(obj(version=13))
     view.wrote(obj(version=12))
     assert view.version() == 13
-    view.informer.bookmark("13")
+    view.informer.apply_bookmark("13")
     assert view.settled
 
 
@@ -132,7 +132,7 @@ async def test_a_delete_is_seen_at_once_and_its_tombstone_goes_with_the_event(vi
 async def test_a_delete_that_waits_for_finalizers_shows_the_object_deleting(view):
     answer = obj(version=12, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x/y"])
     view.deleted("u1", answer)
-    assert view.informer.look("a", "n").object().deleting
+    assert view.informer.get("a", "n").object().deleting
 
 
 async def test_a_delete_answered_with_the_object_itself_is_gone(view):
@@ -304,7 +304,7 @@ async def test_a_view_of_metadata_alone_keeps_nothing_else_of_our_writes():
     view = View(metadata_only=True)
     await view.listed(10)
     view.wrote(obj("b", 12, "u2", data={"password": "x"}))
-    shown = view.informer.look("b", "n").object()
+    shown = view.informer.get("b", "n").object()
     assert (shown.kind, shown.name, "data" in shown) == ("ConfigMap", "b", False)
 
 
@@ -313,9 +313,9 @@ async def test_many_writes_while_nothing_streams_are_not_remembered_one_by_one(v
         view.wrote(obj(version=version))
     assert len(view.informer.overlay._versions) < 100
     assert view.version() == 4_999
-    view.informer.bookmark("4998")
+    view.informer.apply_bookmark("4998")
     assert view.version() == 4_999
-    view.informer.bookmark("4999")
+    view.informer.apply_bookmark("4999")
     assert view.settled
 
 

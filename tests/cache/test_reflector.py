@@ -44,7 +44,7 @@ BOTH = pytest.mark.parametrize("streams", [True, False], ids=["initial events", 
 @BOTH
 def test_it_syncs_and_follows(run, streams):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.assert_true()
         world.server.put("o1", 2)
         world.server.put("new")
@@ -62,7 +62,7 @@ def test_it_syncs_and_follows(run, streams):
 @BOTH
 def test_it_resumes_where_it_was_without_listing_again(run, streams):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.requests.clear()
         world.told.clear()
         world.server.break_watches()
@@ -104,7 +104,7 @@ def test_e1_initial_events_that_are_interrupted_start_over_instead_of_resuming_a
         server.cuts.append(chaos.Cut(2, "break"))
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         assert world.server.requests == ["initial", "initial"]
         world.assert_true()
         assert len(world.told) == OBJECTS, "nothing of the interrupted stream was told"
@@ -118,7 +118,7 @@ def test_e2_a_410_lists_again_and_tells_the_deletes_it_implies_once(run, chaos, 
     """A relist that yields only what is there leaves deleted objects in indexes for ever (kopf, lightkube)."""
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         owned = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "owner"}]
         world.server.put("o3", ownerReferences=owned)
         await asyncio.sleep(1)
@@ -145,7 +145,7 @@ def test_e2b_a_watch_error_that_is_no_410_is_survived_and_seen_in_health(run, ch
     """An ERROR event such as "etcdserver: no leader" must not end a watch for good (kopf)."""
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.break_watches("500")
         await asyncio.sleep(0.1)
         assert world.health.failures == 1
@@ -162,7 +162,7 @@ def test_e3_a_refused_reconnect_is_survived(run, chaos):
     """Connecting again must be inside the loop that survives (lightkube)."""
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.failures.extend([chaos.NotSent("refused")] * 20)
         world.server.break_watches()
         world.server.put("new")
@@ -177,7 +177,7 @@ def test_e4_a_410_again_and_again_does_not_make_a_tight_loop(run, chaos):
     """522 requests in two seconds (kr8s)."""
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.requests.clear()
         world.server.cuts.extend([chaos.Cut(0, "410")] * 1000)
         world.server.break_watches()
@@ -194,7 +194,7 @@ def test_e4b_a_watch_that_the_server_ends_in_time_goes_on_at_once(run):
     """A generator that silently ends at the server's timeout is a dead watch (kr8s)."""
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         await asyncio.sleep(3600)
         assert 6 <= world.server.requests.count("watch") <= 12
         assert "check" not in world.server.requests, "nothing is in doubt when it ended when it should"
@@ -213,7 +213,7 @@ def test_an_arbitrary_old_version_of_the_last_object_is_never_what_a_watch_start
         server.compact()
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.break_watches()
         await asyncio.sleep(10)
         assert world.server.requests.count("initial") == 1
@@ -225,7 +225,7 @@ def test_an_arbitrary_old_version_of_the_last_object_is_never_what_a_watch_start
 @BOTH
 def test_a_storm_of_429_backs_off_without_a_relist(run, chaos, streams):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.requests.clear()
         world.server.failures.extend([chaos.status(429, "TooManyRequests")] * 30)
         world.server.break_watches()
@@ -245,7 +245,7 @@ def test_a_storm_of_429_backs_off_without_a_relist(run, chaos, streams):
 
 def test_retry_after_is_honoured(run, chaos):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.requests.clear()
         refusal = chaos.status(429, "TooManyRequests", details={"retryAfterSeconds": 120})
         world.server.failures.extend([None, refusal])
@@ -266,7 +266,7 @@ def test_a_server_that_is_down_at_the_start_is_waited_for(run, chaos):
         await asyncio.sleep(1)
         assert not world.health.synced
         assert world.health.fed_at is None
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.assert_true()
 
     run(main, prepare)
@@ -274,7 +274,7 @@ def test_a_server_that_is_down_at_the_start_is_waited_for(run, chaos):
 
 def test_a_very_short_watch_that_tells_nothing_is_a_failure(run, chaos):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.requests.clear()
         world.server.cuts.extend([chaos.Cut(0, "end")] * 1000)
         world.server.break_watches("end")
@@ -288,7 +288,7 @@ def test_a_very_short_watch_that_tells_nothing_is_a_failure(run, chaos):
 
 def test_a_half_open_connection_is_noticed_and_replaced(run):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         fed = world.health.fed_at
         world.server.break_watches("hang")
         world.server.put("new")
@@ -305,7 +305,7 @@ def test_a_kind_of_which_no_bookmarks_come_is_asked_for_anew_without_alarm(run, 
     """A real server sends none of Events, which are not in its watch cache."""
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.break_watches("hang")
         await asyncio.sleep(91)
         world.server.put("new")
@@ -320,7 +320,7 @@ def test_a_kind_of_which_no_bookmarks_come_is_asked_for_anew_without_alarm(run, 
 
 def test_bookmarks_alone_keep_the_version_fresh_enough_to_resume(run):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.version += 1000  # other kinds' writes
         await asyncio.sleep(61)
         world.server.compact()
@@ -337,7 +337,7 @@ def test_versions_that_go_backwards_are_noticed_and_everything_is_listed_again(r
     """A restored server would let a watch from the future wait in silence."""
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         backup = world.server.snapshot()
         for number in range(20):
             world.server.put("o1", number)
@@ -357,7 +357,7 @@ def test_versions_that_go_backwards_are_noticed_and_everything_is_listed_again(r
 
 def test_a_version_that_goes_backwards_on_an_open_stream_is_noticed(run):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.version = 12
         world.server.put("o1", 9)
         await asyncio.sleep(1)
@@ -380,7 +380,7 @@ def test_versions_that_are_not_integers_are_only_given_back(run, streams):
             server.put(key[1], 1)
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         for forget in (False, True):
             world.server.put("o1", 2)
             await asyncio.sleep(1)
@@ -397,7 +397,7 @@ def test_versions_that_are_not_integers_are_only_given_back(run, streams):
 
 def test_a_thousand_reconnects_leave_nothing_behind(run):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.server.break_watches()
         await asyncio.sleep(60)
         tasks = len(asyncio.all_tasks())
@@ -415,7 +415,7 @@ def test_a_thousand_reconnects_leave_nothing_behind(run):
 
 def test_an_object_deleted_and_made_again_while_nobody_looked_is_two_changes(run):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         world.told.clear()
         for forget in (False, True):
             world.server.break_watches()
@@ -431,7 +431,7 @@ def test_an_object_deleted_and_made_again_while_nobody_looked_is_two_changes(run
 
 
 def test_a_page_token_that_expires_makes_it_list_everything_at_once(run, monkeypatch):
-    monkeypatch.setattr("fairlead.cache.reflector.PAGE", 2)
+    monkeypatch.setattr("fairlead.cache.reflector.PAGE_SIZE", 2)
 
     def prepare(server):
         server.streams = False
@@ -444,7 +444,7 @@ def test_a_page_token_that_expires_makes_it_list_everything_at_once(run, monkeyp
         server.after_page = between
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         assert world.server.requests[:4] == ["initial", "list", "page", "list"]
         await asyncio.sleep(1)
         world.assert_true()
@@ -453,7 +453,7 @@ def test_a_page_token_that_expires_makes_it_list_everything_at_once(run, monkeyp
 
 
 def test_pages_are_one_snapshot_and_what_happened_between_them_is_told_by_the_watch(run, monkeypatch):
-    monkeypatch.setattr("fairlead.cache.reflector.PAGE", 1)
+    monkeypatch.setattr("fairlead.cache.reflector.PAGE_SIZE", 1)
 
     def prepare(server):
         server.streams = False
@@ -465,7 +465,7 @@ def test_pages_are_one_snapshot_and_what_happened_between_them_is_told_by_the_wa
         server.after_page = between
 
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         await asyncio.sleep(1)
         world.assert_true()
         assert (("n", "o3"), ("u4", 14), None) in world.told
@@ -491,7 +491,7 @@ def test_views_of_several_namespaces_have_a_stream_each_and_equal_ones_share(run
         guessed = kind("v1", "ConfigMap", plural="not settled yet")
         again = world.cache.watch(guessed, namespaces=["m"])
         world.server.put("elsewhere", namespace="m")
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         assert world.server.requests.count("initial") == 3
         assert both.get("elsewhere", "m") == again.get("elsewhere", "m") == world.server.objects["m", "elsewhere"]
         assert len(both.list()) == OBJECTS + 1
@@ -504,7 +504,7 @@ def test_views_of_several_namespaces_have_a_stream_each_and_equal_ones_share(run
 
 def test_a_barrier_waits_for_the_version_and_no_longer(run):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         reached = asyncio.create_task(world.view.wait_until(str(world.server.version + 2)))
         world.server.put("o1", 2)
         await asyncio.sleep(1)
@@ -526,7 +526,7 @@ def test_a_handler_that_raises_stops_neither_the_stream_nor_other_handlers(chaos
 
         world.view.subscribe(broken)
         async with world:
-            await world.cache.synced()
+            await world.cache.wait_for_sync()
             world.server.put("new")
             await asyncio.sleep(1)
             world.assert_true()
@@ -537,7 +537,7 @@ def test_a_handler_that_raises_stops_neither_the_stream_nor_other_handlers(chaos
 
 def test_a_handler_that_comes_late_is_told_what_is_there_first(run):
     async def main(world):
-        await world.cache.synced()
+        await world.cache.wait_for_sync()
         told = []
         world.view.subscribe(lambda change: told.append((change.name, change.initial)))
         world.server.put("new")

@@ -93,19 +93,19 @@ async def change(client, chance, namespace, own=None):
     with own.writing(ConfigMap, namespace) if own else _nobody() as telling:
         match chance.choice(["create", "edit", "edit", "delete", "hold", "release"]):
             case "create":
-                telling.wrote(await client.create(ConfigMap(name, namespace, data={"n": str(chance.random())})))
+                telling.record(await client.create(ConfigMap(name, namespace, data={"n": str(chance.random())})))
             case "edit":
                 patch = {"data": {"n": str(chance.random())}}
-                telling.wrote(await client.patch(*where, patch, type=PatchType.MERGE))
+                telling.record(await client.patch(*where, patch, type=PatchType.MERGE))
             case "hold":
                 patch = {"metadata": {"finalizers": ["test.example.com/hold"]}}
-                telling.wrote(await client.patch(*where, patch, type=PatchType.MERGE))
+                telling.record(await client.patch(*where, patch, type=PatchType.MERGE))
             case "release":
                 patch = {"metadata": {"finalizers": None}}
-                telling.wrote(await client.patch(*where, patch, type=PatchType.MERGE))
+                telling.record(await client.patch(*where, patch, type=PatchType.MERGE))
             case "delete":
                 known = await client.get(*where)
-                telling.deleted(name, known.uid, await client.delete(*where, uid=known.uid))
+                telling.record_delete(name, known.uid, await client.delete(*where, uid=known.uid))
 
 
 class _nobody:  # noqa: N801
@@ -115,10 +115,10 @@ class _nobody:  # noqa: N801
     def __exit__(self, *error):
         pass
 
-    def wrote(self, answer):
+    def record(self, answer):
         pass
 
-    def deleted(self, name, uid, answer):
+    def record_delete(self, name, uid, answer):
         pass
 
 
@@ -152,14 +152,14 @@ def test_random_writers_and_a_failing_network_leave_the_cache_as_the_server_is(s
             network.calm = True
             await asyncio.sleep(300)
             (health,) = view.health()
-            assert await cache.differences() == []
+            assert await cache.find_differences() == []
             state = {}
             for name, old, new in told:
                 assert state.get(name) == old
                 state[name] = new
             assert {name for name, version in state.items() if version} == {obj.name for obj in view.list()}
             assert len(told) > 30
-            assert cache.caught_up
+            assert cache.is_caught_up
             assert health.failures == 0
 
     virtual.run(main())
@@ -178,10 +178,10 @@ def test_a_server_that_comes_back_without_its_state_is_believed():
         told = []
         view.subscribe(lambda change: told.append((change.name, change.new is None)))
         async with cache:
-            await cache.synced()
+            await cache.wait_for_sync()
             for number in range(30):
                 with cache.writing(ConfigMap, "default") as own:
-                    own.wrote(await client.create(ConfigMap(f"a{number}", "default")))
+                    own.record(await client.create(ConfigMap(f"a{number}", "default")))
             await asyncio.sleep(1)
             told.clear()
             network.inner = Server(world).transport()
@@ -215,8 +215,8 @@ async def test_on_each_server_random_writers_and_a_failing_network_leave_the_cac
         await asyncio.gather(*writers)
         network.calm = True
         await caught_up(cache, view, others, api.namespace)
-        assert await cache.differences() == []
-        assert cache.caught_up
+        assert await cache.find_differences() == []
+        assert cache.is_caught_up
 
 
 async def test_our_own_writes_are_seen_before_the_stream_tells_them(api):
@@ -224,20 +224,20 @@ async def test_our_own_writes_are_seen_before_the_stream_tells_them(api):
     cache = Cache(client, World(), field_managers=["ours"])
     view = cache.watch(ConfigMap)
     async with cache:
-        await cache.synced()
+        await cache.wait_for_sync()
         for number in range(20):
             with cache.writing(ConfigMap, api.namespace) as own:
                 obj = ConfigMap("a", api.namespace, data={"n": str(number)})
-                own.wrote(await client.apply(obj, field_manager="ours"))
+                own.record(await client.apply(obj, field_manager="ours"))
             shown = view.get("a", api.namespace)
             assert shown["data"] == {"n": str(number)}
             assert [entry["manager"] for entry in shown["metadata"]["managedFields"]] == ["ours"]
         with cache.writing(ConfigMap, api.namespace) as own:
-            own.deleted("a", shown.uid, await client.delete(ConfigMap, "a", api.namespace, uid=shown.uid))
+            own.record_delete("a", shown.uid, await client.delete(ConfigMap, "a", api.namespace, uid=shown.uid))
         assert view.get("a", api.namespace) is None
         await caught_up(cache, view, client, api.namespace)
         assert [obj.name for obj in view.list(api.namespace) if obj.name == "a"] == []
-        assert cache.caught_up
+        assert cache.is_caught_up
 
 
 POD = Pod("a", spec={"containers": [{"name": "c", "image": "i"}]})
@@ -254,16 +254,16 @@ async def test_a_delete_of_ours_is_seen_at_once_whatever_the_server_answers_it_w
     gone = asyncio.Event()
     view.subscribe(lambda change: gone.set() if change.new is None else None)
     async with cache:
-        await cache.synced()
+        await cache.wait_for_sync()
         obj = await client.create({**made, "metadata": {**made["metadata"], "namespace": api.namespace}})
         await view.wait_until(obj.resource_version)
         with cache.writing(kind, api.namespace) as own:
-            own.deleted("a", obj.uid, await client.delete(kind, "a", api.namespace, uid=obj.uid))
+            own.record_delete("a", obj.uid, await client.delete(kind, "a", api.namespace, uid=obj.uid))
         assert view.get("a", api.namespace) is None
         async with asyncio.timeout(10):
             await gone.wait()
         assert view.list() == []
-        assert cache.caught_up
+        assert cache.is_caught_up
 
 
 async def test_the_removal_of_the_last_finalizer_is_seen_at_once(api):
@@ -276,17 +276,17 @@ async def test_the_removal_of_the_last_finalizer_is_seen_at_once(api):
     held = ConfigMap("a", api.namespace)
     held["metadata"]["finalizers"] = ["test.example.com/hold"]
     async with cache:
-        await cache.synced()
+        await cache.wait_for_sync()
         obj = await client.create(held)
         with cache.writing(ConfigMap, api.namespace) as own:
-            own.deleted("a", obj.uid, await client.delete(*where))
+            own.record_delete("a", obj.uid, await client.delete(*where))
         assert view.get("a", api.namespace).deleting
         with cache.writing(ConfigMap, api.namespace) as own:
-            own.wrote(await client.patch(*where, {"metadata": {"finalizers": None}}, type=PatchType.MERGE))
+            own.record(await client.patch(*where, {"metadata": {"finalizers": None}}, type=PatchType.MERGE))
         assert view.get("a", api.namespace) is None
         async with asyncio.timeout(10):
             await gone.wait()
-        assert cache.caught_up
+        assert cache.is_caught_up
 
 
 @pytest.mark.only("embedded", reason="a fresh etcd has forgotten nothing")
@@ -306,10 +306,11 @@ async def test_a_version_that_the_server_forgot_is_listed_again_with_the_deletes
     for name in ("a", "b"):
         await client.create(ConfigMap(name, api.namespace))
     async with cache:
-        await cache.synced()
+        await cache.wait_for_sync()
     await client.delete(ConfigMap, "a", api.namespace)
     told.clear()
-    informer.position, informer.resource_version, reflector._doubt = 1, "1", False
+    informer.position, informer.resource_version = 1, "1"
+    reflector._state = reflector._state.on_version_checked()
     async with cache:
         async with asyncio.timeout(10):
             await gone.wait()
@@ -322,7 +323,7 @@ async def test_a_selection_and_metadata_alone_can_be_watched(api):
     web = cache.watch(ConfigMap, namespaces=[api.namespace], labels="tier in (web)")
     names = cache.watch(Secret, namespaces=[api.namespace], metadata_only=True)
     async with cache:
-        await cache.synced()
+        await cache.wait_for_sync()
         made = await client.create(ConfigMap("a", api.namespace, labels={"tier": "web"}))
         await client.create(ConfigMap("b", api.namespace, labels={"tier": "db"}))
         secret = await client.create(Secret("s", api.namespace, stringData={"password": "x"}))

@@ -17,13 +17,13 @@ def test_what_a_transform_left_without_metadata_has_no_owners_and_is_no_failure(
         cache = Cache(client, world)
         view = cache.watch(ConfigMap, transform=lambda obj: {"data": obj["data"]})
         async with cache:
-            await cache.synced()
+            await cache.wait_for_sync()
             assert view.owned_by("nobody") == []
             await client.create(ConfigMap("b", "default", data={"n": "2"}))
             await asyncio.sleep(1)
             assert view.get("b", "default")["data"] == {"n": "2"}
-            assert view.look("b", "default").owners() == []
-            assert await cache.differences() == []
+            assert view.get_snapshot("b", "default").owners() == []
+            assert await cache.find_differences() == []
 
     virtual.run(main())
 

@@ -230,7 +230,7 @@ class Watched:
 
     async def __aenter__(self):
         await self.cache.__aenter__()
-        await self.cache.synced()
+        await self.cache.wait_for_sync()
         return self
 
     async def __aexit__(self, *error):
@@ -244,7 +244,7 @@ class Watched:
         """Once everything up to `marker` was told: the cache is the server, and what was told adds up to it."""
         async with asyncio.timeout(120):
             await self.view.wait_until(marker.resource_version)
-        assert await self.cache.differences() == []
+        assert await self.cache.find_differences() == []
         state = {}
         for name, old, new in self.told:
             assert state.get(name) == old, f"{name}: told {old} -> {new} when {state.get(name)} was there"

@@ -166,7 +166,7 @@ class Bed:
             last = await self.edit("a", "last")
             async with asyncio.timeout(200):
                 await self.view.wait_until(last.resource_version)
-            assert await self.cache.differences() == []
+            assert await self.cache.find_differences() == []
             assert self.view.health()[0].error is None
             made = [change.new.uid for change in self.told if change.old is None]
             gone = [change.old.uid for change in self.told if change.new is None]

@@ -120,7 +120,7 @@ def test_an_operator_goes_on_after_its_server_was_killed_and_restarted(machine):
             for number in range(5):
                 await edit(f"t{number}", 1)
             await machine.crash()  # with those edits under way
-            await until(lambda: all(health.error for health in running.services.local.cache.health()))
+            await until(lambda: all(health.error for health in running.services.watched.cache.health()))
             await machine.recover()
             await edit("t0", 2)
             await client.delete(Thing, "t1", "default")

@@ -45,7 +45,7 @@ def test_selections_that_would_go_wrong_are_refused(virtually):
         op = fl.Operator("tester")
         op.reconcile(Thing, watches={fl.select(fl.Secret, labels="a"): None})(lambda obj, ctx: None)
         op.reconcile(Other, watches={fl.Secret: None})(lambda obj, ctx: None)
-        with pytest.raises(ValueError, match="Secret is selected in two ways"):
+        with pytest.raises(ValueError, match="Secret has two different selectors"):
             await bed.running(op).__aenter__()
 
     virtually(test)
@@ -136,7 +136,7 @@ def test_a_server_that_stumbles_when_it_is_first_asked_does_not_end_the_run(virt
         async with op.running(Stumbling(bed.server.transport(), [failure] * 20), bed.world) as running:
             await running.quiet()
         assert "a" in seen
-        assert "cannot ask which kinds there are" in caplog.text
+        assert "cannot discover the served kinds" in caplog.text
 
     caplog.set_level(logging.WARNING)
     virtually(test)

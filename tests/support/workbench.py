@@ -187,13 +187,13 @@ class _OwnWrite:
     def __init__(self, view, kind, namespace):
         self._view, self._kind, self._namespace = view, kind, namespace
 
-    def wrote(self, obj):
+    def record(self, obj):
         if is_removed(obj):
             self._view.observe_removal(self._kind, obj.name, obj.namespace, obj.uid)
         else:
             self._view.put(self._kind, obj)
 
-    def deleted(self, name, uid, obj):
+    def record_delete(self, name, uid, obj):
         if obj is not None and not is_removed(obj, by_delete=True):
             self._view.put(self._kind, obj)
         else:

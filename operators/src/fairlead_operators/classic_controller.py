@@ -77,7 +77,7 @@ class ClassicContext:
         """
         with self.cache.writing(fl.kind(obj.api_version, obj.kind), obj.namespace) as own:
             answer = await self.client.replace(obj, subresource=subresource)
-            own.wrote(answer)
+            own.record(answer)
         return answer
 
 
@@ -151,7 +151,7 @@ async def running(
         ctx.caches[kind].subscribe(on_watched(mapper))
     async with ctx.cache:
         for cache in ctx.caches.values():
-            await cache.synced()
+            await cache.wait_for_sync()
         tasks = [asyncio.create_task(work(), name=f"{primary.kind.lower()}-{i}") for i in range(workers)]
         try:
             yield ctx

@@ -24,7 +24,7 @@ async def stale_copies(env, *, deleting):
     made["metadata"]["finalizers"] = [FINALIZER] if deleting else []
     made = await env.client.create(made)
     await env.stack.enter_async_context(ctx.cache)
-    await ctx.caches[Tenant].synced()
+    await ctx.caches[Tenant].wait_for_sync()
     transport.closed = True
     patch = {"metadata": {"finalizers": [*made.finalizers, FOREIGN]}}
     await env.client.patch(Tenant, "tenant", env.namespace, patch, type=PatchType.MERGE)

@@ -1,10 +1,10 @@
-"""The local view: reflector, store, indexes, own writes overlaid."""
+"""The local cache: reflector, store, indexes and the overlay of own writes."""
 
 from fairlead.cache.cache import Cache as Cache
+from fairlead.cache.cache import CacheReader as CacheReader
 from fairlead.cache.cache import OwnWrite as OwnWrite
-from fairlead.cache.cache import View as View
 from fairlead.cache.entries import OwnerReference as OwnerReference
 from fairlead.cache.informer import Change as Change
 from fairlead.cache.informer import Handler as Handler
 from fairlead.cache.informer import Snapshot as Snapshot
-from fairlead.cache.reflector import Health as Health
+from fairlead.cache.reflector import WatchHealth as WatchHealth

@@ -1,25 +1,27 @@
-"""Is the cache what the server is? Lists once more, at the very version that the cache is at, and compares."""
+"""Compare the cache with the server at the same version."""
 
 from fairlead.api.errors import ApiError
-from fairlead.cache.entries import Entry
-from fairlead.cache.indexes import Key
+from fairlead.cache.entries import CacheEntry
+from fairlead.cache.indexes import ObjectKey
 from fairlead.cache.informer import Informer
 from fairlead.client.client import Client
 
-# A version may be forgotten between looking and asking; a stream that is fed has a newer one at the next look.
-_LOOKS = 3
+# The server may compact a version between the read of the cache and the list. A live watch has a newer version then.
+_ATTEMPTS = 3
 
 
-async def differences(informer: Informer, client: Client) -> list[str]:
-    """A line for each object that the stream told otherwise than the server has it at that version.
+async def find_differences(informer: Informer, client: Client) -> list[str]:
+    """Return one line for each object that the cache and the server have differently at the same version.
 
-    Right at any moment, also while both change: a stream tells a kind's changes in their order, so what it has told up
-    to a version is the state at that version. Own writes that are laid over it are left out. Costs a full list.
+    Guarantees: the result is right at any moment, also while objects change. A watch reports the changes of a kind in
+    order, so the objects that it has reported up to a version are the state at that version.
+
+    Does not guarantee: a check of own writes that the watch has not reported yet. Costs a full list.
     """
     scope = informer.scope
-    refusal = "it is not listed yet"
-    for _ in range(_LOOKS if informer.resource_version else 0):
-        version, told = informer.resource_version, dict(informer.store.items())
+    reason = "it is not listed yet"
+    for _ in range(_ATTEMPTS if informer.resource_version else 0):
+        version, cached = informer.resource_version, dict(informer.store.items())
         try:
             page = await client.list_raw(
                 scope.kind,
@@ -31,24 +33,24 @@ async def differences(informer: Informer, client: Client) -> list[str]:
                 metadata_only=scope.metadata_only,
             )
         except ApiError as error:
-            refusal = f"the server cannot say what was there at version {version}: {error}"
+            reason = f"the server cannot list version {version}: {error}"
             continue
-        listed: dict[Key, Entry] = {}
+        listed: dict[ObjectKey, CacheEntry] = {}
         for raw in page.items:
-            namespace, name, _, entry = informer.entries.read(raw)
+            namespace, name, _, entry = informer.codec.encode(raw)
             listed[namespace, name] = entry
         return [
             f"{scope} at version {version}: {'/'.join(filter(None, key))} {difference}"
-            for key in sorted(told.keys() | listed.keys())
-            if (difference := _difference(informer, told.get(key), listed.get(key)))
+            for key in sorted(cached.keys() | listed.keys())
+            if (difference := _difference(informer, cached.get(key), listed.get(key)))
         ]
-    return [f"{scope}: {refusal}"]
+    return [f"{scope}: {reason}"]
 
 
-def _difference(informer: Informer, told: Entry | None, listed: Entry | None) -> str:
-    if told is None:
-        return "is on the server and was never told, or told to be gone"
+def _difference(informer: Informer, cached: CacheEntry | None, listed: CacheEntry | None) -> str:
+    if cached is None:
+        return "is on the server and not in the cache"
     if listed is None:
-        return "is not on the server and was not told to be gone"
-    same = told.raw == listed.raw or informer.entries.object(told) == informer.entries.object(listed)
-    return "" if same else f"was told as of version {told.version} and is as of {listed.version}, or with other fields"
+        return "is in the cache and not on the server"
+    is_same = cached.raw == listed.raw or informer.codec.decode(cached) == informer.codec.decode(listed)
+    return "" if is_same else f"is cached at version {cached.version} and is at {listed.version}, or has other fields"

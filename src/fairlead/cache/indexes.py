@@ -1,34 +1,36 @@
-"""Objects by what is in them."""
+"""Indexes: find cached objects by a value in them."""
 
 import logging
 from collections.abc import Callable, Iterable
 
 from fairlead.api.objects import Object
-from fairlead.cache.entries import Entries, Entry, owner_references
+from fairlead.cache.entries import CacheEntry, EntryCodec, owner_references
 
 log = logging.getLogger("fairlead.cache")
 
-Key = tuple[str, str]
-"""Namespace ("" for none) and name."""
+ObjectKey = tuple[str, str]
+"""Namespace ("" if cluster-scoped) and name."""
 
-Values = Callable[[Entry], tuple[str, ...]]
+IndexFunction = Callable[[CacheEntry], tuple[str, ...]]
+"""Returns the values under which an index finds an entry."""
 
 
 class Index:
-    """Which keys have a value, for values that `of` finds in an entry."""
+    """The keys of the objects in which `function` finds a value."""
 
-    def __init__(self, of: Values) -> None:
-        self.of = of
-        self._values: dict[Key, tuple[str, ...]] = {}
-        # Most values (an owner, a referenced name) have one key: then it stands alone, a set would cost 200 bytes.
-        self._keys: dict[str, Key | set[Key]] = {}
+    def __init__(self, function: IndexFunction) -> None:
+        self.function = function
+        self._values: dict[ObjectKey, tuple[str, ...]] = {}
+        # Most values (an owner, a referenced name) have one key. It is stored without a set, which needs 200 bytes.
+        self._keys: dict[str, ObjectKey | set[ObjectKey]] = {}
 
-    def put(self, key: Key, entry: Entry) -> None:
-        values = self.of(entry)
-        known = self._values.get(key)
-        if known == values:
+    def put(self, key: ObjectKey, entry: CacheEntry) -> None:
+        """Index the entry, replacing what was indexed under this key before."""
+        values = self.function(entry)
+        old_values = self._values.get(key)
+        if old_values == values:
             return
-        if known:
+        if old_values:
             self.remove(key)
         if values:
             self._values[key] = values
@@ -41,11 +43,13 @@ class Index:
             elif keys != key:
                 self._keys[value] = {keys, key}
 
-    def fill(self, items: Iterable[tuple[Key, Entry]]) -> None:
+    def fill(self, items: Iterable[tuple[ObjectKey, CacheEntry]]) -> None:
+        """Index all of these entries."""
         for key, entry in items:
             self.put(key, entry)
 
-    def remove(self, key: Key) -> None:
+    def remove(self, key: ObjectKey) -> None:
+        """Remove this key from the index. Ignored if it is not in it."""
         for value in self._values.pop(key, ()):
             keys = self._keys.get(value)
             if isinstance(keys, set):
@@ -55,27 +59,31 @@ class Index:
             elif keys == key:
                 del self._keys[value]
 
-    def keys(self, value: str) -> list[Key]:
+    def keys(self, value: str) -> list[ObjectKey]:
+        """Return the keys of the objects with this value, sorted."""
         keys = self._keys.get(value)
         if keys is None:
             return []
         return sorted(keys) if isinstance(keys, set) else [keys]
 
 
-def owners(entry: Entry) -> tuple[str, ...]:
-    """The uids of an object's owners."""
+def owner_uids(entry: CacheEntry) -> tuple[str, ...]:
+    """Return the uids of the object's owners."""
     return tuple(owner.uid for owner in owner_references(entry))
 
 
-def by_function(entries: Entries, function: Callable[[Object], Iterable[str]]) -> Values:
-    """The values that `function` finds in the decoded object. One that it fails on is in no index, and in the log."""
+def decoding_index_function(codec: EntryCodec, function: Callable[[Object], Iterable[str]]) -> IndexFunction:
+    """Return an index function that decodes the entry and calls `function` with the object.
 
-    def values(entry: Entry) -> tuple[str, ...]:
-        obj = entries.object(entry)
+    If `function` raises, the object is not indexed and the error is logged.
+    """
+
+    def index_values(entry: CacheEntry) -> tuple[str, ...]:
+        obj = codec.decode(entry)
         try:
             return tuple(function(obj))
         except Exception:
             log.exception("the index function %r failed on %s/%s", function, obj.namespace, obj.name)
             return ()
 
-    return values
+    return index_values

@@ -1,4 +1,4 @@
-"""One stream's view: what it told, our own writes over it, and those who want to know."""
+"""The cached objects of one watch, with our own writes on top and handlers that are called with each change."""
 
 import asyncio
 import heapq
@@ -11,29 +11,29 @@ import msgspec
 
 from fairlead.api.objects import Object, as_integer, is_removed
 from fairlead.cache import indexes
-from fairlead.cache.entries import Entries, Entry, OwnerReference, owner_references
-from fairlead.cache.indexes import Key
-from fairlead.cache.overlay import Flight, Overlay
+from fairlead.cache.entries import CacheEntry, EntryCodec, OwnerReference, owner_references
+from fairlead.cache.indexes import ObjectKey
+from fairlead.cache.overlay import Overlay, PendingWrite
 from fairlead.cache.scope import Scope
-from fairlead.cache.store import Objects, Store
+from fairlead.cache.store import EntriesByNamespace, ObjectStore
 
 log = logging.getLogger("fairlead.cache")
 
-# Telling a handler of a large first list takes a while; the loop gets a turn now and then.
-_TOLD_AT_ONCE = 500
+# A large first list calls the handlers for a long time. The event loop runs other tasks after each batch.
+_HANDLER_BATCH = 500
 
 
-class WentBackwards(Exception):
-    """The server tells an older version than it did before: it was restored. List again."""
+class VersionWentBackwards(Exception):
+    """The server reported an older version than before, because it was restored from a backup. List again."""
 
 
 class Snapshot:
     """An object at one version, not decoded yet."""
 
-    __slots__ = ("_entries", "_entry")
+    __slots__ = ("_codec", "_entry")
 
-    def __init__(self, entries: Entries, entry: Entry) -> None:
-        self._entries = entries
+    def __init__(self, codec: EntryCodec, entry: CacheEntry) -> None:
+        self._codec = codec
         self._entry = entry
 
     @property
@@ -42,27 +42,28 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        """Its resourceVersion as a number; 0 where the server's are not numbers."""
+        """The resourceVersion as a number, or 0 if the server's versions are not numbers."""
         return self._entry.version
 
     def owners(self) -> list[OwnerReference]:
-        """Its owner references, without decoding the rest."""
+        """Return the owner references, without decoding the rest."""
         return owner_references(self._entry)
 
     def object(self) -> Object:
-        """The object, decoded afresh each time."""
-        return self._entries.object(self._entry)
+        """Return the object, decoded again for each call."""
+        return self._codec.decode(self._entry)
 
 
 class Change:
-    """What happened to one object: `old` is None when it was not there, `new` is None when it is gone.
+    """A change of one object.
 
-    An object that was deleted and made again is two changes. `initial` is what was there when watching began.
+    `old` is None if the object was created, `new` is None if it was deleted. An object that was deleted and recreated
+    under its name is two changes. `initial` is True for the objects that existed when the watch began.
     """
 
     __slots__ = ("initial", "name", "namespace", "new", "old")
 
-    def __init__(self, key: Key, old: Snapshot | None, new: Snapshot | None, initial: bool) -> None:
+    def __init__(self, key: ObjectKey, old: Snapshot | None, new: Snapshot | None, initial: bool) -> None:
         self.namespace = key[0] or None
         self.name = key[1]
         self.old = old
@@ -74,188 +75,234 @@ Handler = Callable[[Change], None]
 
 
 class Informer:
-    """The objects of one scope. Filled by its reflector, read by anyone on the same loop."""
+    """The local copy of the objects in one scope: a reflector fills it, any task on the same loop reads it.
+
+    Guarantees:
+    - Eventual consistency: if the objects stop changing and the server can be reached, the informer ends with the
+      server's state. Reads never block and never ask the server.
+    - Own writes: after an own write was recorded, every read shows that version or a newer one. A write that removed
+      the object hides it. Neither is undone by older events.
+    - Order: it applies the changes of the scope in the order of the server's versions, and `position` never decreases,
+      except after the server was restored from a backup. `wait_until` returns when `position` reached a version.
+    - Handlers: each handler is called with every change that the watch reports, one at a time, in order, and after
+      reads show the change. A new handler is first called with every object that already exists, as `initial`
+      changes. `synced` is set when the first list was stored and every handler was called with it.
+    - Isolation: each decoded object belongs to the caller. Changing it does not change the cache.
+
+    Does not guarantee:
+    - Every intermediate state: two updates between a broken connection and the next list are one change. A relist
+      reports an object that was deleted and recreated meanwhile as a deletion and a creation.
+    - A change for an own write when it is recorded: handlers are called when the watch reports it.
+    - Completeness before `synced`, and any bound on how far the informer lags behind the server.
+    - The order of changes between two informers.
+    - A second call if a handler raises: the error is logged, and the next change follows.
+    - Use from another thread.
+
+    Handlers run on the event loop and must return quickly: the watch waits for them.
+
+    Raises: `index` raises ValueError if the name has another function; `indexed` raises LookupError if the index does
+    not exist; `wait_until` raises ValueError if the versions are not numbers; `apply_event` and `apply_bookmark` raise
+    `VersionWentBackwards`.
+
+    Example:
+        informer = Informer(Scope(ConfigMap, namespace="default"))
+        informer.subscribe(lambda change: queue.add(change.name))
+        task = asyncio.create_task(Reflector(client, informer, world).run())
+        await informer.synced.wait()
+        snapshot = informer.get("settings", "default")
+    """
 
     def __init__(self, scope: Scope, field_managers: frozenset[str] = frozenset()) -> None:
         self.scope = scope
-        self.entries = Entries(scope.kind, field_managers=field_managers, transform=scope.transform)
-        self.store = Store()
+        self.codec = EntryCodec(scope.kind, field_managers=field_managers, transform=scope.transform)
+        self.store = ObjectStore()
         self.overlay = Overlay()
-        self.synced = asyncio.Event()  # filled, and every handler told so
-        self._filled = False
-        self.position = 0  # the stream told everything up to here
-        self.resource_version = ""  # the same, in the server's words
-        self._indexed_by: dict[str, Callable[[Object], Iterable[str]]] = {}
+        self.synced = asyncio.Event()
+        self._is_filled = False
+        self.position = 0  # the watch has reported everything up to this version
+        self.resource_version = ""  # the same version, as the server wrote it
+        self._index_functions: dict[str, Callable[[Object], Iterable[str]]] = {}
         self._handlers: list[Handler] = []
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap
-        self._order = itertools.count()
+        self._waiter_order = itertools.count()
 
     # Reading
 
-    def look(self, name: str, namespace: str | None = None) -> Snapshot | None:
-        """The object as far as it is known here, our own writes included."""
+    def get(self, name: str, namespace: str | None = None) -> Snapshot | None:
+        """Return the object, own writes included, or None if it does not exist."""
         key = (namespace or "", name)
         entry = self.store.get(key)
         if self.overlay:
-            entry = self.overlay.look(key, entry)
-        return None if entry is None else Snapshot(self.entries, entry)
+            entry = self.overlay.resolve(key, entry)
+        return None if entry is None else Snapshot(self.codec, entry)
 
     def list(self, namespace: str | None = None) -> Iterator[Snapshot]:
-        """Every object, or every one in a namespace."""
+        """Yield every object, or every object in one namespace."""
         return self._snapshots(self.store.items(namespace), self.overlay.keys(namespace))
 
-    def index(self, name: str, values: Callable[[Object], Iterable[str]]) -> None:
-        """Keep an index by what `values` finds in an object. It must depend on nothing else."""
-        if self._indexed_by.setdefault(name, values) is not values:
-            raise ValueError(f"{self.scope} has another index {name!r} already: choose another name")
-        self.store.index(name, indexes.by_function(self.entries, values))
+    def index(self, name: str, function: Callable[[Object], Iterable[str]]) -> None:
+        """Add an index of the values that `function` returns for an object. It must depend on the object only.
+
+        Raises ValueError if there is another index of that name.
+        """
+        if self._index_functions.setdefault(name, function) is not function:
+            raise ValueError(f"{self.scope} already has another index {name!r}: choose another name")
+        self.store.ensure_index(name, indexes.decoding_index_function(self.codec, function))
 
     def indexed(self, name: str, value: str) -> Iterator[Snapshot]:
-        """The objects in which that index found `value`."""
-        return self._indexed(self.store.indexed(name), value)
+        """Yield the objects that the index has under `value`. Raises LookupError if there is no such index."""
+        return self._indexed(self.store.get_index(name), value)
 
-    def owned_by(self, uid: str, but: Container[Key] = ()) -> Iterator[Snapshot]:
-        """The objects with an owner of that uid, except those at the keys in `but`."""
-        return self._indexed(self.store.index("", indexes.owners), uid, but)
+    def owned_by(self, uid: str, exclude: Container[ObjectKey] = ()) -> Iterator[Snapshot]:
+        """Yield the objects with an owner of that uid, except those with a key in `exclude`."""
+        return self._indexed(self.store.ensure_index("", indexes.owner_uids), uid, exclude)
 
-    def _indexed(self, index: indexes.Index, value: str, but: Container[Key] = ()) -> Iterator[Snapshot]:
-        keys = (key for key in index.keys(value) if key not in but)
-        found = ((key, entry) for key in keys if (entry := self.store.get(key)) is not None)
-        own = (key for key in self.overlay.indexed(index.of, value) if key not in but)
-        return self._snapshots(found, own)
+    def _indexed(self, index: indexes.Index, value: str, exclude: Container[ObjectKey] = ()) -> Iterator[Snapshot]:
+        keys = (key for key in index.keys(value) if key not in exclude)
+        stored = ((key, entry) for key in keys if (entry := self.store.get(key)) is not None)
+        own_keys = (key for key in self.overlay.find_indexed(index.function, value) if key not in exclude)
+        return self._snapshots(stored, own_keys)
 
-    def _snapshots(self, told: Iterable[tuple[Key, Entry]], own: Iterable[Key]) -> Iterator[Snapshot]:
-        """What the stream told, except where we know better, and then what we know ourselves."""
+    def _snapshots(
+        self, stored: Iterable[tuple[ObjectKey, CacheEntry]], own_keys: Iterable[ObjectKey]
+    ) -> Iterator[Snapshot]:
+        """Yield the stored entries that the overlay does not replace, then the entries of the overlay."""
         overlay = self.overlay
-        for key, entry in told:
-            if not overlay or (key not in overlay and overlay.look(key, entry) is not None):
-                yield Snapshot(self.entries, entry)
-        for key in own:
-            known = overlay.look(key, None)
-            if known is not None:
-                yield Snapshot(self.entries, known)
+        for key, entry in stored:
+            if not overlay or (key not in overlay and overlay.resolve(key, entry) is not None):
+                yield Snapshot(self.codec, entry)
+        for key in own_keys:
+            own = overlay.resolve(key, None)
+            if own is not None:
+                yield Snapshot(self.codec, own)
 
     async def wait_until(self, resource_version: str) -> None:
-        """Wait until the stream has told everything up to that version.
+        """Wait until the watch has reported everything up to that version.
 
-        Another object's or kind's version is reached only with this kind's next event or bookmark, so it may take a
-        minute: bound it with `asyncio.timeout`.
+        The version of another object or kind is reached only with the next event or bookmark of this kind, which may
+        take a minute. Bound the wait with `asyncio.timeout`. Raises ValueError if the version is not a number.
         """
         version = as_integer(resource_version)
-        if not version or self.overlay.off:
-            raise ValueError(f"{self.scope.kind} has no versions to wait for: {resource_version!r} is not a number")
+        if not version or self.overlay.disabled:
+            raise ValueError(f"cannot wait for a version of {self.scope.kind}: {resource_version!r} is not a number")
         if version > self.position:
             waiter = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiters, (version, next(self._order), waiter))
+            heapq.heappush(self._waiters, (version, next(self._waiter_order), waiter))
             await waiter
 
     def subscribe(self, handler: Handler) -> None:
-        """Call `handler` with each change, in order, after it can be read here; first with all that is there now.
+        """Call `handler` with each change from now on, first with every object that already exists.
 
-        It must return soon: the stream waits for it.
+        The handler must return quickly: the watch waits for it. Errors that it raises are logged.
         """
-        for key, entry in self.store.items() if self._filled else ():
-            self._tell((handler,), key, None, entry, initial=True)
+        for key, entry in self.store.items() if self._is_filled else ():
+            self._call_handlers((handler,), key, None, entry, initial=True)
         self._handlers.append(handler)
 
     # Own writes
 
-    def wrote(self, flight: Flight, answer: Mapping[str, Any]) -> None:
-        """A write was answered with this object."""
-        selected = self.scope.selects(answer)
-        shown = {"metadata": answer["metadata"]} if self.scope.metadata_only else answer
-        namespace, name, version, entry = self.entries.read(msgspec.json.encode(shown))
+    def record_write(self, write: PendingWrite, answer: Mapping[str, Any]) -> None:
+        """Record the object that the server returned for a create, replace, patch or apply."""
+        selected = self.scope.matches(answer)
+        obj = {"metadata": answer["metadata"]} if self.scope.metadata_only else answer
+        namespace, name, version, entry = self.codec.encode(msgspec.json.encode(obj))
         if is_removed(answer):
-            self._gone(flight, (namespace, name), entry.uid, entry.version)
+            self._record_removal(write, (namespace, name), entry.uid, entry.version)
         elif selected is not None and as_integer(version):
-            self.overlay.wrote(flight, (namespace, name), entry, self.position, selected=selected)
+            self.overlay.record(write, (namespace, name), entry, self.position, selected=selected)
 
-    def deleted(self, flight: Flight, key: Key, uid: str, answer: Mapping[str, Any] | None) -> None:
-        """A delete was answered: with the object while it stays for a while, with anything else once it is gone."""
+    def record_delete(self, write: PendingWrite, key: ObjectKey, uid: str, answer: Mapping[str, Any] | None) -> None:
+        """Record the answer of a DELETE. `answer` is None if the server did not return the object."""
         if answer is not None and not is_removed(answer, by_delete=True):
-            self.wrote(flight, answer)
+            self.record_write(write, answer)
         else:
             metadata = (answer or {}).get("metadata") or {}
-            self._gone(flight, key, uid, as_integer(metadata.get("resourceVersion") or ""))
+            self._record_removal(write, key, uid, as_integer(metadata.get("resourceVersion") or ""))
 
-    def _gone(self, flight: Flight, key: Key, uid: str, version: int) -> None:
-        # A tombstone waits for the stream to tell the deletion, so it must be of something that it tells: of what is
-        # not known here, the stream may have told the end already, or may never tell anything.
-        told = self.store.get(key)
-        known = self.overlay.look(key, told)
-        if not self._filled or (told and told.uid == uid) or (known and known.uid == uid):
-            self.overlay.gone(flight, uid, version)
+    def _record_removal(self, write: PendingWrite, key: ObjectKey, uid: str, version: int) -> None:
+        # The tombstone stays until the watch reports the deletion. If the object is unknown here, the watch may have
+        # reported its deletion already, or may never report it.
+        stored = self.store.get(key)
+        visible = self.overlay.resolve(key, stored)
+        if not self._is_filled or (stored and stored.uid == uid) or (visible and visible.uid == uid):
+            self.overlay.record_removal(write, uid, version)
 
-    # What the stream tells
+    # Events of the watch, called by the reflector
 
-    async def replace(self, objects: Objects, resource_version: str) -> None:
-        """This is all there is at that version: changes and deletes follow from it."""
+    async def replace(self, objects: EntriesByNamespace, resource_version: str) -> None:
+        """Replace all objects by a list of that version, and call the handlers with the changes."""
         position = as_integer(resource_version)
         if position < self.position:
             self.overlay.clear()
-        self.overlay.off = not position
-        gone, differences = self.store.replace(objects)
-        for uid in gone:
-            self.overlay.deleted(uid)
-        self.overlay.relisted(position, objects)
+        self.overlay.disabled = not position
+        removed_uids, changes = self.store.replace(objects)
+        for uid in removed_uids:
+            self.overlay.on_deleted(uid)
+        self.overlay.on_relist(position, objects)
         self.position, self.resource_version = position, resource_version
-        initial, self._filled = not self._filled, True
-        self._wake()
+        initial, self._is_filled = not self._is_filled, True
+        self._wake_waiters()
         handlers = tuple(self._handlers)
-        for count, (key, old, new) in enumerate(differences if handlers else ()):
-            self._tell(handlers, key, old, new, initial=initial)
-            if count % _TOLD_AT_ONCE == _TOLD_AT_ONCE - 1:
+        for count, (key, old, new) in enumerate(changes if handlers else ()):
+            self._call_handlers(handlers, key, old, new, initial=initial)
+            if count % _HANDLER_BATCH == _HANDLER_BATCH - 1:
                 await asyncio.sleep(0)
         self.synced.set()
 
-    def event(self, kind: str, raw: bytes) -> None:
-        """ADDED, MODIFIED or DELETED, and the object."""
-        namespace, name, resource_version, entry = self.entries.read(raw)
+    def apply_event(self, kind: str, raw: bytes) -> None:
+        """Apply a watch event (ADDED, MODIFIED or DELETED) with the object's JSON."""
+        namespace, name, resource_version, entry = self.codec.encode(raw)
         if entry.version < self.position:
-            raise WentBackwards(f"{self.scope}: version {entry.version} after {self.position}")
+            raise VersionWentBackwards(f"{self.scope}: version {entry.version} after {self.position}")
         key = (namespace, name)
         old = self.store.get(key)
-        new: Entry | None = entry
+        new: CacheEntry | None = entry
         if kind == "DELETED":
-            self.overlay.deleted(entry.uid)
+            self.overlay.on_deleted(entry.uid)
             new = None
             if old is not None and old.uid == entry.uid:
                 self.store.remove(key)
             else:
-                old = None  # that one was never here
+                old = None  # the deleted object was never in the cache
         else:
             if old is not None and old.uid != entry.uid:
-                self.overlay.deleted(old.uid)
+                self.overlay.on_deleted(old.uid)
             self.store.put(key, entry)
         self._advance(entry.version, resource_version)
         if self._handlers and (old is not None or new is not None):
-            self._tell(tuple(self._handlers), key, old, new, initial=False)
+            self._call_handlers(tuple(self._handlers), key, old, new, initial=False)
 
-    def bookmark(self, resource_version: str) -> None:
-        """Nothing happened up to that version."""
+    def apply_bookmark(self, resource_version: str) -> None:
+        """Advance to that version: there were no other changes up to it."""
         position = as_integer(resource_version)
         if position < self.position:
-            raise WentBackwards(f"{self.scope}: version {position} after {self.position}")
+            raise VersionWentBackwards(f"{self.scope}: version {position} after {self.position}")
         self._advance(position, resource_version)
 
     def _advance(self, position: int, resource_version: str) -> None:
         self.position, self.resource_version = position, resource_version
         if self.overlay:
-            self.overlay.passed(position)
+            self.overlay.advance(position)
         if self._waiters:
-            self._wake()
+            self._wake_waiters()
 
-    def _wake(self) -> None:
+    def _wake_waiters(self) -> None:
         while self._waiters and self._waiters[0][0] <= self.position:
             waiter = heapq.heappop(self._waiters)[2]
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _tell(
-        self, handlers: tuple[Handler, ...], key: Key, old: Entry | None, new: Entry | None, *, initial: bool
+    def _call_handlers(
+        self,
+        handlers: tuple[Handler, ...],
+        key: ObjectKey,
+        old: CacheEntry | None,
+        new: CacheEntry | None,
+        *,
+        initial: bool,
     ) -> None:
-        before = None if old is None else Snapshot(self.entries, old)
-        after = None if new is None else Snapshot(self.entries, new)
+        before = None if old is None else Snapshot(self.codec, old)
+        after = None if new is None else Snapshot(self.codec, new)
         if before is not None and after is not None and before.uid != after.uid:
             changes = [Change(key, before, None, initial), Change(key, None, after, initial)]
         else:

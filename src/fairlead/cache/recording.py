@@ -37,7 +37,7 @@ class RecordingClient(Client):
         with self._cache.writing(kind, namespace) as own:
             answer = await super()._object(method, kind, namespace, *where, writes=True, **rest)
             if (answer.api_version, answer.kind) == kind.key:  # not a Scale or a Status
-                own.deleted(answer.name, answer.uid, answer) if method == "DELETE" else own.wrote(answer)
+                own.record_delete(answer.name, answer.uid, answer) if method == "DELETE" else own.record(answer)
             elif method == "DELETE" and (uid := (answer.get("details") or {}).get("uid")):
-                own.deleted(answer["details"]["name"], uid, None)
+                own.record_delete(answer["details"]["name"], uid, None)
         return answer

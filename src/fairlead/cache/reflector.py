@@ -1,8 +1,10 @@
-"""Keeps one informer fed: list or stream what is there, watch from there on, come back whatever happens."""
+"""The reflector: lists and watches one scope of a server, and fills an informer with what it receives."""
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,32 +12,32 @@ from fairlead.api import backoff
 from fairlead.api.errors import ApiError, BadRequest, Expired, Gone, Invalid
 from fairlead.api.objects import as_integer
 from fairlead.api.world import World
-from fairlead.cache.informer import Informer, WentBackwards
-from fairlead.cache.store import Objects
+from fairlead.cache.informer import Informer, VersionWentBackwards
+from fairlead.cache.store import EntriesByNamespace
 from fairlead.client.client import Client, RawList
 from fairlead.client.watching import Watch, WatchSilent
 
 log = logging.getLogger("fairlead.cache")
 
-# A server that is down is not helped by more requests, and one that is back should be noticed within half a minute.
-BASE, CAP = 0.8, 30.0
-# A stream that held this long shows that whatever was wrong before is over.
-HELD = CAP
-# A stream that ends so soon with nothing told is not a stream: something between here and the server ends it.
-SHORT = 1.0
-# How long a server may take between two of its first events before it is listed instead: one too old to know them
-# never ends them.
-STALL = 10.0
-PAGE = 500  # what kubectl and client-go ask for
-# Servers end watches after half an hour to an hour; a few minutes spread the load of many clients evenly.
-SHORTEST_WATCH, LONGEST_WATCH = 300, 600
+# More requests do not help a server that is down. A server that is back should be noticed within half a minute.
+BACKOFF_BASE, BACKOFF_CAP = 0.8, 30.0
+# A watch that lived this long shows that the earlier problem is over.
+STABLE_AFTER = BACKOFF_CAP
+# A watch that ends sooner without an event was ended by something between here and the server.
+SHORT_WATCH = 1.0
+# Seconds between two initial events before the reflector lists instead: a server that is too old to know initial
+# events never sends their end.
+INITIAL_EVENTS_TIMEOUT = 10.0
+PAGE_SIZE = 500  # the page size of kubectl and client-go
+# Servers end watches after half an hour to an hour. A few minutes spread the load of many clients evenly.
+MIN_WATCH_SECONDS, MAX_WATCH_SECONDS = 300, 600
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 @dataclass(slots=True)
-class Health:
-    """How a stream fares. `fed_at` is the world's monotonic time at which the server last showed that it is there."""
+class WatchHealth:
+    """The health of one watch. `fed_at` is the monotonic time at which the server last sent anything."""
 
     scope: str
     synced: bool = False
@@ -45,196 +47,265 @@ class Health:
     resource_version: str = ""
 
 
-class _Meta(msgspec.Struct, rename="camel", gc=False):
+class Phase(Enum):
+    """What the reflector does before it watches."""
+
+    STREAM_INITIAL_STATE = "stream the initial state as watch events"
+    LIST_PAGES = "list the initial state page by page"
+    CHECK_VERSION = "check that the server is not older than the cache"
+    RESUME = "resume the watch at the cached version"
+
+
+class FailureStreak(NamedTuple):
+    """Failures in a row. `expired` is True if the last one asked for a new list."""
+
+    length: int
+    expired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectorState:
+    """The state of a reflector between two watches. Each method returns the state after one event.
+
+    Raises ValueError for a combination that cannot occur: streaming from a server that does not support it.
+    """
+
+    phase: Phase = Phase.STREAM_INITIAL_STATE
+    supports_initial_events: bool = True
+    streak: FailureStreak | None = None
+
+    def __post_init__(self) -> None:
+        if self.phase is Phase.STREAM_INITIAL_STATE and not self.supports_initial_events:
+            raise ValueError("this server does not support initial events: list pages instead")
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether the next step replaces all objects."""
+        return self.phase in (Phase.STREAM_INITIAL_STATE, Phase.LIST_PAGES)
+
+    def on_replaced(self) -> "ReflectorState":
+        """The informer has a complete list."""
+        return replace(self, phase=Phase.RESUME)
+
+    def on_version_checked(self) -> "ReflectorState":
+        """The server is at the cached version or a newer one."""
+        return replace(self, phase=Phase.RESUME)
+
+    def on_watch_ended(self, *, early: bool, stable: bool) -> "ReflectorState":
+        """The server ended the watch: before its time (`early`), or after it lived long enough (`stable`)."""
+        phase = Phase.CHECK_VERSION if early else Phase.RESUME
+        return replace(self, phase=phase, streak=None if stable else self.streak)
+
+    def on_initial_events_unsupported(self) -> "ReflectorState":
+        """The server rejected initial events, and will reject them the next time."""
+        return replace(self, phase=Phase.LIST_PAGES, supports_initial_events=False)
+
+    def on_initial_events_stalled(self) -> "ReflectorState":
+        """The server did not end its initial events. List this time, and try them again the next time."""
+        return replace(self, phase=Phase.LIST_PAGES)
+
+    def on_failure(self, *, expired: bool, stable: bool) -> "ReflectorState":
+        """A step failed; `expired` if only a new list helps, `stable` if the watch had lived long enough before."""
+        length = 1 if stable or self.streak is None else self.streak.length + 1
+        phase = self.phase
+        if not self.is_listing:
+            phase = Phase.CHECK_VERSION if not expired else self._list_phase
+        return replace(self, phase=phase, streak=FailureStreak(length, expired))
+
+    @property
+    def _list_phase(self) -> Phase:
+        return Phase.STREAM_INITIAL_STATE if self.supports_initial_events else Phase.LIST_PAGES
+
+
+class _BookmarkMetadata(msgspec.Struct, rename="camel", gc=False):
     resource_version: str = ""
     annotations: dict[str, str] = {}
 
 
 class _Bookmark(msgspec.Struct, gc=False):
-    metadata: _Meta
+    metadata: _BookmarkMetadata
 
 
 _decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
 
 
-class _Interrupted(ConnectionError):
-    """The stream ended before it had told what it should."""
+class _WatchEndedEarly(ConnectionError):
+    """The server ended the watch before it had sent what it should."""
 
 
-class _Stalled(ConnectionError):
-    """The initial events do not end."""
+class _InitialEventsStalled(ConnectionError):
+    """The server does not end its initial events."""
 
 
 class Reflector:
-    """Feeds an informer from a server, for ever.
+    """Fills an informer from a server until it is cancelled.
 
-    - The state comes as a stream of initial events where the server offers them, as pages otherwise, both at the
-      newest version there is. A stream that ends in the middle of them starts over.
-    - From then on it watches, and resumes where it was: after the server ended the watch, a broken or half-open
-      connection, 429, 5xx, refused connections; each after a back-off where something was wrong.
-    - It lists again only when the server no longer knows the version (410, as an answer or as an event) or knows only
-      older ones (it was restored from a backup).
+    Guarantees:
+    - It gets the initial state as a stream of watch events if the server supports that, else page by page, in both
+      cases at the newest version. It starts again if the stream ends before the initial state is complete.
+    - Then it watches. It resumes at the last version after the server ended the watch, after a broken or half-open
+      connection, 429, 5xx and refused connections. After a failure it waits for a back-off.
+    - It lists again only if the server no longer has the version (410, as an answer or as an event) or has only older
+      ones (it was restored from a backup).
+
+    Does not guarantee: a bound on the time that it needs to recover. `health` says since when it has not been fed.
+
+    Raises: only CancelledError. It logs every other error and tries again.
     """
 
     def __init__(self, client: Client, informer: Informer, world: World) -> None:
         self._client = client
         self._informer = informer
         self._world = world
-        self._relist = True
-        self._doubt = False  # the last stream ended before its time: is it still the server that we knew?
-        self._offers_stream = True
-        self._stalled = False  # it did not end its initial events last time
-        self._failed = 0  # in a row, for the back-off
-        self._expired = False  # the last failure asked for a list
-        self._told = 0
-        self.health = Health(str(informer.scope))
+        self._state = ReflectorState()
+        self.health = WatchHealth(str(informer.scope))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """List and watch until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()
             try:
-                await self._turn()
+                await self._list_and_watch()
             except Exception as error:
-                self._doubt = True
-                self._failed = 1 if loop.time() - started >= HELD else self._failed + 1
-                await asyncio.sleep(self._pause(error))
+                await asyncio.sleep(self._handle_failure(error, stable=loop.time() - started >= STABLE_AFTER))
 
-    def _pause(self, error: Exception) -> float:
-        """Note what went wrong, and say how long to wait before the next try."""
-        scope, health = self._informer.scope, self.health
+    def _handle_failure(self, error: Exception, *, stable: bool) -> float:
+        """Record and log the error, and return how many seconds to wait before the next try."""
+        scope, health, previous = self._informer.scope, self.health, self._state.streak
         health.failures += 1
         health.error = f"{type(error).__name__}: {error}"
-        again, self._expired = self._expired, _is_expired(error) or isinstance(error, WentBackwards)
-        if self._expired:
-            self._relist = True
-            if self._failed == 1 or not again:  # after an outage, too: the server is back, and only a list helps
-                log.info("%s: listing again: %s", scope, error)
-                return 0.0
-        if isinstance(error, WatchSilent):  # a server tells no bookmarks of Events: if it is gone, the next try says so
-            log.info("%s: asking anew: %s", scope, error)
+        expired = _is_expired(error) or isinstance(error, VersionWentBackwards)
+        self._state = self._state.on_failure(expired=expired, stable=stable)
+        count = self._state.streak.length if self._state.streak else 1
+        # Relist without a delay, also after an outage: the server is back, and only a list helps.
+        if expired and (count == 1 or previous is None or not previous.expired):
+            log.info("%s: listing again: %s", scope, error)
             return 0.0
-        pause = backoff.delay(self._failed, BASE, CAP, self._world)
+        if isinstance(error, WatchSilent):  # a server sends no bookmarks for Events; if it is down, the next try fails
+            log.info("%s: watching again: %s", scope, error)
+            return 0.0
+        delay = backoff.delay(count, BACKOFF_BASE, BACKOFF_CAP, self._world)
         if isinstance(error, ApiError) and error.retry_after:
-            pause = max(pause, error.retry_after)
-        expected = isinstance(error, ApiError | OSError | WentBackwards)
+            delay = max(delay, error.retry_after)
+        is_expected = isinstance(error, ApiError | OSError | VersionWentBackwards)
         log.log(
-            logging.WARNING if expected else logging.ERROR,
+            logging.WARNING if is_expected else logging.ERROR,
             "%s: trying again in %.1f s: %s",
             scope,
-            pause,
+            delay,
             health.error,
-            exc_info=not expected,
+            exc_info=not is_expected,
         )
-        return pause
+        return delay
 
-    async def _turn(self) -> None:
-        """One stream, from what it starts with to its end."""
-        if self._relist and (self._stalled or not self._offers_stream):
+    async def _list_and_watch(self) -> None:
+        """Do the step of the current phase, then watch until the server ends the watch."""
+        if self._state.phase is Phase.LIST_PAGES:
             await self._list()
-        elif self._doubt and not self._relist:
+        elif self._state.phase is Phase.CHECK_VERSION:
             await self._check_version()
-        initial = self._relist
-        asked = self._world.random.randint(SHORTEST_WATCH, LONGEST_WATCH)
+        initial_events = self._state.phase is Phase.STREAM_INITIAL_STATE
+        timeout = self._world.random.randint(MIN_WATCH_SECONDS, MAX_WATCH_SECONDS)
         scope, loop = self._informer.scope, asyncio.get_running_loop()
-        started, told = loop.time(), self._told
+        started = loop.time()
         try:
             async with self._client.watch(
                 scope.kind,
                 scope.namespace,
-                resource_version=None if initial else self._informer.resource_version,
+                resource_version=None if initial_events else self._informer.resource_version,
                 labels=scope.labels,
                 fields=scope.fields,
-                initial_events=initial,
-                timeout_seconds=asked,
+                initial_events=initial_events,
+                timeout_seconds=timeout,
                 metadata_only=scope.metadata_only,
             ) as watch:
-                if initial:
-                    await self._take_initial(watch)
+                if initial_events:
+                    await self._receive_initial_events(watch)
                 self.health.failures, self.health.error = 0, None
-                self._fed()
-                await self._follow(watch)
+                self._note_fed()
+                received = await self._receive_events(watch)
         except (Invalid, BadRequest):
-            if not (initial and self._relist):
+            if self._state.phase is not Phase.STREAM_INITIAL_STATE:
                 raise
-            self._offers_stream = False  # it does not know initial events; pages then
+            self._state = self._state.on_initial_events_unsupported()
             return
-        except _Stalled as stalled:
+        except _InitialEventsStalled as stalled:
             log.warning("%s: %s", scope, stalled)
-            self._stalled = True
+            self._state = self._state.on_initial_events_stalled()
             return
         lived = loop.time() - started
-        if lived < SHORT and told == self._told:
-            raise _Interrupted(f"the server ended the watch after {lived:.2f} s with nothing told")
-        if lived >= HELD:
-            self._failed = 0
-        self._doubt = lived < asked - SHORT
+        if lived < SHORT_WATCH and not received:
+            raise _WatchEndedEarly(f"the server ended the watch after {lived:.2f} s without an event")
+        self._state = self._state.on_watch_ended(early=lived < timeout - SHORT_WATCH, stable=lived >= STABLE_AFTER)
 
-    async def _take_initial(self, watch: Watch) -> None:
-        """What is there, as events up to a bookmark that says so."""
-        read, objects, loop = self._informer.entries.read, Objects(), asyncio.get_running_loop()
+    async def _receive_initial_events(self, watch: Watch) -> None:
+        """Read the initial events up to the bookmark that ends them, and replace the informer's objects."""
+        encode, objects, loop = self._informer.codec.encode, EntriesByNamespace(), asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(STALL) as patience:
-                patient_since = loop.time()
+            async with asyncio.timeout(INITIAL_EVENTS_TIMEOUT) as deadline:
+                extended_at = loop.time()
                 async for kind, raw in watch:
                     if kind == "BOOKMARK":
                         bookmark = _decode_bookmark(raw).metadata
                         if bookmark.annotations.get(_INITIAL_EVENTS_END) == "true":
                             break
                         continue
-                    namespace, name, _, entry = read(raw)
+                    namespace, name, _, entry = encode(raw)
                     if kind == "DELETED":
                         objects.get(namespace, {}).pop(name, None)
                     else:
                         objects.setdefault(namespace, {})[name] = entry
-                    if loop.time() - patient_since > SHORT:
-                        patient_since = loop.time()
-                        patience.reschedule(patient_since + STALL)
+                    if loop.time() - extended_at > SHORT_WATCH:
+                        extended_at = loop.time()
+                        deadline.reschedule(extended_at + INITIAL_EVENTS_TIMEOUT)
                 else:
-                    raise _Interrupted("the server ended the watch in the middle of its initial events")
+                    raise _WatchEndedEarly("the server ended the watch before the end of its initial events")
         except TimeoutError as error:
-            if not patience.expired():
+            if not deadline.expired():
                 raise
-            raise _Stalled(f"no end of the initial events within {STALL:g} s: listing instead") from error
+            raise _InitialEventsStalled(
+                f"no end of the initial events within {INITIAL_EVENTS_TIMEOUT:g} s: listing instead"
+            ) from error
         await self._replace(objects, bookmark.resource_version)
 
-    async def _follow(self, watch: Watch) -> None:
-        event = self._informer.event
+    async def _receive_events(self, watch: Watch) -> int:
+        """Apply the events until the server ends the watch, and return how many there were."""
+        apply_event, received = self._informer.apply_event, 0
         async for kind, raw in watch:
             if kind == "BOOKMARK":
-                self._informer.bookmark(_decode_bookmark(raw).metadata.resource_version)
+                self._informer.apply_bookmark(_decode_bookmark(raw).metadata.resource_version)
             else:
-                event(kind, raw)
-            self._told += 1
-            self._fed()
+                apply_event(kind, raw)
+            received += 1
+            self._note_fed()
+        return received
 
     async def _list(self) -> None:
-        """What is there, page by page; all at once if the version expires between two pages."""
+        """List page by page, or without pages if the version expires between two pages."""
         try:
-            objects, version = await self._pages(PAGE)
+            objects, version = await self._list_pages(PAGE_SIZE)
         except ApiError as error:
             if not _is_expired(error):
                 raise
-            objects, version = await self._pages(None)
+            objects, version = await self._list_pages(None)
         await self._replace(objects, version)
-        self._stalled = False
 
-    async def _pages(self, limit: int | None) -> tuple[Objects, str]:
-        read, objects = self._informer.entries.read, Objects()
-        page = await self._page(limit)
+    async def _list_pages(self, limit: int | None) -> tuple[EntriesByNamespace, str]:
+        encode, objects = self._informer.codec.encode, EntriesByNamespace()
+        page = await self._get_page(limit)
         version = page.resource_version
         while True:
             for count, raw in enumerate(page.items):
-                namespace, name, _, entry = read(raw)
+                namespace, name, _, entry = encode(raw)
                 objects.setdefault(namespace, {})[name] = entry
-                if count % PAGE == PAGE - 1:
+                if count % PAGE_SIZE == PAGE_SIZE - 1:
                     await asyncio.sleep(0)
             if not page.continue_:
                 return objects, version
-            page = await self._page(limit, page.continue_)
+            page = await self._get_page(limit, page.continue_)
 
-    async def _page(self, limit: int | None, continue_: str | None = None) -> RawList:
+    async def _get_page(self, limit: int | None, continue_: str | None = None) -> RawList:
         scope = self._informer.scope
         return await self._client.list_raw(
             scope.kind,
@@ -247,19 +318,23 @@ class Reflector:
         )
 
     async def _check_version(self) -> None:
-        """A server that was restored from a backup would let us wait for a version that it has yet to reach."""
-        known, page = self._informer.position, await self._page(1)
-        if as_integer(page.resource_version) < known:
-            raise WentBackwards(f"the server is at version {page.resource_version}, and was at {known}")
-        self._doubt = False
+        """Raise VersionWentBackwards if the server is older than the cache.
 
-    async def _replace(self, objects: Objects, version: str) -> None:
+        A server that was restored from a backup accepts a watch at a version that it has not reached yet, and would
+        send nothing until then.
+        """
+        cached, page = self._informer.position, await self._get_page(1)
+        if as_integer(page.resource_version) < cached:
+            raise VersionWentBackwards(f"the server is at version {page.resource_version}, and was at {cached}")
+        self._state = self._state.on_version_checked()
+
+    async def _replace(self, objects: EntriesByNamespace, version: str) -> None:
         await self._informer.replace(objects, version)
-        self._relist = self._doubt = False
+        self._state = self._state.on_replaced()
         self.health.synced = True
-        self._fed()
+        self._note_fed()
 
-    def _fed(self) -> None:
+    def _note_fed(self) -> None:
         health = self.health
         health.fed_at = self._world.clock.monotonic()
         health.resource_version = self._informer.resource_version

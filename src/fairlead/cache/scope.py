@@ -1,4 +1,4 @@
-"""What one watch watches."""
+"""The scope of one watch: which objects it reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from fairlead.cache.entries import Transform
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """A kind, in one namespace or all, perhaps selected, perhaps only its metadata, perhaps transformed.
+    """A kind in one namespace or all, with optional label and field selectors, metadata only, or transformed.
 
-    Two who ask for equal scopes share one watch. A kind is the same whether or not discovery has settled its plural.
+    Two equal scopes share one watch. Two kinds are equal even if discovery has filled in the plural of only one.
     """
 
     kind: Kind
@@ -33,26 +33,26 @@ class Scope:
         return hash(self._identity())
 
     @property
-    def whole(self) -> bool:
-        """Everything in the namespace is here: what is not, does not exist."""
+    def is_unfiltered(self) -> bool:
+        """Whether it has no selectors: an object of the namespace that is not in the scope does not exist."""
         return not self.labels and not self.fields
 
-    def reaches(self, namespace: str | None) -> bool:
-        """Whether it looks at that namespace at all."""
+    def includes_namespace(self, namespace: str | None) -> bool:
+        """Return whether it watches that namespace."""
         return self.namespace is None or self.namespace == namespace
 
-    def selects(self, obj: Mapping[str, Any]) -> bool | None:
-        """Whether an object of the kind and namespace is selected; None when only the server can tell."""
+    def matches(self, obj: Mapping[str, Any]) -> bool | None:
+        """Return whether the selectors match an object of the kind and namespace, or None if only the server knows."""
         metadata = obj.get("metadata") or {}
         if self.labels and not selectors.parse_labels(self.labels).matches(metadata.get("labels")):
             return False
         if not self.fields:
             return True
-        fields = selectors.parse_fields(self.fields)
-        told = {"metadata.name": metadata.get("name"), "metadata.namespace": metadata.get("namespace")}
-        if any(condition.path not in told for condition in fields.conditions):
+        selector = selectors.parse_fields(self.fields)
+        values = {"metadata.name": metadata.get("name"), "metadata.namespace": metadata.get("namespace")}
+        if any(condition.path not in values for condition in selector.conditions):
             return None
-        return fields.matches(lambda path: told[path] or "")
+        return selector.matches(lambda path: values[path] or "")
 
     def __str__(self) -> str:
         parts = [str(self.kind), f"in {self.namespace}" if self.namespace else ""]

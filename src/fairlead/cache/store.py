@@ -1,39 +1,40 @@
-"""The objects of one stream, exactly as the stream told them."""
+"""The objects of one watch, exactly as the watch reported them."""
 
 from collections.abc import Iterable, Iterator
 
-from fairlead.cache.entries import Entry
-from fairlead.cache.indexes import Index, Key, Values
+from fairlead.cache.entries import CacheEntry
+from fairlead.cache.indexes import Index, IndexFunction, ObjectKey
 
-Objects = dict[str, dict[str, Entry]]
-"""By namespace ("" for none) and name: names need no tuple of their own, and a namespace is found at once."""
+EntriesByNamespace = dict[str, dict[str, CacheEntry]]
+"""Entries by namespace ("" if cluster-scoped) and name: no tuple per object, and a namespace is found directly."""
 
-Difference = tuple[Key, Entry | None, Entry | None]
-"""A key, what was there and what is there."""
+EntryChange = tuple[ObjectKey, CacheEntry | None, CacheEntry | None]
+"""A key, the entry before and the entry after the change. None means that the object did not exist."""
 
 
-class Store:
-    """Entries by namespace and name, and their indexes. It knows nothing of own writes or of time."""
+class ObjectStore:
+    """Entries by namespace and name, and their indexes. It does not know own writes."""
 
     def __init__(self) -> None:
-        self._objects: Objects = {}
+        self._objects: EntriesByNamespace = {}
         self._indexes: dict[str, Index] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._objects.values()))
 
-    def get(self, key: Key) -> Entry | None:
+    def get(self, key: ObjectKey) -> CacheEntry | None:
+        """Return the entry, or None if it does not exist."""
         namespace = self._objects.get(key[0])
         return namespace.get(key[1]) if namespace else None
 
-    def items(self, namespace: str | None = None) -> Iterator[tuple[Key, Entry]]:
-        """Everything, or everything in one namespace."""
-        for name_of_namespace in list(self._objects) if namespace is None else [namespace]:
-            for name, entry in list(self._objects.get(name_of_namespace, {}).items()):
-                yield (name_of_namespace, name), entry
+    def items(self, namespace: str | None = None) -> Iterator[tuple[ObjectKey, CacheEntry]]:
+        """Yield every entry, or every entry in one namespace."""
+        for namespace_name in list(self._objects) if namespace is None else [namespace]:
+            for name, entry in list(self._objects.get(namespace_name, {}).items()):
+                yield (namespace_name, name), entry
 
-    def put(self, key: Key, entry: Entry) -> Entry | None:
-        """Keep it; answers what it takes the place of."""
+    def put(self, key: ObjectKey, entry: CacheEntry) -> CacheEntry | None:
+        """Store the entry, and return the one that it replaces."""
         namespace = self._objects.get(key[0])
         if namespace is None:
             namespace = self._objects[key[0]] = {}
@@ -43,7 +44,8 @@ class Store:
             index.put(key, entry)
         return old
 
-    def remove(self, key: Key) -> None:
+    def remove(self, key: ObjectKey) -> None:
+        """Remove the entry. Ignored if it does not exist."""
         namespace = self._objects.get(key[0])
         if namespace and namespace.pop(key[1], None):
             if not namespace:
@@ -51,40 +53,42 @@ class Store:
             for index in self._indexes.values():
                 index.remove(key)
 
-    def replace(self, new: Objects) -> tuple[list[str], Iterable[Difference]]:
-        """Keep `new` and nothing else; answers the uids that are gone, and what changed, deletes first.
+    def replace(self, new: EntriesByNamespace) -> tuple[list[str], Iterable[EntryChange]]:
+        """Replace everything by `new`, and return the removed uids and the changes, deletions first.
 
-        Bytes that are the same are not kept twice. The answer is good until the next change.
+        The store keeps the old bytes of an unchanged object. Read the changes before the next call that changes the
+        store.
         """
         if not self._objects:
             self._objects = new
             for index in self._indexes.values():
                 index.fill(self.items())
             return [], ((key, None, entry) for key, entry in self.items())
-        differences: list[Difference] = []
+        changes: list[EntryChange] = []
         for key, old in self.items():
             if key[1] not in new.get(key[0], ()):
                 self.remove(key)
-                differences.append((key, old, None))
+                changes.append((key, old, None))
         for namespace, entries in new.items():
             for name, entry in entries.items():
                 key = (namespace, name)
-                known = self.get(key)
-                if known is None or known.uid != entry.uid or known.raw != entry.raw:
+                stored = self.get(key)
+                if stored is None or stored.uid != entry.uid or stored.raw != entry.raw:
                     self.put(key, entry)
-                    differences.append((key, known, entry))
-        return [old.uid for _, old, now in differences if old and (not now or now.uid != old.uid)], differences
+                    changes.append((key, stored, entry))
+        removed = [old.uid for _, old, new_entry in changes if old and (not new_entry or new_entry.uid != old.uid)]
+        return removed, changes
 
-    def index(self, name: str, of: Values) -> Index:
-        """The index of that name, made from everything there is if it is new."""
+    def ensure_index(self, name: str, function: IndexFunction) -> Index:
+        """Return the index of that name. Build it from all entries if it does not exist yet."""
         index = self._indexes.get(name)
         if index is None:
-            index = self._indexes[name] = Index(of)
+            index = self._indexes[name] = Index(function)
             index.fill(self.items())
         return index
 
-    def indexed(self, name: str) -> Index:
-        """The index of that name, which must be there."""
+    def get_index(self, name: str) -> Index:
+        """Return the index of that name. Raises LookupError if it does not exist."""
         if name not in self._indexes:
             raise LookupError(f"there is no index {name!r}: add it with `index` first")
         return self._indexes[name]

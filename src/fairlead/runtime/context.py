@@ -90,14 +90,15 @@ class ReadContext:
 
         Raises: NotWatched if the operator does not watch the kind. ValueError if the namespace is missing.
         """
-        return self._services.local.get(kind, name, namespace or self._namespace)
+        namespace = namespace or self._namespace
+        return self._services.watched.reader(kind, namespace).get(name, namespace)
 
     def indexed(self, kind: Kind, name: str, value: str) -> "list[Object]":
         """Return the objects of all namespaces for which the index `name` (see `@op.index`) contains `value`.
 
         Raises: NotWatched if the operator does not watch the kind.
         """
-        return self._services.local.indexed(kind, name, value)
+        return self._services.watched.reader(kind).indexed(name, value)
 
     def list(
         self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
@@ -109,7 +110,8 @@ class ReadContext:
 
         Raises: NotWatched if the operator does not watch the kind or the namespace.
         """
-        return self._services.local.list(kind, None if everywhere else namespace or self._namespace, labels=labels)
+        namespace = None if everywhere else namespace or self._namespace
+        return self._services.watched.reader(kind, namespace).list(namespace, labels=labels)
 
 
 class LiveReader:
@@ -346,7 +348,7 @@ class Context(WriteContext):
 
         Raises: NotWatched if the operator does not watch the kind.
         """
-        return self._services.local.owned_by(kind, self._obj.uid)
+        return self._services.watched.reader(kind).owned_by(self._obj.uid)
 
     @_must_await
     async def decide(

@@ -58,18 +58,18 @@ class Reconciler:
 
     def subscribe(self) -> None:
         """Subscribe to changes of the primary objects, their children and the mapped objects."""
-        local = self._services.local
-        local.subscribe(self.declared.kind, self._on_primary)
+        watched = self._services.watched
+        watched.reader(self.declared.kind).subscribe(self._on_primary)
         for source in self.declared.owns:
-            local.subscribe(source.kind, self._on_child)
+            watched.reader(source.kind).subscribe(self._on_child)
         for source, mapper in self.declared.watches.items():
             if mapper is not None:
-                cache = local if source.cluster == HOME else self._services.clusters[source.cluster].local
-                cache.subscribe(source.kind, self._mapping_handler(mapper))
+                cluster = watched if source.cluster == HOME else self._services.clusters[source.cluster].watched
+                cluster.reader(source.kind).subscribe(self._mapping_handler(mapper))
 
     def resync(self) -> None:
         """Queue every object of the kind, behind the keys that changed."""
-        for namespace, name in self._services.local.keys(self.declared.kind):
+        for namespace, name in self._services.watched.reader(self.declared.kind).object_keys():
             self._enqueue(namespace, name, Priority.RESYNC)
 
     def stop(self) -> None:
@@ -219,9 +219,9 @@ class Reconciler:
         if key in self._unknown_writes:
             live = await ReadContext(self._services).live.get(kind, key.name, key.namespace)
             if live is not None:
-                self._services.local.observe(kind, live)
+                self._services.watched.observe(kind, live)
             self._unknown_writes.discard(key)
-        return self._services.local.get(kind, key.name, key.namespace)
+        return self._services.watched.reader(kind, key.namespace).get(key.name, key.namespace)
 
     async def _reconcile(self, obj: Object, ctx: Context) -> PassResult:
         """Call the handler for the object, with the finalizer before it and pruning after it."""
@@ -271,7 +271,7 @@ class Reconciler:
                 for group, applied_kind, namespace, name in ctx.applied
                 if (group, applied_kind) == (kind.group, kind.kind)
             ]
-            children = self._services.local.owned_by(kind, obj.uid, but=keep)
+            children = self._services.watched.reader(kind).owned_by(obj.uid, exclude=keep)
             for child in await writes.prune(self._writer, obj, kind, children, keep):
                 ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
 

@@ -22,13 +22,13 @@ from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
 from fairlead.runtime.handlers import ThreadPerCall, call_handler, call_hook
 from fairlead.runtime.leases import Lease, LeaseLost
-from fairlead.runtime.local import Local
 from fairlead.runtime.loop_monitor import LoopMonitor
 from fairlead.runtime.metrics import Metrics, QueueMetrics
 from fairlead.runtime.operator import Operator
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME, DeclarationError, source_of
 from fairlead.runtime.transports import DryRun, Fenced
+from fairlead.runtime.watched_kinds import WatchedKinds
 from fairlead.writes import Writer
 
 if TYPE_CHECKING:
@@ -95,27 +95,31 @@ class Running:
             self.lease = Lease(plain, world, operator.name, lease_namespace, identity, slow=slow)
         managers = {c.name: f"{operator.name}/{c.name}" for c in declared}
 
-        def place(transport: Transport) -> tuple[Client, Local, Writer]:
+        def place(transport: Transport) -> tuple[Client, WatchedKinds, Writer]:
             """What belongs to one cluster. The lease at home fences what is written anywhere."""
             ours = [*managers.values(), *operator.formerly]
-            local = Local(client(transport), world, namespaces, ours)
+            watched = WatchedKinds(client(transport), world, namespaces, ours)
             if self.lease is not None:
                 transport = Fenced(transport, self.lease)
             if dry_run:
                 writing = client(DryRun(transport))
             else:
                 writing = RecordingClient(
-                    transport, world, user_agent=operator.name, observe=observe, cache=local.cache
+                    transport, world, user_agent=operator.name, observe=observe, cache=watched.cache
                 )
-            return writing, local, Writer(writing, world, operator.name, cache=local, former_managers=operator.formerly)
+            return (
+                writing,
+                watched,
+                Writer(writing, world, operator.name, cache=watched, former_managers=operator.formerly),
+            )
 
-        self.client, self._local, writer = place(transport)
+        self.client, self._watched, writer = place(transport)
         self._recorder = Recorder(self.client if dry_run else plain, world, operator.name, identity)
         self._threads = ThreadPerCall(operator.name)
         self.services = Services(
             world,
             self.client,
-            self._local,
+            self._watched,
             queue,
             writer,
             self._recorder,
@@ -127,8 +131,8 @@ class Running:
             tries,
         )
         for name, elsewhere in (clusters or {}).items():
-            there, local, its_writer = place(elsewhere)
-            self.services.clusters[name] = replace(self.services, client=there, local=local, writer=its_writer)
+            there, watched, its_writer = place(elsewhere)
+            self.services.clusters[name] = replace(self.services, client=there, watched=watched, writer=its_writer)
         self._reconcilers: dict[str, Reconciler] = {}
         for one in declared:
             cleanup = operator.cleanups.get(one.kind.key)
@@ -165,27 +169,27 @@ class Running:
             await self._stack.enter_async_context(self.health)
         for reconciler in self._reconcilers.values():
             for source in reconciler.declared.sources:
-                await self._locals[source.cluster].watch(source)
+                await self._watched_by_cluster[source.cluster].watch(source)
             reconciler.subscribe()
         for indexed, name, values in self.operator.indexes:
-            await self._local.watch(source_of(indexed))
-            self._local.index(indexed, name, values)
+            await self._watched.watch(source_of(indexed))
+            self._watched.reader(indexed).index(name, values)
         if self._lag is not None:
             self._spawn(self._lag.run(), "lag")
         self._spawn(self._recorder.run(), "events")
-        for local in self._locals.values():
-            await self._sources.enter_async_context(local.cache)
+        for watched in self._watched_by_cluster.values():
+            await self._sources.enter_async_context(watched.cache)
         self._watching = True
         self._spawn(self._lead(), "lead")
 
     @property
-    def _locals(self) -> dict[str, Local]:
-        """The local view of each cluster."""
-        return {HOME: self._local, **{name: services.local for name, services in self.services.clusters.items()}}
+    def _watched_by_cluster(self) -> dict[str, WatchedKinds]:
+        """The watched kinds of each cluster."""
+        return {HOME: self._watched, **{name: services.watched for name, services in self.services.clusters.items()}}
 
     async def _lead(self) -> None:
-        for local in self._locals.values():
-            await local.cache.synced()  # before the lease: a standby is warm when its turn comes
+        for watched in self._watched_by_cluster.values():
+            await watched.cache.wait_for_sync()  # before the lease: a standby is warm when its turn comes
         if self.lease is not None:
             leading = self.metrics.leading.labels(self.lease.name)
             leading.set(0)
@@ -260,7 +264,7 @@ class Running:
         """
         while not (
             self._ready_to_work
-            and all(local.cache.caught_up for local in self._locals.values())
+            and all(watched.cache.is_caught_up for watched in self._watched_by_cluster.values())
             and self.services.queue.idle
         ):
             if self.given_up:
@@ -271,11 +275,15 @@ class Running:
 
     async def seen(self, obj: Object) -> None:
         """Wait until this version of an object of a watched kind has been told, and has woken whom it wakes."""
-        await self._local.wait_until(kind(obj.api_version, obj.kind), obj.resource_version)
+        await self._watched.reader(kind(obj.api_version, obj.kind)).wait_until(obj.resource_version)
 
     async def differences(self) -> list[str]:
-        """Where the local view is not what the server has at the same version: see `Cache.differences`."""
-        return [difference for local in self._locals.values() for difference in await local.cache.differences()]
+        """Where the local view is not what the server has at the same version: see `Cache.find_differences`."""
+        return [
+            difference
+            for watched in self._watched_by_cluster.values()
+            for difference in await watched.cache.find_differences()
+        ]
 
     def resync(self) -> None:
         """Look at everything again."""
@@ -291,7 +299,9 @@ class Running:
     def given_up(self) -> Mapping[str, str]:
         """The watches that failed as often in a row as `tries` allows, and how. They are tried again all the same."""
         most = self.services.tries
-        told = [(name, health) for name, local in self._locals.items() for health in local.cache.health()]
+        told = [
+            (name, health) for name, watched in self._watched_by_cluster.items() for health in watched.cache.health()
+        ]
         return {
             _at(health.scope, name): health.error or "" for name, health in told if most and health.failures >= most
         }
@@ -306,8 +316,8 @@ class Running:
         problems = self.problems()
         if not self._watching:
             problems["watches"] = "the server has not said yet which kinds there are"
-        for name, local in self._locals.items():
-            problems |= {_at(scope, name): problem for scope, problem in local.problems().items()}
+        for name, watched in self._watched_by_cluster.items():
+            problems |= {_at(scope, name): problem for scope, problem in watched.problems().items()}
         return problems
 
     def _lagged(self, seconds: float) -> None:
@@ -325,8 +335,8 @@ class Running:
                 metrics.depth.labels(name, name, label).set(queue.depth(name, priority))
             metrics.unfinished.labels(name, name).set(sum(seconds_held))
             metrics.longest.labels(name, name).set(max(seconds_held, default=0.0))
-        for name, local in self._locals.items():
-            for scope, age in local.staleness().items():
+        for name, watched in self._watched_by_cluster.items():
+            for scope, age in watched.staleness().items():
                 metrics.staleness.labels(_at(scope, name)).set(age)
 
     # Stopping

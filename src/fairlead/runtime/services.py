@@ -9,8 +9,8 @@ from fairlead.api.world import World
 from fairlead.client.client import Client
 from fairlead.queue import Queue
 from fairlead.runtime.events import Recorder
-from fairlead.runtime.local import Local
 from fairlead.runtime.metrics import Metrics
+from fairlead.runtime.watched_kinds import WatchedKinds
 from fairlead.writes import Writer
 
 
@@ -31,7 +31,7 @@ class Services:
 
     world: World
     client: Client
-    local: Local
+    watched: WatchedKinds
     queue: Queue[Key]
     writer: Writer
     recorder: Recorder

@@ -191,13 +191,13 @@ class Cluster:
 
     async def _wait_until_seen(self, running: Running) -> None:
         """Wait until the operator's cache has this test's writes."""
-        local = running.services.local
+        watched = running.services.watched
         for obj in self._written:
-            if local.watches(kind(obj.api_version, obj.kind)):
+            if watched.is_watched(kind(obj.api_version, obj.kind)):
                 await running.seen(obj)
         for obj in self._deleted:
             of = kind(obj.api_version, obj.kind)
-            while local.watches(of) and (cached := local.get(of, obj.name, obj.namespace)) and cached.uid == obj.uid:
+            while (cached := watched.peek(of, obj.name, obj.namespace)) and cached.uid == obj.uid:
                 if cached.deleting:
                     break  # The deletion was seen; a finalizer keeps the object.
                 await asyncio.sleep(0.01)

@@ -103,7 +103,7 @@ async def play(run: DemoRun, variant: Variant, scale: int, *, mode: gateway_cont
         cache = await stack.enter_async_context(Cache(admin, world))
         proxies = cache.watch(HTTPProxy, namespaces=[namespace])
         proxies.subscribe(lambda change: _mark_if_programmed(change, run))
-        await proxies.synced()
+        await proxies.wait_for_sync()
         await run.start(names)
         create = limit_concurrency(admin.create)
         creates = [create(make_proxy(name, namespace, rules=TUNNEL_RULES)) for name in names]

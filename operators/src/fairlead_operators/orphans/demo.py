@@ -147,7 +147,7 @@ async def play(run: DemoRun, variant: Variant, scale: int) -> None:
         cache = await stack.enter_async_context(Cache(run.admin, world))
         routes = cache.watch(HTTPRoute, namespaces=[run.namespace])
         routes.subscribe(on_change)
-        await routes.synced()
+        await routes.wait_for_sync()
         await run.start(orphans)
         if variant == "new":
             settings = {

@@ -36,7 +36,7 @@ async def running(
     async with Cache(up, world) as upstream:
         gateways, routes = upstream.watch(Gateway), upstream.watch(HTTPRoute)
         for watched in (gateways, routes):
-            await watched.synced()
+            await watched.wait_for_sync()
 
         async def reconcile(key: Key, ctx: ClassicContext) -> float | None:
             copy = ctx.get(HTTPRoute, key)

@@ -101,7 +101,7 @@ async def play(run: DemoRun, variant: Variant, scale: int, reconciles: int = REC
         projects = cache.watch(Project)
         projects.subscribe(lambda change: _mark_if_ready(change, run))
         projects.subscribe(reports.on_change)
-        await projects.synced()
+        await projects.wait_for_sync()
         await run.start(names)
         create = limit_concurrency(admin.create)
         await asyncio.gather(*(create(Project(name, labels=run.labels)) for name in names))

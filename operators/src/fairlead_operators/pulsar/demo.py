@@ -56,7 +56,7 @@ async def play(run: DemoRun, variant: Variant, scale: int, finalizer_write: str 
 
         tenants = cache.watch(Tenant, namespaces=[namespace])
         tenants.subscribe(on_change)
-        await tenants.synced()
+        await tenants.wait_for_sync()
         spec = {"adminServiceURL": "http://pulsar.invalid:8080", "clusterName": CLUSTER}
         await admin.create(Connection("pulsar", namespace, spec=spec))
         await run.start(names)

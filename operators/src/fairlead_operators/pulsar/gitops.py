@@ -41,7 +41,7 @@ class Resyncer:
         """Sync until the block ends."""
         self._objects.subscribe(self._on_change)
         async with self._cache:
-            await self._objects.synced()
+            await self._objects.wait_for_sync()
             task = asyncio.create_task(self._sync_forever())
             try:
                 yield self

@@ -73,7 +73,7 @@ async def play(run: DemoRun, variant: Variant, scale: int) -> None:
         cache = await stack.enter_async_context(Cache(admin, world))
         nodes = cache.watch(SeiNode, namespaces=[namespace])
         nodes.subscribe(history.on_change)
-        await nodes.synced()
+        await nodes.wait_for_sync()
         names = [f"node-{i}" for i in range(scale)]
         await run.start(names)
         create = limit_concurrency(admin.create)
