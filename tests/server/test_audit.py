@@ -135,7 +135,7 @@ async def test_a_log_that_cannot_be_written_is_told_of_once_and_stops_nothing(tm
     codes = [(await server.transport().request(HttpRequest("GET", "/version"))).status for _ in range(3)]
     assert codes == [200] * 3
     assert [record.message for record in caplog.records if "audit log" in record.message] == [
-        f"the audit log {tmp_path / 'audit.log'} cannot be written: No space left on device"
+        f"cannot write the audit log {tmp_path / 'audit.log'}: No space left on device"
     ]
 
 

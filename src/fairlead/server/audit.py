@@ -1,7 +1,7 @@
-"""The audit log: a line for each request in audit.k8s.io/v1, at the level Metadata.
+"""The audit log: one line per request in the format audit.k8s.io/v1, at the level Metadata.
 
-Who asked for what, when, and what came of it; never a body, so no Secret's content. What a real server writes under a
-policy of that level which leaves out the stage RequestReceived.
+A line says who requested what, when, and with which result. It never holds a body, so it never holds the content of a
+Secret. The lines are those of a real server whose policy has the level Metadata and omits the stage RequestReceived.
 """
 
 import logging
@@ -27,7 +27,7 @@ class _Metadata(msgspec.Struct):
     name: str = ""
     namespace: str = ""
     uid: str = ""
-    resourceVersion: str = ""  # noqa: N815 - the API's word
+    resourceVersion: str = ""  # noqa: N815 - the field name of the API
 
 
 class _Named(msgspec.Struct):
@@ -35,7 +35,7 @@ class _Named(msgspec.Struct):
 
 
 class AuditLog:
-    """Appends to a file of mode 0600. A line that cannot be written is told of in the log, and the request goes on."""
+    """Appends audit events to a file of mode 0600. A failed write is logged; the request succeeds."""
 
     def __init__(self, path: Path, world: World) -> None:
         self._world = world
@@ -47,20 +47,20 @@ class AuditLog:
             raise ValueError(f"cannot write the audit log {path}: {error.strerror}; name a file in a folder") from None
         self._failing = False
 
-    def record(self, request: Request, answer: AnyResponse) -> None:
-        """Note an answer; of a stream, its start now and its end when it comes."""
-        event = self._event(request, answer)
-        if isinstance(answer, StreamingResponse):
+    def record(self, request: Request, response: AnyResponse) -> None:
+        """Record a response. A streaming response is recorded when it starts and when it ends."""
+        event = self._event(request, response)
+        if isinstance(response, StreamingResponse):
             self._write(event | {"stage": "ResponseStarted"}, request)
-            answer.chunks = self._followed(answer.chunks, event, request)
+            response.chunks = self._record_end(response.chunks, event, request)
         else:
-            # Where nobody is known, nothing is begun: a real server leaves it at this stage.
-            self._write(event | {"stage": "ResponseStarted"} if answer.status == 401 else event, request)
+            # A request without a known user ends at the stage ResponseStarted, as on a real server.
+            self._write(event | {"stage": "ResponseStarted"} if response.status == 401 else event, request)
 
     def close(self) -> None:
         os.close(self._file)
 
-    async def _followed(self, chunks: AsyncIterator[bytes], event: Event, request: Request) -> AsyncIterator[bytes]:
+    async def _record_end(self, chunks: AsyncIterator[bytes], event: Event, request: Request) -> AsyncIterator[bytes]:
         try:
             async for chunk in chunks:
                 yield chunk
@@ -70,9 +70,9 @@ class AuditLog:
             if close is not None:
                 await close()
 
-    def _event(self, request: Request, answer: AnyResponse) -> Event:
-        asked = request_attributes(request)
-        known = answer.status != 401
+    def _event(self, request: Request, response: AnyResponse) -> Event:
+        attributes = request_attributes(request)
+        is_authenticated = response.status != 401
         event: Event = {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
@@ -80,8 +80,8 @@ class AuditLog:
             "auditID": self._world.uid(),
             "stage": "ResponseComplete",
             "requestURI": _uri(request),
-            "verb": asked.verb,
-            "user": (request.impersonator or request.user).to_user_info() if known else {},
+            "verb": attributes.verb,
+            "user": (request.impersonator or request.user).to_user_info() if is_authenticated else {},
         }
         if request.impersonator is not None:
             event["impersonatedUser"] = request.user.to_user_info()
@@ -91,9 +91,9 @@ class AuditLog:
             event["sourceIPs"] = [request.source_address]
         if agent := request.headers.get("user-agent"):
             event["userAgent"] = agent
-        if not asked.path:
-            event["objectRef"] = _reference(request, asked)
-        event["responseStatus"] = _status(answer)
+        if not attributes.path:
+            event["objectRef"] = _reference(request, attributes)
+        event["responseStatus"] = _status(response)
         if request.allowed is not None:
             event["annotations"] = {
                 "authorization.k8s.io/decision": "allow" if request.allowed else "forbid",
@@ -115,7 +115,7 @@ class AuditLog:
             self._failing = False
         except OSError as error:
             if not self._failing:
-                log.error("the audit log %s cannot be written: %s", self._path, error.strerror)
+                log.error("cannot write the audit log %s: %s", self._path, error.strerror)
             self._failing = True
 
 
@@ -125,31 +125,31 @@ def _uri(request: Request) -> str:
     return f"{request.path}?{urlencode(request.query, doseq=True, quote_via=quote, safe='')}"
 
 
-def _reference(request: Request, asked: Attributes) -> Event:
-    given = _Metadata()
-    if request.body and asked.verb in ("create", "update") and not request.media_type.endswith("protobuf"):
+def _reference(request: Request, attributes: Attributes) -> Event:
+    metadata = _Metadata()
+    if request.body and attributes.verb in ("create", "update") and not request.media_type.endswith("protobuf"):
         try:
-            given = msgspec.json.decode(request.body, type=_Named).metadata
+            metadata = msgspec.json.decode(request.body, type=_Named).metadata
         except msgspec.MsgspecError:
-            given = _Metadata()
+            metadata = _Metadata()
     reference = {
-        "resource": asked.resource,
-        "namespace": asked.namespace or given.namespace,
-        "name": asked.name or given.name,
-        "uid": given.uid,
-        "apiGroup": asked.group,
-        "apiVersion": asked.version,
-        "resourceVersion": given.resourceVersion,
-        "subresource": asked.subresource,
+        "resource": attributes.resource,
+        "namespace": attributes.namespace or metadata.namespace,
+        "name": attributes.name or metadata.name,
+        "uid": metadata.uid,
+        "apiGroup": attributes.group,
+        "apiVersion": attributes.version,
+        "resourceVersion": metadata.resourceVersion,
+        "subresource": attributes.subresource,
     }
     return {key: value for key, value in reference.items() if value}
 
 
-def _status(answer: AnyResponse) -> Event:
-    """A Status that was answered, or the code alone."""
-    if isinstance(answer, Response) and answer.body.startswith(b'{"kind":"Status"'):
-        told: Event = msgspec.json.decode(answer.body)
-        return {key: value for key, value in told.items() if key not in ("kind", "apiVersion")} | {
-            "code": answer.status
+def _status(response: AnyResponse) -> Event:
+    """Return the Status in the response, or the code alone."""
+    if isinstance(response, Response) and response.body.startswith(b'{"kind":"Status"'):
+        status: Event = msgspec.json.decode(response.body)
+        return {key: value for key, value in status.items() if key not in ("kind", "apiVersion")} | {
+            "code": response.status
         }
-    return {"metadata": {}, "code": answer.status}
+    return {"metadata": {}, "code": response.status}

@@ -1,7 +1,8 @@
-"""What a cluster's controller manager does that people forget is not the API server: off unless asked for.
+"""Two controllers of a cluster's controller manager, which is not part of an API server. They are off by default.
 
-`gc` deletes what lost its owners, and carries out foreground and orphan deletion. `namespace` empties a namespace that
-is being deleted and lets it go. Both work on the loop right after the write that gave them cause, in its order.
+`gc` deletes objects that lost their owners, and does foreground and orphan deletion. `namespace` empties a namespace
+that is being deleted and then removes it. Both run on the event loop right after the write that triggered them, in
+the order of the writes.
 """
 
 import asyncio
@@ -23,22 +24,22 @@ NAMES = ("gc", "namespace")
 
 
 class Controllers:
-    """The controllers that were asked for, and what they have yet to look at."""
+    """The enabled controllers and their pending work."""
 
     def __init__(self, server: "Server", names: frozenset[str]) -> None:
         unknown = names - set(NAMES)
         if unknown:
-            raise ValueError(f"no such controller: {', '.join(sorted(unknown))}; there are {' and '.join(NAMES)}")
+            raise ValueError(f"no such controller: {', '.join(sorted(unknown))}; use {' or '.join(NAMES)}")
         self._server = server
         self._gc = "gc" in names
         self._namespaces = "namespace" in names
-        self._live: dict[str, Key] = {}  # uid -> where it is
-        self._dependents: dict[str, dict[Key, None]] = {}  # owner's uid -> those that name it, in order
+        self._live: dict[str, Key] = {}  # uid -> key of the object
+        self._dependents: dict[str, dict[Key, None]] = {}  # owner's uid -> keys of its dependents, in order
         self._work: deque[Callable[[], None]] = deque()
         self._busy = False
 
     def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool) -> None:
-        """Called after each committed write."""
+        """Queue the work that a committed write causes."""
         metadata = stored.object["metadata"]
         key = (resource.group, resource.plural, metadata.get("namespace", ""), metadata["name"])
         if self._gc:
@@ -46,32 +47,35 @@ class Controllers:
         if self._namespaces:
             namespace = metadata["name"] if _is_namespace(resource) and not deleted else metadata.get("namespace", "")
             if namespace and (_is_namespace(resource) or deleted):
-                self._later(lambda: self._empty(namespace))
+                self._enqueue(lambda: self._empty_namespace(namespace))
 
-    def rebuild(self, pause: float) -> None:
-        """Forget what was seen and, after a pause, judge what is stored: by an earlier process, or not undone."""
+    def rebuild(self, delay: float) -> None:
+        """Rebuild the index from the store and, after a delay, process all objects again.
+
+        Needed after an earlier process's state was loaded, and after writes were undone.
+        """
         self._live.clear()
         self._dependents.clear()
         self._work.clear()
-        self._busy = True  # all of it is indexed before anything is judged
+        self._busy = True  # index all objects before processing any
         for (group, plural), table in list(self._server.store.tables()):
             resource = self._server.registry.storage(group, plural)
             if resource is not None:
                 for _, stored in list(table.scan(None)):
                     self.after_write(resource, None, stored, False)
-        if pause:
-            asyncio.get_running_loop().call_later(pause, self._drain)
+        if delay:
+            asyncio.get_running_loop().call_later(delay, self._drain)
         else:
             self._drain()
 
-    def _later(self, work: Callable[[], None]) -> None:
+    def _enqueue(self, work: Callable[[], None]) -> None:
         self._work.append(work)
         if self._busy:
             return
         self._busy = True
         try:
             asyncio.get_running_loop().call_soon(self._drain)
-        except RuntimeError:  # no loop: the server is used from plain functions
+        except RuntimeError:  # the server is used without an event loop
             self._drain()
 
     def _drain(self) -> None:
@@ -80,7 +84,7 @@ class Controllers:
                 try:
                     self._work.popleft()()
                 except StatusError:
-                    continue  # someone else was faster: what they did comes by as a change of its own
+                    continue  # another write came first; it queues work of its own
         finally:
             self._busy = False
 
@@ -96,16 +100,16 @@ class Controllers:
         if deleted:
             self._live.pop(uid, None)
             for dependent in list(self._dependents.pop(uid, ())):
-                self._later(lambda dependent=dependent: self._orphaned(dependent))  # type: ignore[misc]
-            for owner in before:  # a foreground deletion may wait for this one
+                self._enqueue(lambda dependent=dependent: self._collect(dependent))  # type: ignore[misc]
+            for owner in before:  # a foreground deletion may wait for this object
                 if owner in self._live:
-                    self._later(lambda owner=owner: self._deleting(self._live.get(owner)))  # type: ignore[misc]
+                    self._enqueue(lambda owner=owner: self._finish_deletion(self._live.get(owner)))  # type: ignore[misc]
             return
         self._live[uid] = key
         if after and previous is None:
-            self._later(lambda: self._orphaned(key))
+            self._enqueue(lambda: self._collect(key))
         if "deletionTimestamp" in metadata:
-            self._later(lambda: self._deleting(key))
+            self._enqueue(lambda: self._finish_deletion(key))
 
     def _find(self, key: Key) -> tuple[Resource, Stored] | None:
         group, plural, namespace, name = key
@@ -113,24 +117,24 @@ class Controllers:
         stored = self._server.store.table(group, plural).get(namespace, name)
         return (resource, stored) if resource and stored else None
 
-    def _orphaned(self, key: Key) -> None:
-        """Delete an object none of whose owners is there; else drop the references to those that are not."""
+    def _collect(self, key: Key) -> None:
+        """Delete an object if all its owners are gone, or remove the references to those that are gone."""
         found = self._find(key)
         if found is None:
             return
         resource, stored = found
         references = stored.object["metadata"].get("ownerReferences") or []
-        held = [r for r in references if r["uid"] in self._live]
-        if not references or len(held) == len(references):
+        existing = [r for r in references if r["uid"] in self._live]
+        if not references or len(existing) == len(references):
             return
-        if not held:
+        if not existing:
             if "deletionTimestamp" not in stored.object["metadata"]:
                 delete_object(self._server, resource, stored, DeleteOptions(propagation="Background"))
         else:
-            self._write(resource, stored, {"ownerReferences": held})
+            self._write(resource, stored, {"ownerReferences": existing})
 
-    def _deleting(self, key: Key | None) -> None:
-        """Carry out foreground or orphan deletion of an object that waits for it."""
+    def _finish_deletion(self, key: Key | None) -> None:
+        """Do the foreground or orphan deletion that a deleted object waits for."""
         found = self._find(key) if key else None
         if found is None:
             return
@@ -139,28 +143,28 @@ class Controllers:
         finalizers = metadata.get("finalizers") or []
         if "deletionTimestamp" not in metadata:
             return
-        dependents = list(self._of(metadata["uid"]))
+        dependents = list(self._find_dependents(metadata["uid"]))
         if ORPHAN in finalizers:
             for kind, dependent in dependents:
                 references = dependent.object["metadata"]["ownerReferences"]
-                kept = [r for r in references if r["uid"] != metadata["uid"]]
-                self._write(kind, dependent, {"ownerReferences": kept})
+                remaining = [r for r in references if r["uid"] != metadata["uid"]]
+                self._write(kind, dependent, {"ownerReferences": remaining})
             self._write(resource, stored, {"finalizers": [f for f in finalizers if f != ORPHAN]})
         elif FOREGROUND in finalizers:
             for kind, dependent in dependents:
                 if "deletionTimestamp" not in dependent.object["metadata"]:
                     delete_object(self._server, kind, dependent, DeleteOptions(propagation="Foreground"))
-            if not any(_blocks(d.object, metadata["uid"]) for _, d in self._of(metadata["uid"])):
+            if not any(_blocks(d.object, metadata["uid"]) for _, d in self._find_dependents(metadata["uid"])):
                 self._write(resource, stored, {"finalizers": [f for f in finalizers if f != FOREGROUND]})
 
-    def _of(self, uid: str) -> Iterator[tuple[Resource, Stored]]:
+    def _find_dependents(self, uid: str) -> Iterator[tuple[Resource, Stored]]:
         for key in list(self._dependents.get(uid, ())):
             found = self._find(key)
             if found is not None:
                 yield found
 
     def _write(self, resource: Resource, stored: Stored, changes: Object) -> None:
-        """Change metadata as the server itself; the last finalizer of a deleting object takes the object with it."""
+        """Change the metadata of an object. Remove a deleted object without finalizers."""
         metadata = {k: v for k, v in {**stored.object["metadata"], **changes}.items() if v or k not in changes}
         table = self._server.store.table(resource.group, resource.plural)
         if (
@@ -168,19 +172,19 @@ class Controllers:
             and not metadata.get("finalizers")
             and not metadata.get("deletionGracePeriodSeconds")
         ):
-            gone = self._server.store.delete(table, stored)
-            self._server.after_write(resource, stored, gone, deleted=True)
+            removed = self._server.store.delete(table, stored)
+            self._server.after_write(resource, stored, removed, deleted=True)
             return
         written = self._server.store.put(table, {**stored.object, "metadata": metadata}, stored.normalized_for)
         self._server.after_write(resource, stored, written)
 
-    def _empty(self, namespace: str) -> None:
-        """Delete what is in a terminating namespace; when nothing is left, let it go."""
+    def _empty_namespace(self, namespace: str) -> None:
+        """Delete the objects of a terminating namespace. When it is empty, remove its finalizer or the namespace."""
         table = self._server.store.table("", "namespaces")
         stored = table.get("", namespace)
         if stored is None or "deletionTimestamp" not in stored.object["metadata"]:
             return
-        left = False
+        has_content = False
         for (group, plural), contents in list(self._server.store.tables()):
             resource = self._server.registry.storage(group, plural)
             if resource is None or not resource.namespaced:
@@ -188,21 +192,21 @@ class Controllers:
             for _, item in list(contents.scan(namespace)):
                 if "deletionTimestamp" not in item.object["metadata"]:
                     delete_object(self._server, resource, item, DeleteOptions())
-            left = left or next(contents.scan(namespace), None) is not None
+            has_content = has_content or next(contents.scan(namespace), None) is not None
         spec = stored.object.get("spec") or {}
-        if left or "kubernetes" not in (spec.get("finalizers") or ()):
+        if has_content or "kubernetes" not in (spec.get("finalizers") or ()):
             return
         finalizers = [f for f in spec["finalizers"] if f != "kubernetes"]
-        kept = (
+        new_spec = (
             {**spec, "finalizers": finalizers} if finalizers else {k: v for k, v in spec.items() if k != "finalizers"}
         )
         resource = self._server.namespace_resource
         if finalizers or stored.object["metadata"].get("finalizers"):
-            written = self._server.store.put(table, {**stored.object, "spec": kept})
+            written = self._server.store.put(table, {**stored.object, "spec": new_spec})
             self._server.after_write(resource, stored, written)
         else:
-            gone = self._server.store.delete(table, stored)
-            self._server.after_write(resource, stored, gone, deleted=True)
+            removed = self._server.store.delete(table, stored)
+            self._server.after_write(resource, stored, removed, deleted=True)
 
 
 def _is_namespace(resource: Resource) -> bool:

@@ -1,4 +1,4 @@
-"""/metrics: requests by verb, kind and code, under the names that dashboards for Kubernetes know."""
+"""/metrics: requests by verb, kind and code, with the metric names of a real server."""
 
 from collections import Counter
 
@@ -18,14 +18,11 @@ _VERBS = {
     "eviction": "POST",
 }
 _LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "dry_run", "code")
-_HELP = (
-    "# HELP apiserver_request_total Requests answered, by verb, kind and code.\n"
-    "# TYPE apiserver_request_total counter\n"
-)
+_HELP = "# HELP apiserver_request_total Requests by verb, kind and code.\n# TYPE apiserver_request_total counter\n"
 
 
 class Metrics:
-    """Counts answers. A 409 storm is `rate(apiserver_request_total{code="409"}[1m])`, as on a real server."""
+    """Counts responses. `rate(apiserver_request_total{code="409"}[1m])` shows conflicts, as on a real server."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, ...]] = Counter()
@@ -44,20 +41,20 @@ class Metrics:
         self._requests[key] += 1
 
     def total(self, **labels: str) -> int:
-        """How many answers had these labels."""
-        wanted = [(_LABELS.index(name), value) for name, value in labels.items()]
-        return sum(n for key, n in self._requests.items() if all(key[at] == value for at, value in wanted))
+        """Return the number of responses with these labels."""
+        required = [(_LABELS.index(name), value) for name, value in labels.items()]
+        return sum(n for key, n in self._requests.items() if all(key[index] == value for index, value in required))
 
     def text(self) -> str:
-        """In the text format of Prometheus."""
+        """Return the metrics in the text format of Prometheus."""
         lines = [
             "apiserver_request_total{"
-            + ",".join(f'{name}="{_escaped(value)}"' for name, value in zip(_LABELS, key, strict=True))
+            + ",".join(f'{name}="{_escape(value)}"' for name, value in zip(_LABELS, key, strict=True))
             + f"}} {count}\n"
             for key, count in sorted(self._requests.items())
         ]
         return _HELP + "".join(lines)
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

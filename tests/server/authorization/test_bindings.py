@@ -48,7 +48,7 @@ def test_the_index_finds_what_a_scan_finds(writes, history):
         elif live is not None:
             store.delete(table, live)
         for user in USERS if look else ():
-            found = [binding["metadata"]["name"] for binding in index.of(user, namespace)]
+            found = [binding["metadata"]["name"] for binding in index.find(user, namespace)]
             every = [stored.object for _, stored in table.scan(namespace)]
             assert found == [
                 one["metadata"]["name"] for one in every if any(applies(user, s, namespace) for s in one["subjects"])

@@ -1,1 +1,1 @@
-"""Who asks: bearer tokens, client certificates, ServiceAccount tokens, impersonation."""
+"""Authentication: bearer tokens, client certificates, ServiceAccount tokens and impersonation."""

@@ -1,4 +1,4 @@
-"""From a request's credentials to its user: certificate, bearer token, or nobody in particular."""
+"""The authenticator: from the credentials of a request to its user."""
 
 from typing import Final
 
@@ -11,59 +11,61 @@ from fairlead.server.http.messages import Request
 AUDIENCES: Final = [ISSUER]
 PUBLIC_PATHS: Final = frozenset(
     {"/version"} | {f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping")}
-)  # what anyone may read, so that probes need no token
+)  # anyone may read these paths, so that probes need no token
 
 EXTRA_SPACE: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 
 
 class Authenticator:
-    """Says who asks.
+    """Finds the user of a request.
 
-    A token that is not good is a 401 everywhere, also where none is needed; any other kind of credential is none.
-    Without a credential: on a server that
-    asks for none, an administrator; with `anonymous`, system:anonymous, and authorization judges it; else a 401 but
-    for health and version.
+    A request with an invalid bearer token gets 401, even where no credential is needed. Other schemes are ignored.
+    A request without a credential is an administrator's if the server has no tokens. Otherwise it is
+    system:anonymous if `allow_anonymous` is set or the path is public, and gets 401 if not.
     """
 
     def __init__(
-        self, tokens: StaticTokens, service_account_tokens: ServiceAccountTokens, *, allow_anonymous: bool
+        self, static_tokens: StaticTokens, service_account_tokens: ServiceAccountTokens, *, allow_anonymous: bool
     ) -> None:
-        self._tokens = tokens
-        self._accounts = service_account_tokens
+        self._static_tokens = static_tokens
+        self._service_account_tokens = service_account_tokens
         self._allow_anonymous = allow_anonymous
 
     def authenticate(self, request: Request) -> User:
         if request.certificate_user is not None:
             return request.certificate_user
-        if token := _bearer(request):
-            found = self.by_token(token, AUDIENCES)
-            if found is None:
+        if token := _bearer_token(request):
+            verified = self._verify(token, AUDIENCES)
+            if verified is None:
                 raise unauthorized()
-            return found[0]
-        if not self._tokens:
+            return verified[0]
+        if not self._static_tokens:
             return ADMIN
         if self._allow_anonymous or request.path in PUBLIC_PATHS:
             return ANONYMOUS
         raise unauthorized()
 
-    def by_token(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
-        """The user behind a token and the audiences it is good for."""
+    def _verify(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
+        """Return the user of a token and the audiences it is valid for, or None if it is invalid."""
         try:
-            return self.reviewed(token, audiences)
+            return self.review(token, audiences)
         except InvalidToken:
             return None
 
-    def reviewed(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
-        """As `by_token`, but raises Refused with the reason where the token is ours and no longer good."""
-        known = self._tokens.user(token)
-        if known is not None:  # meant for this server alone
-            meant = [audience for audience in audiences if audience in AUDIENCES]
-            return (known, meant) if meant else None
-        return self._accounts.user(token, audiences)
+    def review(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
+        """Return the user of a token and the audiences it is valid for, or None if this server did not issue it.
+
+        Raises InvalidToken with the reason if this server issued it and it is not valid any more.
+        """
+        known = self._static_tokens.user(token)
+        if known is not None:  # static tokens are valid for this server only
+            own = [audience for audience in audiences if audience in AUDIENCES]
+            return (known, own) if own else None
+        return self._service_account_tokens.verify(token, audiences)
 
 
-def _bearer(request: Request) -> str:
-    """The bearer token that a request carries; what comes after it does not count."""
+def _bearer_token(request: Request) -> str:
+    """Return the bearer token of a request, or "". Text after the token is ignored."""
     scheme, *rest = request.headers.get("authorization", "").strip().split(" ", 2)
     if not rest or scheme.lower() != "bearer":
         return ""

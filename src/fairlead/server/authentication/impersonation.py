@@ -1,8 +1,9 @@
-"""Impersonate-* headers: a request in another's name, by someone who may.
+"""Impersonate-* headers: a request on behalf of another user.
 
-The verb `impersonate` lets one act as another in everything. The finer ones let one act as another only in some things:
-impersonate:user-info (or :serviceaccount, :arbitrary-node) on whom, and impersonate-on:user-info:list on what. A real
-server knows one more, :associated-node, for agents of a node's own; it is not here.
+The verb `impersonate` allows acting as another user in everything. Constrained impersonation allows it only for some
+requests: it needs impersonate:user-info (or :serviceaccount, :arbitrary-node) on the user, and
+impersonate-on:user-info:list (for example) on the resource. A real server also has :associated-node, for agents that
+run on the node; it is not implemented here.
 """
 
 from dataclasses import replace
@@ -30,26 +31,26 @@ _NODE: Final = "system:node:"
 
 
 def resolve_impersonation(request: Request, user: User, authorizer: Authorizer) -> User:
-    """The user that a request acts as: its own, or the one its headers name. Refuses with 403 who may not."""
-    wanted = _wanted(request)
-    if wanted is None:
+    """Return the user that a request acts as: its own, or the one that the headers name. Raise 403 if not allowed."""
+    target = _parse_headers(request)
+    if target is None:
         return user
-    refused: StatusError | None = None
-    for mode in (_finer(wanted), ""):
+    denied: StatusError | None = None
+    for mode in (_constrained_mode(target), ""):
         if mode is None:
             continue
         try:
-            _check(authorizer, user, wanted, mode, request)
-        except StatusError as failure:
-            refused = refused or failure  # the finer mode's tells more
+            _check(authorizer, user, target, mode, request)
+        except StatusError as error:
+            denied = denied or error  # the error of the constrained mode says more
             continue
         request.constraint = f"impersonate:{mode}" if mode else ""
-        return _completed(wanted, mode)
-    assert refused is not None
-    raise refused
+        return _add_groups(target, mode)
+    assert denied is not None
+    raise denied
 
 
-def _wanted(request: Request) -> User | None:
+def _parse_headers(request: Request) -> User | None:
     headers = request.headers
     if "impersonate-" not in "\n".join(headers):
         return None
@@ -63,61 +64,61 @@ def _wanted(request: Request) -> User | None:
     if name:
         return User(name, groups, uid, extra)
     if groups or uid or extra:
-        raise bad_request(f"requested {_go(uid, groups, extra)} without impersonating a user name")
+        raise bad_request(f"requested {_go_user(uid, groups, extra)} without impersonating a user name")
     return None
 
 
-def _finer(wanted: User) -> str | None:
-    """The constrained mode that a user falls under; accounts and nodes only by their bare names."""
-    bare = not (wanted.groups or wanted.uid or wanted.extra)
-    if as_service_account(wanted.name):
-        return "serviceaccount" if bare else None
-    if wanted.name.startswith(_NODE):
-        return "arbitrary-node" if bare else None
+def _constrained_mode(target: User) -> str | None:
+    """Return the constrained mode for a user, or None. ServiceAccounts and nodes must be given by name alone."""
+    name_only = not (target.groups or target.uid or target.extra)
+    if as_service_account(target.name):
+        return "serviceaccount" if name_only else None
+    if target.name.startswith(_NODE):
+        return "arbitrary-node" if name_only else None
     return "user-info"
 
 
-def _check(authorizer: Authorizer, user: User, wanted: User, mode: str, request: Request) -> None:
-    """Raise unless every part of the wanted user may be impersonated, and in this very request."""
+def _check(authorizer: Authorizer, user: User, target: User, mode: str, request: Request) -> None:
+    """Raise unless `user` may impersonate every part of the target user, and do so for this request."""
     if mode:
-        asked = request_attributes(request)
-        require_access(authorizer, replace(asked, verb=f"impersonate-on:{mode}:{asked.verb}"))
+        attributes = request_attributes(request)
+        require_access(authorizer, replace(attributes, verb=f"impersonate-on:{mode}:{attributes.verb}"))
     verb, group = (f"impersonate:{mode}", _API_GROUP) if mode else ("impersonate", "")
-    account = as_service_account(wanted.name)
-    named = Attributes(user, verb, group, "v1", "users", name=wanted.name)
+    account = as_service_account(target.name)
+    identity = Attributes(user, verb, group, "v1", "users", name=target.name)
     if account:
-        named = replace(named, resource="serviceaccounts", namespace=account[0], name=account[1])
+        identity = replace(identity, resource="serviceaccounts", namespace=account[0], name=account[1])
     elif mode == "arbitrary-node":
-        named = replace(named, resource="nodes", name=wanted.name.removeprefix(_NODE))
-    require_access(authorizer, named)
-    if wanted.uid:
-        require_access(authorizer, Attributes(user, verb, _API_GROUP, "v1", "uids", name=wanted.uid))
-    for one in wanted.groups:
-        grouped = Attributes(user, verb, group, "v1", "groups", name=one)
-        if mode and one == MASTERS:
-            raise access_denied(grouped, "impersonating the system:masters group is not allowed")
-        require_access(authorizer, grouped)
-    for key, values in wanted.extra.items():
+        identity = replace(identity, resource="nodes", name=target.name.removeprefix(_NODE))
+    require_access(authorizer, identity)
+    if target.uid:
+        require_access(authorizer, Attributes(user, verb, _API_GROUP, "v1", "uids", name=target.uid))
+    for name in target.groups:
+        membership = Attributes(user, verb, group, "v1", "groups", name=name)
+        if mode and name == MASTERS:
+            raise access_denied(membership, "impersonating the system:masters group is not allowed")
+        require_access(authorizer, membership)
+    for key, values in target.extra.items():
         for value in values:
             require_access(authorizer, Attributes(user, verb, _API_GROUP, "v1", "userextras", key, name=value))
 
 
-def _completed(wanted: User, mode: str) -> User:
-    """The user with the groups that come with the name."""
-    account = as_service_account(wanted.name)
-    groups = wanted.groups
+def _add_groups(target: User, mode: str) -> User:
+    """Return the user with the groups that follow from the name."""
+    account = as_service_account(target.name)
+    groups = target.groups
     if account and not groups:
         groups = service_account_groups(account[0])
     elif mode == "arbitrary-node":
         groups = ("system:nodes",)
-    joined = UNAUTHENTICATED if wanted.name == ANONYMOUS.name else AUTHENTICATED
-    if not {joined, UNAUTHENTICATED} & set(groups):
-        groups = (*groups, joined)
-    return replace(wanted, groups=groups)
+    group = UNAUTHENTICATED if target.name == ANONYMOUS.name else AUTHENTICATED
+    if not {group, UNAUTHENTICATED} & set(groups):
+        groups = (*groups, group)
+    return replace(target, groups=groups)
 
 
-def _go(uid: str, groups: tuple[str, ...], extra: dict[str, tuple[str, ...]]) -> str:
-    """The user asked for, as Go prints it."""
+def _go_user(uid: str, groups: tuple[str, ...], extra: dict[str, tuple[str, ...]]) -> str:
+    """Return the requested user as Go prints it."""
     listed = ", ".join(quote_go(group) for group in groups)
     shown = "[]string{" + listed + "}" if groups else "[]string(nil)"
     keys = ", ".join(

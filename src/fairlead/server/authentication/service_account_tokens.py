@@ -1,4 +1,4 @@
-"""Tokens of ServiceAccounts: signed, bound to objects that must still exist, valid for a while."""
+"""ServiceAccount tokens: signed JWTs, bound to objects that must still exist, with an expiry."""
 
 import base64
 import binascii
@@ -21,53 +21,56 @@ _BOUND: Final = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 
 
 class InvalidToken(Exception):
-    """A token that does not authenticate, and why."""
+    """A token of this server that is not valid any more. The message is the reason."""
 
 
 class ServiceAccountTokens:
-    """Issues tokens and tells whose they are.
+    """Issues and verifies tokens.
 
-    A token is good while its ServiceAccount (by uid), the object it is bound to and its time last. The signing key is
-    this server's own and lives as long as its state does.
+    A token is valid until it expires, as long as its ServiceAccount (by uid) and the object it is bound to exist. The
+    server creates the signing key and keeps it with its state.
     """
 
     def __init__(self, world: World, store: Store, secret: Callable[[str, Callable[[], bytes]], bytes]) -> None:
         self._world = world
         self._store = store
         self._secret = secret
-        self._made: Ed25519PrivateKey | None = None
+        self._cached_key: Ed25519PrivateKey | None = None
 
     @property
     def _key(self) -> "Ed25519PrivateKey":
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        if self._made is None:
-            # From this world's random source; and a signature that follows from its text keeps a simulation repeatable.
+        if self._cached_key is None:
+            # The random source of the world and deterministic signatures (Ed25519) make simulations repeatable.
             seed = self._secret("service-accounts", lambda: self._world.random.getrandbits(256).to_bytes(32, "big"))
-            self._made = Ed25519PrivateKey.from_private_bytes(seed)
-        return self._made
+            self._cached_key = Ed25519PrivateKey.from_private_bytes(seed)
+        return self._cached_key
 
     def issue(
         self, account: dict[str, Any], audiences: list[str], seconds: int, bound: dict[str, dict[str, str]]
     ) -> str:
-        """A token for a ServiceAccount object. `bound` names further objects: {"pod": {"name": …, "uid": …}}."""
+        """Return a token for a ServiceAccount object. `bound` names further objects: {"pod": {"name": …, "uid": …}}."""
         metadata, now = account["metadata"], int(self._world.clock.now())
-        whose = {"name": metadata["name"], "uid": metadata["uid"]}
+        reference = {"name": metadata["name"], "uid": metadata["uid"]}
         claims = {
             "aud": audiences,
             "exp": now + seconds,
             "iat": now,
             "iss": ISSUER,
             "jti": self._world.uid(),
-            "kubernetes.io": {"namespace": metadata["namespace"], **bound, "serviceaccount": whose},
+            "kubernetes.io": {"namespace": metadata["namespace"], **bound, "serviceaccount": reference},
             "nbf": now,
             "sub": service_account_name(metadata["namespace"], metadata["name"]),
         }
-        signed = f"{_encoded(msgspec.json.encode({'alg': 'EdDSA'}))}.{_encoded(msgspec.json.encode(claims))}"
-        return f"{signed}.{_encoded(self._key.sign(signed.encode()))}"
+        signed = f"{_base64(msgspec.json.encode({'alg': 'EdDSA'}))}.{_base64(msgspec.json.encode(claims))}"
+        return f"{signed}.{_base64(self._key.sign(signed.encode()))}"
 
-    def user(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
-        """Whose token it is and which of the audiences it is for; None where it is none of ours. Raises Refused."""
+    def verify(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
+        """Return the user of a token and the audiences it is for, or None if this server did not issue it.
+
+        Raises InvalidToken.
+        """
         claims = self._claims(token)
         if claims is None:
             return None
@@ -77,33 +80,33 @@ class ServiceAccountTokens:
         shared = [audience for audience in audiences if audience in claims["aud"]]
         if not shared:
             raise InvalidToken(
-                f"token audiences {_listed(claims['aud'])} is invalid for the target audiences {_listed(audiences)}"
+                f"token audiences {_go_list(claims['aud'])} is invalid for the target audiences {_go_list(audiences)}"
             )
         private = claims["kubernetes.io"]
         namespace, account = private["namespace"], private["serviceaccount"]
-        self._alive("serviceaccounts", namespace, account)
+        self._require_existing("serviceaccounts", namespace, account)
         extra = {_CREDENTIAL: (f"JTI={claims['jti']}",)}
-        for word, plural in _BOUND.items():
-            if word in private:
-                if word != "node" or "pod" not in private:
-                    self._alive(plural, "" if word == "node" else namespace, private[word])
-                if word != "secret":
-                    extra[f"authentication.kubernetes.io/{word}-name"] = (private[word]["name"],)
-                    extra[f"authentication.kubernetes.io/{word}-uid"] = (private[word]["uid"],)
+        for kind, plural in _BOUND.items():
+            if kind in private:
+                if kind != "node" or "pod" not in private:
+                    self._require_existing(plural, "" if kind == "node" else namespace, private[kind])
+                if kind != "secret":
+                    extra[f"authentication.kubernetes.io/{kind}-name"] = (private[kind]["name"],)
+                    extra[f"authentication.kubernetes.io/{kind}-uid"] = (private[kind]["uid"],)
         groups = (*service_account_groups(namespace), AUTHENTICATED)
         return User(claims["sub"], groups, account["uid"], extra), shared
 
-    def _alive(self, plural: str, namespace: str, named: dict[str, str]) -> None:
-        stored = self._store.table("", plural).get(namespace, named["name"])
+    def _require_existing(self, plural: str, namespace: str, reference: dict[str, str]) -> None:
+        stored = self._store.table("", plural).get(namespace, reference["name"])
         if stored is None:
-            raise InvalidToken(f'{plural} "{named["name"]}" not found')
-        if stored.object["metadata"]["uid"] != named["uid"]:
+            raise InvalidToken(f'{plural} "{reference["name"]}" not found')
+        if stored.object["metadata"]["uid"] != reference["uid"]:
             raise InvalidToken(
-                f"the {plural} UID ({stored.object['metadata']['uid']}) does not match claim ({named['uid']})"
+                f"the {plural} UID ({stored.object['metadata']['uid']}) does not match claim ({reference['uid']})"
             )
 
     def _claims(self, token: str) -> dict[str, Any] | None:
-        """What a token of this server says; None where this server did not sign it."""
+        """Return the claims of a token, or None if this server did not sign it."""
         from cryptography.exceptions import InvalidSignature
 
         signed, _, signature = token.rpartition(".")
@@ -111,20 +114,20 @@ class ServiceAccountTokens:
         if not dot:
             return None
         try:
-            self._key.public_key().verify(_decoded(signature), signed.encode())
+            self._key.public_key().verify(_from_base64(signature), signed.encode())
         except (InvalidSignature, binascii.Error, ValueError):
             return None
-        claims: dict[str, Any] = msgspec.json.decode(_decoded(payload))
+        claims: dict[str, Any] = msgspec.json.decode(_from_base64(payload))
         return claims
 
 
-def _encoded(data: bytes) -> str:
+def _base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _decoded(text: str) -> bytes:
+def _from_base64(text: str) -> bytes:
     return base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
 
 
-def _listed(values: list[str]) -> str:
+def _go_list(values: list[str]) -> str:
     return f"[{' '.join(quote_go(value) for value in values)}]"

@@ -1,4 +1,4 @@
-"""Tokens known from the start: a list, a mapping to users, or a token file."""
+"""Static tokens: a list, a mapping to users, or a token file."""
 
 import csv
 import hashlib
@@ -8,30 +8,30 @@ from fairlead.server.authentication.users import ADMIN, User
 
 
 def parse_token_file(text: str) -> dict[str, User]:
-    """A token file, as `kube-apiserver --token-auth-file` reads one: token,user,uid,"group,group" a line.
+    """Parse a token file as `kube-apiserver --token-auth-file` does: token,user,uid,"group,group" on each line.
 
-    A line with nothing but a token is an administrator's. Raises ValueError that names the line.
+    A line with only a token is an administrator's. Raises ValueError that names the line.
     """
-    found: dict[str, User] = {}
+    users: dict[str, User] = {}
     for number, row in enumerate(csv.reader(text.splitlines(), skipinitialspace=True), 1):
         if not row or not "".join(row).strip() or row[0].startswith("#"):
             continue
         token = row[0].strip()
         if len(row) == 1 and token:
-            found[token] = ADMIN
+            users[token] = ADMIN
         elif len(row) < 3 or not token or not row[1]:
             raise ValueError(f"line {number} should be a token alone, or token,user,uid and optionally its groups")
         else:
             groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) > 3 else ()
-            found[token] = User(row[1], groups, row[2]).with_authenticated_group()
-    return found
+            users[token] = User(row[1], groups, row[2]).with_authenticated_group()
+    return users
 
 
 class StaticTokens:
-    """Users by token. Held and looked up by digest, so that neither a dump nor the time taken tells one."""
+    """Users by token. Only digests are kept and compared, so neither a memory dump nor the timing reveals a token."""
 
-    def __init__(self, given: Iterable[str] | Mapping[str, User]) -> None:
-        users = given if isinstance(given, Mapping) else dict.fromkeys(given, ADMIN)
+    def __init__(self, tokens: Iterable[str] | Mapping[str, User]) -> None:
+        users = tokens if isinstance(tokens, Mapping) else dict.fromkeys(tokens, ADMIN)
         self._users = {_digest(token): user.with_authenticated_group() for token, user in users.items()}
 
     def __bool__(self) -> bool:

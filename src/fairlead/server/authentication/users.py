@@ -1,10 +1,10 @@
-"""A user as requests carry one: a name, groups, and what else the credential says."""
+"""The user of a request: a name, groups, and what else the credential carries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-MASTERS: Final = "system:masters"  # may do everything, whatever RBAC says
+MASTERS: Final = "system:masters"  # may do everything, regardless of RBAC
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
@@ -12,7 +12,7 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whoever sent a request. Groups are in the order in which they were learnt."""
+    """The user of a request. Groups are in the order in which authentication added them."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -24,21 +24,21 @@ class User:
         return MASTERS in self.groups
 
     def with_authenticated_group(self) -> "User":
-        """This user as someone who showed a credential."""
+        """Return this user as a member of system:authenticated."""
         if AUTHENTICATED in self.groups:
             return self
         return User(self.name, (*self.groups, AUTHENTICATED), self.uid, self.extra)
 
     def to_user_info(self) -> dict[str, Any]:
-        """As a UserInfo, in which the API shows users."""
-        made: dict[str, Any] = {"username": self.name}
+        """Return the user as a UserInfo, the API's type for users."""
+        info: dict[str, Any] = {"username": self.name}
         if self.uid:
-            made["uid"] = self.uid
+            info["uid"] = self.uid
         if self.groups:
-            made["groups"] = list(self.groups)
+            info["groups"] = list(self.groups)
         if self.extra:
-            made["extra"] = {key: list(values) for key, values in self.extra.items()}
-        return made
+            info["extra"] = {key: list(values) for key, values in self.extra.items()}
+        return info
 
 
 ADMIN: Final = User("admin", (MASTERS, AUTHENTICATED), "admin")
@@ -55,7 +55,7 @@ def service_account_name(namespace: str, name: str) -> str:
 
 
 def as_service_account(name: str) -> tuple[str, str] | None:
-    """Namespace and name of the ServiceAccount that a user name stands for, or None where it stands for none."""
+    """Return the namespace and name of the ServiceAccount that a user name stands for, or None."""
     if not name.startswith(_SERVICE_ACCOUNT):
         return None
     parts = name[len(_SERVICE_ACCOUNT) :].split(":")

@@ -1,1 +1,1 @@
-"""Who may do what: the attributes of a request, RBAC, and the reviews that tell a client beforehand."""
+"""Authorization: the attributes of a request, the authorizers, and RBAC."""

@@ -1,4 +1,4 @@
-"""What a request asks for, as an authorizer sees it: a verb on a resource or on a path."""
+"""The attributes of a request, as an authorizer sees them: a verb on a resource or on a path."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -10,7 +10,7 @@ from fairlead.server.http.routing import request_verb, segment_errors, split_seg
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """One thing that someone wants to do. A `path` makes it no resource's."""
+    """A verb that a user wants to do on a resource or, if `path` is set, on a path that is not a resource path."""
 
     user: User
     verb: str
@@ -24,12 +24,12 @@ class Attributes:
 
     @property
     def full_resource(self) -> str:
-        """As rules name it: pods, pods/log."""
+        """The resource as rules name it: pods, pods/log."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 def request_attributes(request: Request) -> Attributes:
-    """The attributes of a request: read off its path, whether or not anything is served there."""
+    """Return the attributes of a request. They follow from its path, whether or not anything is served there."""
     parts = split_segments(request.path)
     if parts[0] == "api" and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
@@ -49,12 +49,15 @@ def request_attributes(request: Request) -> Attributes:
     subresource = rest[2] if len(rest) > 2 else ""
     verb = request_verb(request, named=bool(name), watch=watch)
     if not name and not watch and verb in ("list", "watch"):
-        name = _selected(request.first("fieldSelector"))
+        name = _selected_name(request.first("fieldSelector"))
     return Attributes(request.user, verb, group, version, rest[0], subresource, namespace, name)
 
 
-def _selected(selector: str) -> str:
-    """The one name that a field selector leaves: whoever may read that object alone may list and watch it alone."""
+def _selected_name(selector: str) -> str:
+    """Return the name that a field selector requires, or "".
+
+    A user who may read only this object may list and watch it with such a selector.
+    """
     for term in selector.split(","):
         key, equals, value = term.partition("=")
         if key.strip() == "metadata.name" and equals and not segment_errors(name := value.removeprefix("=").strip()):

@@ -1,4 +1,4 @@
-"""An authorizer's decision, and the refusal that tells of it."""
+"""The authorizer interface, its decision, and the 403 for a denied request."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -11,25 +11,25 @@ Rule = dict[str, Any]  # a PolicyRule
 
 
 class Decision(NamedTuple):
-    """Whether it is allowed, and what a review tells of the reason."""
+    """Whether a request is allowed, and the reason that a review shows."""
 
     allowed: bool
     reason: str = ""
 
 
 class Authorizer(Protocol):
-    """Judges each request once its user is known."""
+    """Decides whether a user may do what a request asks for."""
 
-    def decide(self, asked: Attributes) -> Decision: ...
+    def decide(self, attributes: Attributes) -> Decision: ...
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
-        """The rules that a user has in a namespace ("" for cluster-wide ones only), and what could not be resolved."""
+        """Return the rules of a user in a namespace ("" for cluster-wide rules only), and the resolution errors."""
 
 
 class AlwaysAllow:
-    """Everyone may do everything."""
+    """Allows everything to everyone."""
 
-    def decide(self, asked: Attributes) -> Decision:
+    def decide(self, attributes: Attributes) -> Decision:
         return Decision(True)
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
@@ -37,23 +37,26 @@ class AlwaysAllow:
         return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}], []
 
 
-def require_access(authorizer: Authorizer, asked: Attributes) -> None:
-    """Raise the 403 that a real server answers unless it is allowed."""
-    decision = authorizer.decide(asked)
+def require_access(authorizer: Authorizer, attributes: Attributes) -> None:
+    """Raise 403 unless the authorizer allows it."""
+    decision = authorizer.decide(attributes)
     if not decision.allowed:
-        raise access_denied(asked, decision.reason)
+        raise access_denied(attributes, decision.reason)
 
 
-def access_denied(asked: Attributes, reason: str) -> StatusError:
-    told = f": {reason}" if reason else ""
-    who = f"User {quote_go(asked.user.name)} cannot {asked.verb}"
-    if asked.path:
-        return status_error(403, "Forbidden", f"forbidden: {who} path {quote_go(asked.path)}{told}", {})
-    where = f"in the namespace {quote_go(asked.namespace)}" if asked.namespace else "at the cluster scope"
-    message = f"{who} resource {quote_go(asked.full_resource)} in API group {quote_go(asked.group)} {where}{told}"
-    called = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
-    named = f'{called} "{asked.name}"' if asked.name else called
-    details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
+def access_denied(attributes: Attributes, reason: str) -> StatusError:
+    """Return the 403 that a real server responds with."""
+    suffix = f": {reason}" if reason else ""
+    who = f"User {quote_go(attributes.user.name)} cannot {attributes.verb}"
+    if attributes.path:
+        return status_error(403, "Forbidden", f"forbidden: {who} path {quote_go(attributes.path)}{suffix}", {})
+    where = f"in the namespace {quote_go(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
+    message = (
+        f"{who} resource {quote_go(attributes.full_resource)} in API group {quote_go(attributes.group)} {where}{suffix}"
+    )
+    resource = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    subject = f'{resource} "{attributes.name}"' if attributes.name else resource
+    details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
     return status_error(
-        403, "Forbidden", f"{named} is forbidden: {message}", {key: value for key, value in details.items() if value}
+        403, "Forbidden", f"{subject} is forbidden: {message}", {key: value for key, value in details.items() if value}
     )

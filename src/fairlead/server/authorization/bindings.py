@@ -1,4 +1,4 @@
-"""Bindings by whom they name: what a request may costs the same however many bindings there are."""
+"""An index of bindings by subject, so that a decision costs the same however many bindings exist."""
 
 from typing import Any
 
@@ -10,22 +10,22 @@ Key = tuple[str, str, str]  # the namespace of the binding, "User" or "Group", t
 
 
 class Bindings:
-    """The bindings of one table, indexed by their subjects and kept up from the table's own history."""
+    """The bindings of a table, indexed by subject and updated from the table's event history."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._position = -1
-        self._named: dict[Key, dict[str, Stored]] = {}
+        self._by_subject: dict[Key, dict[str, Stored]] = {}
 
-    def of(self, user: User, namespace: str) -> list[dict[str, Any]]:
-        """Those that name a user or a group of theirs, in the order of their names."""
-        self._follow()
-        found: dict[str, Stored] = {}
+    def find(self, user: User, namespace: str) -> list[dict[str, Any]]:
+        """Return the bindings that name a user or one of the user's groups, sorted by name."""
+        self._update()
+        bindings: dict[str, Stored] = {}
         for key in ((namespace, "User", user.name), *((namespace, "Group", group) for group in user.groups)):
-            found |= self._named.get(key, {})
-        return [found[name].object for name in sorted(found)]
+            bindings |= self._by_subject.get(key, {})
+        return [bindings[name].object for name in sorted(bindings)]
 
-    def _follow(self) -> None:
+    def _update(self) -> None:
         table = self._table
         end = table.first + len(table.events)
         if end == self._position:
@@ -33,29 +33,29 @@ class Bindings:
         events = table.read(self._position) if self._position >= 0 else None
         self._position = end
         if events is None:
-            self._named = {}
+            self._by_subject = {}
             for _, stored in table.scan(None):
                 self._add(stored)
             return
         for event in events:
             if event.previous is not None:
                 for key in _keys(event.previous.object):
-                    self._named.get(key, {}).pop(event.previous.object["metadata"]["name"], None)
+                    self._by_subject.get(key, {}).pop(event.previous.object["metadata"]["name"], None)
             if event.type != "DELETED":
                 self._add(event.stored)
 
     def _add(self, stored: Stored) -> None:
         for key in _keys(stored.object):
-            self._named.setdefault(key, {})[stored.object["metadata"]["name"]] = stored
+            self._by_subject.setdefault(key, {})[stored.object["metadata"]["name"]] = stored
 
 
 def _keys(binding: dict[str, Any]) -> list[Key]:
     namespace = binding["metadata"].get("namespace", "")
-    return [named(subject, namespace) for subject in binding.get("subjects") or ()]
+    return [subject_key(subject, namespace) for subject in binding.get("subjects") or ()]
 
 
-def named(subject: dict[str, Any], namespace: str) -> Key:
-    """Whom a subject of a binding in `namespace` stands for. An account is a user with a name of its own kind."""
+def subject_key(subject: dict[str, Any], namespace: str) -> Key:
+    """Return the index key of a subject of a binding in `namespace`. A ServiceAccount is indexed by its user name."""
     kind, name = subject.get("kind") or "", subject["name"]
     if kind == "ServiceAccount":
         return (namespace, "User", service_account_name(subject.get("namespace") or namespace, name))

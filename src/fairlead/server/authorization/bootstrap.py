@@ -1,4 +1,4 @@
-"""The roles and bindings that an RBAC server starts with."""
+"""The default roles and bindings of a server with RBAC."""
 
 from functools import cache
 from importlib.resources import files
@@ -24,7 +24,7 @@ def _facts() -> dict[str, Any]:
 
 
 def install(server: "Server") -> None:
-    """Create those that are missing; what is there stays as it is."""
+    """Create the default roles and bindings that do not exist. Existing ones stay unchanged."""
     for plural in ("clusterroles", "clusterrolebindings"):
         table = server.store.table(GROUP, plural)
         for item in _facts()[plural]:

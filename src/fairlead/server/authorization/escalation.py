@@ -1,4 +1,4 @@
-"""What a write must be allowed beyond its own verb: to create by an update, and to grant what one does not have."""
+"""Checks of a write beyond its own verb: create by update, and privilege escalation through roles and bindings."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +18,11 @@ _EVERYTHING: Final[list[Rule]] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
 ]
-_OF_COLLECTION: Final = ("ownerReferences", "finalizers", "managedFields")
+_GC_FIELDS: Final = ("ownerReferences", "finalizers", "managedFields")
 
 
-def may_create_by_update(write: "Write") -> None:
-    """A PUT or an apply that would create needs the verb create too."""
+def require_create_access(write: "Write") -> None:
+    """Raise 403 unless the user has the verb create. A PUT or an apply that creates an object needs it too."""
     resource, subresource = write.resource, write.subresource
     require_access(
         write.server.authorizer,
@@ -39,49 +39,51 @@ def may_create_by_update(write: "Write") -> None:
     )
 
 
-def may_grant(write: "Write", obj: Object, old: Object | None) -> None:
-    """Refuse a role or binding that gives more than its writer has, unless `escalate` or `bind` allows it."""
+def reject_escalation(write: "Write", obj: Object, old: Object | None) -> None:
+    """Reject a role or binding that grants more than its writer has, unless `escalate` or `bind` allows it."""
     authorizer = write.server.authorizer
     user, plural = write.request.user, write.resource.plural
     if write.resource.group != GROUP or not isinstance(authorizer, RBAC) or user.is_superuser:
         return
-    if old is not None and _only_collected(obj, old):
+    if old is not None and _is_gc_change(obj, old):
         return
     roles = plural in ("roles", "clusterroles")
     reference = {"kind": "", "name": write.name} if roles else obj.get("roleRef") or {}
     bound = plural if roles else "roles" if reference.get("kind") == "Role" else "clusterroles"
     verb = "escalate" if roles else "bind"
-    asked = Attributes(user, verb, GROUP, "*", bound, "", write.namespace, reference.get("name") or "")
-    if authorizer.decide(asked).allowed:
+    attributes = Attributes(user, verb, GROUP, "*", bound, "", write.namespace, reference.get("name") or "")
+    if authorizer.decide(attributes).allowed:
         return
     if roles:
-        wanted: list[Rule] = obj.get("rules") or []
+        granted: list[Rule] = obj.get("rules") or []
     else:
         try:
-            wanted = authorizer.rules_of(reference, write.namespace)
+            granted = authorizer.rules_of(reference, write.namespace)
         except RoleMissing as missing:
             raise not_found(write.resource, missing.name) from None
-    owned, problems = authorizer.rules(user, write.namespace)
+    held, problems = authorizer.rules(user, write.namespace)
     name = (obj.get("metadata") or {}).get("name") or ""
-    if lacking := rules.missing(owned, wanted):
+    if escalated := rules.missing(held, granted):
         groups = " ".join(quote_go(group) for group in user.groups)
         who = f"user {quote_go(user.name)} (groups=[{groups}])"
-        message = f"{who} is attempting to grant RBAC permissions not currently held:\n{rules.told(lacking)}"
+        message = f"{who} is attempting to grant RBAC permissions not currently held:\n{rules.describe(escalated)}"
         if problems:
             message += f"; resolution errors: [{' '.join(problems)}]"
         raise forbidden(write.resource, name, message)
-    if (_aggregates(obj) or (old is not None and _aggregates(old))) and rules.missing(owned, _EVERYTHING):
+    if (_has_aggregation_rule(obj) or (old is not None and _has_aggregation_rule(old))) and rules.missing(
+        held, _EVERYTHING
+    ):
         raise forbidden(write.resource, name, "must have cluster-admin privileges to use the aggregationRule")
 
 
-def _aggregates(role: Object) -> bool:
+def _has_aggregation_rule(role: Object) -> bool:
     return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
-def _only_collected(obj: Object, old: Object) -> bool:
-    """Whether an update changes nothing but what garbage collection needs to change."""
-    return exactly_equal(_without(obj), _without(old))
+def _is_gc_change(obj: Object, old: Object) -> bool:
+    """Return whether an update changes only the fields that garbage collection changes."""
+    return exactly_equal(_without_gc_fields(obj), _without_gc_fields(old))
 
 
-def _without(obj: Object) -> Object:
-    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k not in _OF_COLLECTION}}
+def _without_gc_fields(obj: Object) -> Object:
+    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k not in _GC_FIELDS}}

@@ -1,4 +1,4 @@
-"""Role-based access control: bindings say who has which role, roles say what is allowed."""
+"""Role-based access control: bindings give users roles, and roles allow requests."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -7,7 +7,7 @@ from fairlead.server.authentication.users import User
 from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.authorizer import Decision, Rule
-from fairlead.server.authorization.bindings import Bindings, named
+from fairlead.server.authorization.bindings import Bindings, subject_key
 from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.storage.store import Store
 
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 class RoleMissing(Exception):
-    """A binding's role is not there."""
+    """The role of a binding does not exist."""
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"{kind.lower()}.{GROUP} {quote_go(name)} not found")
@@ -24,69 +24,69 @@ class RoleMissing(Exception):
 
 
 class RBAC:
-    """Judges by the roles and bindings in the store as they are now. Members of system:masters may do everything."""
+    """Decides by the current roles and bindings in the store. Members of system:masters may do everything."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[str, Bindings] = {}
+        self._indexes: dict[str, Bindings] = {}
 
-    def decide(self, asked: Attributes) -> Decision:
-        if asked.user.is_superuser:
+    def decide(self, attributes: Attributes) -> Decision:
+        if attributes.user.is_superuser:
             return Decision(True)
         problems: list[str] = []
-        for binding, rule in self._granted(asked.user, asked.namespace, problems):
-            if rules.allows(rule, asked):
-                return Decision(True, f"RBAC: allowed by {_source(binding, asked.user)}")
-        return Decision(False, f"RBAC: {_joined(problems)}" if problems else "")
+        for binding, rule in self._granted_rules(attributes.user, attributes.namespace, problems):
+            if rules.allows(rule, attributes):
+                return Decision(True, f"RBAC: allowed by {_describe_source(binding, attributes.user)}")
+        return Decision(False, f"RBAC: {_join(problems)}" if problems else "")
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
         problems: list[str] = []
-        return [rule for _, rule in self._granted(user, namespace, problems)], problems
+        return [rule for _, rule in self._granted_rules(user, namespace, problems)], problems
 
     def rules_of(self, reference: Object, namespace: str) -> list[Rule]:
-        """The rules behind a roleRef. Raises RoleMissing."""
+        """Return the rules of a roleRef. Raises RoleMissing."""
         kind, name = reference.get("kind") or "", reference.get("name") or ""
         plural, space = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
         stored = self._store.table(GROUP, plural).get(space, name)
         if stored is None:
             raise RoleMissing(kind, name)
-        found: list[Rule] = stored.object.get("rules") or []
-        return found
+        rules: list[Rule] = stored.object.get("rules") or []
+        return rules
 
-    def _granted(self, user: User, namespace: str, problems: list[str]) -> Iterator[tuple[Object, Rule]]:
+    def _granted_rules(self, user: User, namespace: str, problems: list[str]) -> Iterator[tuple[Object, Rule]]:
         for plural, space in (("clusterrolebindings", ""), ("rolebindings", namespace)):
             if plural == "rolebindings" and not namespace:
                 return
-            for binding in self._bindings(plural).of(user, space):
+            for binding in self._bindings(plural).find(user, space):
                 try:
-                    found = self.rules_of(binding["roleRef"], space)
+                    role_rules = self.rules_of(binding["roleRef"], space)
                 except RoleMissing as missing:
                     problems.append(str(missing))
                     continue
-                yield from ((binding, rule) for rule in found)
+                yield from ((binding, rule) for rule in role_rules)
 
     def _bindings(self, plural: str) -> Bindings:
-        known = self._known.get(plural)
-        if known is None:
-            known = self._known[plural] = Bindings(self._store.table(GROUP, plural))
-        return known
+        bindings = self._indexes.get(plural)
+        if bindings is None:
+            bindings = self._indexes[plural] = Bindings(self._store.table(GROUP, plural))
+        return bindings
 
 
-def _source(binding: Object, user: User) -> str:
-    """What granted something, as a review tells it: by the first of the subjects that is the user."""
+def _describe_source(binding: Object, user: User) -> str:
+    """Return what granted access, as a review shows it: the binding, its role and the first matching subject."""
     namespace = binding["metadata"].get("namespace", "")
-    mine = {(namespace, "User", user.name), *((namespace, "Group", group) for group in user.groups)}
-    subject = next(subject for subject in binding["subjects"] if named(subject, namespace) in mine)
+    keys = {(namespace, "User", user.name), *((namespace, "Group", group) for group in user.groups)}
+    subject = next(subject for subject in binding["subjects"] if subject_key(subject, namespace) in keys)
     name, kind = binding["metadata"]["name"], "ClusterRoleBinding"
     if namespace:
         name, kind = f"{name}/{namespace}", "RoleBinding"
-    whom = subject["name"]
+    target = subject["name"]
     if subject["kind"] == "ServiceAccount":
-        whom = f"{whom}/{subject.get('namespace') or namespace}"
+        target = f"{target}/{subject.get('namespace') or namespace}"
     role = binding["roleRef"]
-    return f"{kind} {quote_go(name)} of {role['kind']} {quote_go(role['name'])} to {subject['kind']} {quote_go(whom)}"
+    return f"{kind} {quote_go(name)} of {role['kind']} {quote_go(role['name'])} to {subject['kind']} {quote_go(target)}"
 
 
-def _joined(problems: list[str]) -> str:
-    said = list(dict.fromkeys(problems))
-    return said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+def _join(problems: list[str]) -> str:
+    unique = list(dict.fromkeys(problems))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

@@ -1,4 +1,4 @@
-"""Policy rules: which requests one allows, and which rules cover which."""
+"""RBAC policy rules: what a rule allows, and which rules cover which."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,74 +7,74 @@ from fairlead.server.authorization.authorizer import Rule
 from fairlead.server.errors.field_errors import quote_go
 
 
-def allows(rule: Rule, asked: Attributes) -> bool:
-    """Whether a rule alone allows what is asked."""
-    if not _has(rule, "verbs", asked.verb):
+def allows(rule: Rule, attributes: Attributes) -> bool:
+    """Return whether a rule allows a request."""
+    if not _contains(rule, "verbs", attributes.verb):
         return False
-    if asked.path:
-        return any(url == "*" or _under(url, asked.path) for url in rule.get("nonResourceURLs") or ())
-    if not _has(rule, "apiGroups", asked.group):
+    if attributes.path:
+        return any(url == "*" or _matches_url(url, attributes.path) for url in rule.get("nonResourceURLs") or ())
+    if not _contains(rule, "apiGroups", attributes.group):
         return False
     resources = rule.get("resources") or ()
     if not (
         "*" in resources
-        or asked.full_resource in resources
-        or (asked.subresource and f"*/{asked.subresource}" in resources)
+        or attributes.full_resource in resources
+        or (attributes.subresource and f"*/{attributes.subresource}" in resources)
     ):
         return False
     names = rule.get("resourceNames")
-    return not names or asked.name in names
+    return not names or attributes.name in names
 
 
-def missing(owned: list[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """What of the wanted rules the owned ones do not cover, in pieces of one verb on one thing."""
-    pieces = [piece for rule in wanted for piece in _pieces(rule)]
-    return [piece for piece in pieces if not any(_covers(rule, piece) for rule in owned)]
+def missing(held: list[Rule], granted: Iterable[Rule]) -> list[Rule]:
+    """Return the parts of the granted rules that the held ones do not cover, each one verb on one resource."""
+    pieces = [piece for rule in granted for piece in _split(rule)]
+    return [piece for piece in pieces if not any(_covers(rule, piece) for rule in held)]
 
 
-def told(rules: Iterable[Rule]) -> str:
-    """Rules as the refusal of an escalation lists them: a line for each thing, with all of its verbs."""
-    together: dict[tuple[tuple[str, tuple[str, ...]], ...], Rule] = {}
+def describe(rules: Iterable[Rule]) -> str:
+    """Return rules as the error message lists them: a line for each resource, with all of its verbs."""
+    merged: dict[tuple[tuple[str, tuple[str, ...]], ...], Rule] = {}
     for index, rule in enumerate(rules):
-        simple = not rule.get("nonResourceURLs")
+        is_resource_rule = not rule.get("nonResourceURLs")
         key = tuple((word, tuple(rule.get(word) or ())) for word in ("apiGroups", "resources", "resourceNames"))
-        known = together.setdefault(key if simple else (*key, (str(index), ())), {**rule, "verbs": []})
-        known["verbs"] += rule["verbs"]
-    return "\n".join(sorted({_compact(rule) for rule in together.values()}))
+        entry = merged.setdefault(key if is_resource_rule else (*key, (str(index), ())), {**rule, "verbs": []})
+        entry["verbs"] += rule["verbs"]
+    return "\n".join(sorted({_compact(rule) for rule in merged.values()}))
 
 
-def _pieces(rule: Rule) -> Iterator[Rule]:
+def _split(rule: Rule) -> Iterator[Rule]:
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
             for verb in rule.get("verbs") or ():
-                one = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+                part = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
                 names = rule.get("resourceNames")
-                yield from ({**one, "resourceNames": [name]} for name in names) if names else (one,)
+                yield from ({**part, "resourceNames": [name]} for name in names) if names else (part,)
     for url in rule.get("nonResourceURLs") or ():
         yield from ({"nonResourceURLs": [url], "verbs": [verb]} for verb in rule.get("verbs") or ())
 
 
 def _covers(rule: Rule, piece: Rule) -> bool:
-    if not _has(rule, "verbs", piece["verbs"][0]):
+    if not _contains(rule, "verbs", piece["verbs"][0]):
         return False
     if "nonResourceURLs" in piece:
-        return any(_under(url, piece["nonResourceURLs"][0]) for url in rule.get("nonResourceURLs") or ())
-    if not _has(rule, "apiGroups", piece["apiGroups"][0]):
+        return any(_matches_url(url, piece["nonResourceURLs"][0]) for url in rule.get("nonResourceURLs") or ())
+    if not _contains(rule, "apiGroups", piece["apiGroups"][0]):
         return False
-    wanted, resources = piece["resources"][0], rule.get("resources") or ()
-    _, slash, subresource = wanted.partition("/")
-    if not ("*" in resources or wanted in resources or (slash and f"*/{subresource}" in resources)):
+    resource, resources = piece["resources"][0], rule.get("resources") or ()
+    _, slash, subresource = resource.partition("/")
+    if not ("*" in resources or resource in resources or (slash and f"*/{subresource}" in resources)):
         return False
     names = rule.get("resourceNames")
     return not names or ("resourceNames" in piece and piece["resourceNames"][0] in names)
 
 
-def _has(rule: Rule, key: str, value: str) -> bool:
-    given = rule.get(key) or ()
-    return "*" in given or value in given
+def _contains(rule: Rule, key: str, value: str) -> bool:
+    values = rule.get(key) or ()
+    return "*" in values or value in values
 
 
-def _under(pattern: str, path: str) -> bool:
+def _matches_url(pattern: str, path: str) -> bool:
     return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 

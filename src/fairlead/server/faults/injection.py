@@ -1,4 +1,4 @@
-"""Following a fault plan: what befalls each request between the door and the answer."""
+"""The fault injector: it applies a fault plan to requests between the transport and the server."""
 
 import asyncio
 import contextlib
@@ -29,125 +29,126 @@ from fairlead.server.registry.resource import Resource
 if TYPE_CHECKING:
     from fairlead.server.app import Server
 
-PATIENCE = 3.0  # seconds that a real server waits for its watch cache to reach the version asked for
+CACHE_TIMEOUT = 3.0  # seconds that a real server waits for its watch cache to reach the requested version
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
 class FaultInjector:
-    """A plan at work on a server.
+    """Applies a fault plan to a server's requests.
 
-    Guarantees: what strikes whom follows from the plan, its seed and the order of the requests. Faults are tried in
-    their order; delays add up, and the first hold, drop or status settles the rest. `counts` counts the harms done.
+    Guarantees: which fault affects which request depends only on the plan, its seed and the order of the requests.
+    Faults are tried in their order. Delays add up, and the first hold, drop or status ends the search. `counts` holds
+    how often each effect was applied, by effect name or status code.
     """
 
     def __init__(self, server: "Server", plan: Plan) -> None:
         self._server = server
         self._faults = plan.faults
-        self._left = [fault.count for fault in plan.faults]
+        self._remaining = [fault.count for fault in plan.faults]
         world = server.world
         self._random = world.random if plan.seed is None else World.seeded(world.clock, plan.seed).random
         lags = {fault.stale for fault in plan.faults if fault.stale is not None}
         self._commits = Commits(world.clock, server.store, max(lags)) if lags else None
         self._replicas = {lag: Replica(self._commits, lag) for lag in lags if self._commits is not None}
-        self._watches: WeakSet[_Breakable] = WeakSet()
+        self._watches: WeakSet[_CuttableWatch] = WeakSet()
         self._held: set[asyncio.Task[AnyResponse]] = set()
         self.counts: Counter[str] = Counter()
 
     async def handle(self, request: Request) -> AnyResponse:
-        """Answer a request as the plan has it. Raises Dropped where the connection breaks."""
-        asked = request_attributes(request)
-        resource = self._server.registry.find(asked.group, asked.version, asked.resource)
+        """Return the response to a request, following the plan. Raises ConnectionDropped where the plan drops it."""
+        attributes = request_attributes(request)
+        resource = self._server.registry.find(attributes.group, attributes.version, attributes.resource)
         agent = request.headers.get("user-agent", "")
         cut: float | None = None
-        for fault in self._select_faults(asked, resource, agent):
+        for fault in self._select_faults(attributes, resource, agent):
             if fault.delay is not None:
                 await asyncio.sleep(self._draw_seconds(fault.delay))
             elif fault.hold is not None:
                 return await self._hold(request, self._draw_seconds(fault.hold))
             elif fault.drop == "after":
-                self._server.respond(request)  # a watch that nobody reads ends where it began
+                self._server.respond(request)  # a watch that is never read ends here
                 raise ConnectionDropped("the fault plan broke the connection")
             elif fault.drop is not None:
                 raise ConnectionDropped("the fault plan broke the connection")
             elif fault.status is not None:
-                return self._server.respond(request, executor=partial(self._refusal, fault.status, asked))
+                return self._server.respond(request, executor=partial(self._error_response, fault.status, attributes))
             elif fault.cut is not None:
                 after = self._draw_seconds(fault.cut)
                 cut = after if cut is None else min(cut, after)
             elif fault.stale is not None:
                 request.replica = self._replicas[fault.stale]
-        if request.replica is not None and asked.verb != "watch":
+        if request.replica is not None and attributes.verb != "watch":
             await _wait_for_version(request.replica, request.first("resourceVersion"))
-        answer = await self._server.handle_durably(request)
-        if isinstance(answer, StreamingResponse):
-            answer.chunks = self._breakable(answer.chunks, cut)
-        return answer
+        response = await self._server.handle_durably(request)
+        if isinstance(response, StreamingResponse):
+            response.chunks = self._make_cuttable(response.chunks, cut)
+        return response
 
     def after_write(self) -> None:
-        """Told after each write."""
+        """Record the time of a committed write."""
         if self._commits is not None:
-            self._commits.note()
+            self._commits.record()
 
     def cut(self) -> None:
-        """Break off every watch now."""
+        """Break all open watches now."""
         for watch in list(self._watches):
             watch.cut()
 
-    def _select_faults(self, asked: Attributes, resource: Resource | None, agent: str) -> "list[Fault]":
-        """The faults that strike a request, in order, up to the one that settles it."""
-        found: list[Fault] = []
+    def _select_faults(self, attributes: Attributes, resource: Resource | None, agent: str) -> "list[Fault]":
+        """Return the faults that affect a request, in order, up to the first hold, drop or status."""
+        selected: list[Fault] = []
         kind = resource.kind if resource else ""
         for index, fault in enumerate(self._faults):
-            left = self._left[index]
-            if left == 0 or not fault.matches(asked, kind, agent):
+            remaining = self._remaining[index]
+            if remaining == 0 or not fault.matches(attributes, kind, agent):
                 continue
             if fault.probability < 1 and self._random.random() >= fault.probability:
                 continue
-            if left is not None:
-                self._left[index] = left - 1
+            if remaining is not None:
+                self._remaining[index] = remaining - 1
             self.counts[fault.effect if fault.status is None else str(fault.status)] += 1
-            found.append(fault)
+            selected.append(fault)
             if fault.effect in ("hold", "drop", "status"):
                 break
-        return found
+        return selected
 
     def _draw_seconds(self, seconds: float | Seconds) -> float:
         return self._random.uniform(*seconds) if isinstance(seconds, tuple) else seconds
 
     async def _hold(self, request: Request, seconds: float) -> AnyResponse:
-        """Carry it out later, whether or not anybody still waits for the answer."""
+        """Execute the request later, even if the client does not wait for the response any more."""
 
         async def later() -> AnyResponse:
             await asyncio.sleep(seconds)
             return await self._server.handle_durably(request)
 
-        held = asyncio.create_task(later())
-        self._held.add(held)
-        held.add_done_callback(self._held.discard)
-        return await asyncio.shield(held)
+        task = asyncio.create_task(later())
+        self._held.add(task)
+        task.add_done_callback(self._held.discard)
+        return await asyncio.shield(task)
 
-    def _refusal(self, code: int, asked: Attributes, request: Request, route: Route | None) -> AnyResponse:
-        if code == 429:  # from before the API machinery: plain text
-            answer = Response(429, b"Too many requests, please try again later.\n", "text/plain; charset=utf-8")
-            answer.headers["Retry-After"] = "1"
-            return answer
-        if code == 504 and asked.verb in WRITES and self._random.random() < 0.5:
+    def _error_response(self, code: int, attributes: Attributes, request: Request, route: Route | None) -> AnyResponse:
+        if code == 429:  # a real server rejects it before the API machinery, in plain text
+            response = Response(429, b"Too many requests, please try again later.\n", "text/plain; charset=utf-8")
+            response.headers["Retry-After"] = "1"
+            return response
+        if code == 504 and attributes.verb in WRITES and self._random.random() < 0.5:
             with contextlib.suppress(StatusError):
-                self._server.execute(request, route)  # a server that gives up waiting does not undo
-        refused = _status(code, asked, route.resource if route is not None else None)
-        if code == 410 and asked.verb == "watch":
-            frame = b'{"type":"ERROR","object":%s}\n' % encoding.encode(refused.status)
-            return StreamingResponse(_only(frame))
-        return representations.error_response(request, refused)
+                self._server.execute(request, route)  # a timeout does not undo the write
+        error = _status_error(code, attributes, route.resource if route is not None else None)
+        if code == 410 and attributes.verb == "watch":
+            frame = b'{"type":"ERROR","object":%s}\n' % encoding.encode(error.status)
+            return StreamingResponse(_single_chunk(frame))
+        return representations.error_response(request, error)
 
-    def _breakable(self, chunks: AsyncIterator[bytes], cut: float | None) -> AsyncIterator[bytes]:
-        watch = _Breakable(chunks, cut)
+    def _make_cuttable(self, chunks: AsyncIterator[bytes], cut: float | None) -> AsyncIterator[bytes]:
+        watch = _CuttableWatch(chunks, cut)
         self._watches.add(watch)
         return watch.read()
 
 
-class _Breakable:
-    """A watch that can be broken off at any moment."""
+class _CuttableWatch:
+    """A watch that can be broken at any time."""
 
     def __init__(self, chunks: AsyncIterator[bytes], after: float | None) -> None:
         self._chunks = chunks
@@ -179,19 +180,19 @@ class _Breakable:
                 await close()
 
 
-async def _wait_for_version(replica: Replica, asked: str) -> None:
-    """Wait, as long as a real server does, until the replica has got to the version asked for."""
-    if asked.isascii() and asked.isdigit() and len(asked) < 20:
+async def _wait_for_version(replica: Replica, version: str) -> None:
+    """Wait until the replica reaches the requested version, at most as long as a real server does."""
+    if version.isascii() and version.isdigit() and len(version) < 20:
         try:
-            async with asyncio.timeout(PATIENCE):
-                await replica.reached(int(asked))
+            async with asyncio.timeout(CACHE_TIMEOUT):
+                await replica.wait_for(int(version))
         except TimeoutError:
-            pass  # the answer says that the version is too large
+            pass  # the server then responds that the version is too large
 
 
-def _status(code: int, asked: Attributes, resource: Resource | None) -> StatusError:
+def _status_error(code: int, attributes: Attributes, resource: Resource | None) -> StatusError:
     if code == 409 and resource is not None:
-        return conflict(resource, asked.name, OPTIMISTIC_LOCK)
+        return conflict(resource, attributes.name, OPTIMISTIC_LOCK)
     if code == 409:
         return status_error(409, "Conflict", f"Operation cannot be fulfilled: {OPTIMISTIC_LOCK}")
     if code == 410:
@@ -203,5 +204,5 @@ def _status(code: int, asked: Attributes, resource: Resource | None) -> StatusEr
     return status_error(504, "Timeout", "Timeout: request did not complete within the allotted timeout", {})
 
 
-async def _only(chunk: bytes) -> AsyncIterator[bytes]:
+async def _single_chunk(chunk: bytes) -> AsyncIterator[bytes]:
     yield chunk

@@ -1,4 +1,4 @@
-"""A replica that lags: what a server beside this one would know, whose view of the store is some seconds old."""
+"""A lagging replica: the store as another API server with a delayed watch cache would see it."""
 
 import asyncio
 from bisect import bisect_right
@@ -8,7 +8,7 @@ from fairlead.server.storage.store import Store
 
 
 class Commits:
-    """When each version was committed, for as long as the laggard of a plan's replicas needs to know."""
+    """The commit time of each version, as far back as the replica with the longest lag needs it."""
 
     def __init__(self, clock: Clock, store: Store, longest: float) -> None:
         self.clock = clock
@@ -17,26 +17,26 @@ class Commits:
         self._times = [float("-inf")]
         self._versions = [store.version]
 
-    def note(self) -> None:
-        """The store has a new version now."""
+    def record(self) -> None:
+        """Record that the store has a new version now."""
         now = self.clock.monotonic()
         self._times.append(now)
         self._versions.append(self._store.version)
         if len(self._times) > 1024 and self._times[512] < now - self._longest:
             del self._times[:512], self._versions[:512]
 
-    def at(self, moment: float) -> int:
-        """The version that the store had at a moment."""
+    def version_at(self, moment: float) -> int:
+        """Return the version that the store had at a moment."""
         return self._versions[max(0, bisect_right(self._times, moment) - 1)]
 
-    def when(self, version: int) -> float:
-        """When a version was committed; long ago where that is forgotten. One in the future never was."""
-        at = bisect_right(self._versions, version - 1)
-        return self._times[at] if at < len(self._times) else float("inf")
+    def commit_time(self, version: int) -> float:
+        """Return when a version was committed: -inf if that is not known any more, inf if it is not committed yet."""
+        index = bisect_right(self._versions, version - 1)
+        return self._times[index] if index < len(self._times) else float("inf")
 
 
 class Replica:
-    """The store as it was `lag` seconds ago, for reads that may be stale and for watches. It never goes back."""
+    """The store as it was `lag` seconds ago, for stale reads and for watches. Its version never decreases."""
 
     def __init__(self, commits: Commits, lag: float) -> None:
         self._commits = commits
@@ -44,12 +44,12 @@ class Replica:
 
     @property
     def version(self) -> int:
-        """The version it has got to."""
-        return self._commits.at(self._commits.clock.monotonic() - self._lag)
+        """The version that the replica has reached."""
+        return self._commits.version_at(self._commits.clock.monotonic() - self._lag)
 
-    async def reached(self, version: int) -> None:
-        """Wait until it has got to a version."""
+    async def wait_for(self, version: int) -> None:
+        """Wait until the replica has reached a version."""
         while self.version < version:
-            due = self._commits.when(version) + self._lag - self._commits.clock.monotonic()
-            # one in the future may come at any time, and then be known a lag later
+            due = self._commits.commit_time(version) + self._lag - self._commits.clock.monotonic()
+            # A version that is not committed yet may be committed at any time, and is visible one lag later.
             await asyncio.sleep(max(0.001, min(due, self._lag)))

@@ -32,7 +32,7 @@ def review_token(server: "Server", request: Request, route: Route) -> Response:
         raise bad_request("token is required for TokenReview in authentication")
     status: Object = {"user": {}}
     try:
-        found = server.authenticator.reviewed(token, spec.get("audiences") or AUDIENCES)
+        found = server.authenticator.review(token, spec.get("audiences") or AUDIENCES)
     except InvalidToken as refused:
         status["error"] = f"[invalid bearer token, {refused}]"
     else:

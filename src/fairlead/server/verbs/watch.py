@@ -56,7 +56,7 @@ class Watch:
         undone = self.server.store.undone
         if self.initial:
             if self.replica is not None:
-                await self.replica.reached(self.version)
+                await self.replica.wait_for(self.version)
             self.version = max(self._known(), self.table.floor)
             position = self.table.position(self.version)
             for chunk in self._present():
@@ -101,7 +101,7 @@ class Watch:
         """Wait until there is something to tell."""
         await self.table.changed(position)
         if self.replica is not None and (events := self.table.read(position)):
-            await self.replica.reached(events[0].version)
+            await self.replica.wait_for(events[0].version)
 
     def _present(self) -> list[bytes]:
         frames = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlead.server.admission import chain, namespaces
-from fairlead.server.authorization.escalation import may_create_by_update, may_grant
+from fairlead.server.authorization.escalation import reject_escalation, require_create_access
 from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.errors.statuses import (
     OPTIMISTIC_LOCK,
@@ -106,7 +106,7 @@ def create(write: Write, obj: Object) -> Stored:
 
 
 def _admit_create(write: Write, obj: Object) -> None:
-    may_grant(write, obj, None)
+    reject_escalation(write, obj, None)
     namespaces.admit_create(write.server, write.resource, write.namespace, obj)
     if write.resource.custom:
         given = obj.get("metadata") or {}
@@ -225,14 +225,14 @@ def update(
         return live, False
     version = _requested_version(obj)
     if live is None:
-        may_create_by_update(write)
+        require_create_access(write)
         obj = expect_namespace(obj, write)
         _admit_create(write, obj)
         if not owned:
             obj = server.field_tracker.track_create(write, obj)
         obj = _initialised(dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED), write)
         return _commit_create(write, obj, by_update=True), True
-    may_grant(write, obj, live.object)
+    reject_escalation(write, obj, live.object)
     nameless = resource.custom and not obj.get("apiVersion")
     if not owned and not nameless:
         obj = server.field_tracker.track_update(write, live, obj)
