@@ -1,5 +1,4 @@
-"""The demo's page in a real browser, where Debian's chromium is installed: it opens offline, in light and dark, and
-fits a narrow screen."""
+"""The demo's page in a real browser, if chromium is installed: offline, light and dark, and on narrow screens."""
 
 import json
 import re
@@ -16,7 +15,7 @@ from fairlead.testing.demo.demo_run import Mark
 from fairlead.testing.demo.outcomes import Outcome
 
 CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no chromium: apt install chromium")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed: apt install chromium")
 
 MARKS = [
     *(Mark(i / 1000, "operator", "PUT", f"/apis/g/v1/things/{i}", 409 if i % 3 else 200) for i in range(3000)),
@@ -40,7 +39,7 @@ def address(tmp_path_factory, text):
 
 
 def chromium(profile, *arguments):
-    # Nothing can be loaded: whatever name the page might ask for is not resolved.
+    # The browser resolves no hostname, so the page cannot load anything.
     fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
     command = [CHROMIUM, *fixed, "--hide-scrollbars", f"--user-data-dir={profile}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=110, check=True).stdout
@@ -53,20 +52,20 @@ const ratio = (a, b) => { const l = c => { const v = c.match(/[0-9.]+/g).slice(0
   const [x, y] = [l(a), l(b)]; return Math.max(x, y) / Math.min(x, y); };
 const all = (what, of) => Array.from(document.querySelectorAll(what), of);
 const paper = getComputedStyle(document.body).backgroundColor;
-const told = { paper,
+const measures = { paper,
   page: document.documentElement.scrollWidth, window: innerWidth,
   cells: all("th, td", cell => cell.getBoundingClientRect().right),
   boxes: all(".wide", box => box.getBoundingClientRect().right),
   scrolls: all(".wide:has(svg)", box => box.scrollWidth > box.clientWidth),
   contrast: Math.min(...all("h1, th, td, .key span, summary", e => ratio(getComputedStyle(e).color, paper))),
 };
-top.document.title = JSON.stringify(told);
+top.document.title = JSON.stringify(measures);
 </script>"""
-"""Asks the browser where things are; the page itself allows no script."""
+"""A script that measures the page. The page itself allows no scripts."""
 
 
-def measured(profile, text, width, scheme):
-    """In a frame, since no window is narrower than 500."""
+def measure(profile, text, width, scheme):
+    """Measure the page in a frame, because a window is at least 500 pixels wide."""
     path = profile / "measured.html"
     inner = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text) + MEASURE
     frame = f'<iframe width={width} height=900 style="border: 0" srcdoc="{escape(inner)}"></iframe>'
@@ -77,7 +76,7 @@ def measured(profile, text, width, scheme):
 
 
 def pixels(path):
-    """Width, height and the rows of a PNG of 8-bit RGB or RGBA, as chromium writes it."""
+    """Return width, height and the rows of a PNG with 8-bit RGB or RGBA, as chromium writes it."""
     data, at, packed = path.read_bytes(), 8, b""
     while at < len(data):
         (length,), kind = unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]
@@ -102,14 +101,14 @@ def pixels(path):
 
 def _paeth(left, up, corner):
     estimate = left + up - corner
-    return min((left, up, corner), key=lambda each: abs(estimate - each))
+    return min((left, up, corner), key=lambda value: abs(estimate - value))
 
 
 def test_page_renders_two_timelines(address, tmp_path):
     text = chromium(tmp_path, "--dump-dom", address)
     assert text.count("<svg") == 2
     assert "<title>fairlead demo</title>" in text
-    assert "0.001 s PUT" in text  # what a mark says when one points at it
+    assert "0.001 s PUT" in text  # the tooltip of a mark
 
 
 @pytest.mark.parametrize(
@@ -124,19 +123,19 @@ def test_page_follows_the_colour_scheme(address, tmp_path, scheme, paper, failed
     assert wide == width
     assert rows[0][0] == rows[-1][-1] == paper
     colours = {colour for row in rows for colour in row}
-    assert failed in colours  # the marks of failures can be told apart
-    # nothing runs over the right edge but what scrolls by itself: the margin there is empty in the heading
+    assert failed in colours  # failures have their own colour
+    # The right margin next to the heading is empty: nothing overflows except boxes that scroll.
     assert {colour for row in rows[:80] for colour in row[-10:]} == {paper}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 360, 950, 1400])
 def test_page_fits_every_width_with_enough_contrast(text, tmp_path, width, scheme):
-    told = measured(tmp_path, text, width, scheme)
-    assert told["page"] <= told["window"] == width
-    assert len(told["cells"]) == 30
-    assert max(told["cells"]) <= width
-    assert max(told["boxes"]) <= width
-    assert told["scrolls"] == [width < 800] * 2  # a timeline scrolls in its own box where it would be too small
-    assert told["paper"] == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}[scheme]
-    assert told["contrast"] >= 4.5
+    measures = measure(tmp_path, text, width, scheme)
+    assert measures["page"] <= measures["window"] == width
+    assert len(measures["cells"]) == 30
+    assert max(measures["cells"]) <= width
+    assert max(measures["boxes"]) <= width
+    assert measures["scrolls"] == [width < 800] * 2  # on narrow screens a timeline scrolls in its box
+    assert measures["paper"] == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}[scheme]
+    assert measures["contrast"] >= 4.5

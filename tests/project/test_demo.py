@@ -1,4 +1,4 @@
-"""`fairlead demo`: its figures are the server's, its JSON has the shape it promises, its page loads nothing."""
+"""`fairlead demo`: the figures, the JSON and the page."""
 
 import json
 import re
@@ -17,27 +17,22 @@ DEMO = [sys.executable, "-m", "fairlead", "demo"]
 @pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects"])
 def test_json_figures_are_complete_and_consistent(system, tmp_path):
     command = [*DEMO, system, "--scale", "2", "--json", "--report", str(tmp_path)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    told = json.loads(answer.stdout)["systems"][system]
-    assert told["scale"] == 2
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = json.loads(completed.stdout)["systems"][system]
+    assert result["scale"] == 2
     for variant in ("old", "new"):
-        figures = told[variant]
+        figures = result[variant]
         assert figures["requests"] == sum(row["count"] for row in figures["by_verb"])
-        refused = {True: 0, False: 0}
+        rejected = {True: 0, False: 0}
         for row in figures["by_verb"]:
             if row["code"] == 409:
-                refused[row["verb"] == "POST"] += row["count"]
-        assert (figures["already_exists"], figures["conflicts"]) == (refused[True], refused[False])
+                rejected[row["verb"] == "POST"] += row["count"]
+        assert (figures["already_exists"], figures["conflicts"]) == (rejected[True], rejected[False])
         times = figures["seconds_to_done"]
         assert times["p50"] <= times["p99"] <= times["last"]
         assert figures["watch_events"] > 0
-    assert (told["new"]["conflicts"], told["new"]["already_exists"], told["new"]["lost"], told["new"]["stuck"]) == (
-        0,
-        0,
-        0,
-        0,
-    )
-    assert told["old"]["conflicts"] + told["old"]["already_exists"] > 0
+    assert {result["new"][key] for key in ("conflicts", "already_exists", "lost", "stuck")} == {0}
+    assert result["old"]["conflicts"] + result["old"]["already_exists"] > 0
     text = (tmp_path / "index.html").read_text()
     assert text.count("<svg") == 2
     assert not re.search(r"https?://|<script|url\(", text)
@@ -71,7 +66,7 @@ def test_five_demos_are_installed():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(None, "never"), (0.5, "0.50s"), (59.999, "1m00s"), (299.9, "5m00s"), (1001.0, "16m41s")]
+    ("seconds", "text"), [(None, "never"), (0.5, "0.50s"), (59.999, "1m00s"), (299.9, "5m00s"), (1001.0, "16m41s")]
 )
-def test_durations_of_a_minute_and_more_are_in_minutes(seconds, said):
-    assert page.format_duration(seconds) == said
+def test_durations_of_a_minute_and_more_are_in_minutes(seconds, text):
+    assert page.format_duration(seconds) == text

@@ -1,4 +1,4 @@
-"""Tables show what others wrote as text and nothing else."""
+"""Tables print cells as plain text, even with escape codes or markup in them."""
 
 import io
 
@@ -7,7 +7,7 @@ from rich.console import Console
 from fairlead.report import tables
 
 
-def shown(*cells):
+def print_row(*cells):
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=True, color_system="truecolor")
     tables.print_table("title", ["name", "value"], [cells], console=console)
@@ -15,7 +15,7 @@ def shown(*cells):
 
 
 def test_cells_cannot_use_escape_codes_markup_or_line_breaks():
-    text = shown("\x1b[2J[red]x[/red]", "a\r\nfaked row\u2028b")
+    text = print_row("\x1b[2J[red]x[/red]", "a\r\nfaked row\u2028b")
     assert "\x1b[2J" not in text
     assert "[red]x[/red]" in text
     assert "\n faked" not in text
@@ -30,4 +30,4 @@ def test_output_to_a_file_has_no_trailing_spaces():
 
 
 def test_long_cells_wrap_completely():
-    assert shown("a", "y" * 200).count("y") == 200
+    assert print_row("a", "y" * 200).count("y") == 200

@@ -1,4 +1,4 @@
-"""docs/systems.md names tests: each is there, and runs where the page says."""
+"""docs/systems.md: every test that it names exists, and runs on the servers that it says."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ TESTS = {
     name: arguments for path in SOURCES for name, arguments in re.findall(r"def (test_\w+)\((.*?)\):", path.read_text())
 }
 SERVERS = {"api", "env", "running_env", "bed", "contended"}
-"""Fixtures that are each server in turn."""
+"""Fixtures that run a test on each server."""
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(test_\w+)`", PAGE))))

@@ -1,4 +1,4 @@
-"""The operator at work in one namespace, a second writer, a client, and ways to wait."""
+"""A test environment: a namespace, the operator, the gateway controller, a client, and helpers that wait."""
 
 from contextlib import AsyncExitStack
 
@@ -14,7 +14,7 @@ from fairlead_operators.httpproxy.kinds import HTTPProxy
 
 
 class Environment:
-    """A namespace with the CRDs of this system in it."""
+    """A namespace on a server with the CRDs of this system."""
 
     def __init__(self, api, stack):
         self.api, self.stack = api, stack
@@ -55,7 +55,7 @@ class Environment:
 
 @pytest.fixture
 async def env(api):
-    """Nobody at work yet."""
+    """An environment without a running operator."""
     async with AsyncExitStack() as stack:
         it = Environment(api, stack)
         await demo.install(it.client)
@@ -64,6 +64,6 @@ async def env(api):
 
 @pytest.fixture
 async def running_env(env):
-    """The operator at work."""
+    """An environment with a running operator."""
     await env.operator()
     return env

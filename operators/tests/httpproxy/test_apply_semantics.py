@@ -1,4 +1,4 @@
-"""What the write-up believed of server-side apply, tried on both servers."""
+"""Claims of the incident report about server-side apply, tested on both servers."""
 
 import asyncio
 import json
@@ -13,12 +13,12 @@ from fairlead_operators.httpproxy.kinds import EndpointSlice, Gateway, HTTPRoute
 LISTENER = {"name": "default-http", "port": 80, "protocol": "HTTP"}
 
 
-def a_gateway(namespace, **listener):
+def make_gateway(namespace, **listener):
     return Gateway("web", namespace, spec={"gatewayClassName": "x", "listeners": [{**LISTENER, **listener}]})
 
 
-async def hostname_written_by_update(env, hostname):
-    """As the gateway controller does: by PUT of what it read, with a finalizer."""
+async def put_hostname(env, hostname):
+    """Write a hostname and a finalizer with PUT, as the gateway controller does."""
     live = await env.get(Gateway)
     live["spec"]["listeners"][0]["hostname"] = hostname
     live["metadata"]["finalizers"] = ["example.com/gateway"]
@@ -26,10 +26,10 @@ async def hostname_written_by_update(env, hostname):
 
 
 async def test_forced_apply_keeps_foreign_fields_of_a_keyed_list_item(env):
-    """The belief: ForceOwnership on a list item clears what is not in the payload. Not where items have keys."""
-    payload = a_gateway(env.namespace)
+    """The report claims that ForceOwnership on a list item clears other fields. That is wrong for keyed lists."""
+    payload = make_gateway(env.namespace)
     await env.client.apply(payload, field_manager="proxy")
-    before = await hostname_written_by_update(env, "a.example.com")
+    before = await put_hostname(env, "a.example.com")
     after = await env.client.apply(payload, field_manager="proxy", force=True)
     assert after.spec["listeners"][0]["hostname"] == "a.example.com"
     assert after.finalizers == ["example.com/gateway"]
@@ -37,7 +37,7 @@ async def test_forced_apply_keeps_foreign_fields_of_a_keyed_list_item(env):
 
 
 async def test_forced_apply_removes_foreign_fields_in_an_atomic_list(env):
-    """The endpoints of a slice have no keys: what another wrote in one goes, with force, and is a conflict without."""
+    """Endpoints of a slice have no keys. A forced apply removes foreign fields, and without force it conflicts."""
     body = {"addressType": "FQDN", "ports": [{"name": "web", "port": 80}]}
     slice_ = EndpointSlice("web", env.namespace, endpoints=[{"addresses": ["a.example.com"]}], **body)
     await env.client.apply(slice_, field_manager="proxy")
@@ -54,32 +54,32 @@ async def test_forced_apply_removes_foreign_fields_in_an_atomic_list(env):
 
 
 async def test_applying_a_value_that_was_read_reverts_and_later_deletes_it(env):
-    """The write-up's remedy is the harm: a value that was only read becomes ours, stale or not."""
-    await env.client.apply(a_gateway(env.namespace), field_manager="proxy")
-    cached = await hostname_written_by_update(env, "old.example.com")
-    await hostname_written_by_update(env, "new.example.com")
-    carried = a_gateway(env.namespace, hostname=cached.spec["listeners"][0]["hostname"])
+    """The remedy of the report does harm: it makes the operator the owner of a value that may be stale."""
+    await env.client.apply(make_gateway(env.namespace), field_manager="proxy")
+    cached = await put_hostname(env, "old.example.com")
+    await put_hostname(env, "new.example.com")
+    carried = make_gateway(env.namespace, hostname=cached.spec["listeners"][0]["hostname"])
     reverted = await env.client.apply(carried, field_manager="proxy", force=True)
     assert reverted.spec["listeners"][0]["hostname"] == "old.example.com"
-    deleted = await env.client.apply(a_gateway(env.namespace), field_manager="proxy", force=True)
+    deleted = await env.client.apply(make_gateway(env.namespace), field_manager="proxy", force=True)
     assert "hostname" not in deleted.spec["listeners"][0]
 
 
 async def test_sixteen_identical_forced_applies_make_one_event_and_no_conflict(env):
-    payload = HTTPRoute("one", env.namespace, spec={"parentRefs": [{"name": "one"}]})
+    payload = HTTPRoute("route", env.namespace, spec={"parentRefs": [{"name": "gateway"}]})
     path = f"/apis/gateway.networking.k8s.io/v1/namespaces/{env.namespace}/httproutes"
     query = {"fieldManager": "m", "force": "true"}
     headers = {"Content-Type": PatchType.APPLY.value}
     empty = await env.client.list(HTTPRoute, env.namespace)
-    door = env.api.transport()
-    one = [
-        door.request(HttpRequest("PATCH", f"{path}/one", query=query, headers=headers, body=dumps(payload)))
+    transport = env.api.transport()
+    requests = [
+        transport.request(HttpRequest("PATCH", f"{path}/route", query=query, headers=headers, body=dumps(payload)))
         for _ in range(16)
     ]
-    answers = await asyncio.gather(*one)
+    answers = await asyncio.gather(*requests)
     assert Counter(answer.status for answer in answers) == {201: 1, 200: 15}
     versions = {json.loads(answer.body)["metadata"]["resourceVersion"] for answer in answers}
-    assert versions == {(await env.get(HTTPRoute, "one")).resource_version}
+    assert versions == {(await env.get(HTTPRoute, "route")).resource_version}
     await env.client.create(HTTPRoute("last", env.namespace, spec={}))
     seen = Counter()
     since = empty.resource_version

@@ -1,4 +1,4 @@
-"""The thread through every room: watch, queue, reconcile, apply, finalizer, status, on both servers."""
+"""The demo end to end: watch, queue, reconcile, apply, finalizer and status, with the old and the new operator."""
 
 import os
 from collections import Counter
@@ -14,7 +14,7 @@ from fairlead_operators.httpproxy import demo, legacy
 
 CHILDREN = ("gateways", "httproutes", "endpointslices")
 MANY = int(os.environ.get("FAIRLEAD_PROXIES", "50"))
-"""How many are made at once: 1000 take a minute in virtual time, and a minute and a half on a real server."""
+"""How many proxies to create. 1000 take a minute in virtual time, and 90 seconds on a quiet real server."""
 
 
 async def test_proxy_is_programmed_with_few_writes_and_no_conflict(api):
@@ -24,13 +24,13 @@ async def test_proxy_is_programmed_with_few_writes_and_no_conflict(api):
         (m.action, m.code) for m in run.marks if m.actor == "operator" and m.action not in ("GET", "reconcile")
     )
     assert writes.pop(("PATCH", 201)) == 4  # the children
-    # the finalizer, and as many reports as there were stages to see: in virtual time three
+    # The finalizer, and status reports: three in virtual time, more or less in real time.
     assert 2 <= writes.pop(("PATCH", 200)) <= 6
     assert not writes
     await run.close()
 
 
-def told(variant, *, seed=1, scale=3):
+def play_demo(variant, *, seed=1, scale=3):
     async def main():
         world = virtual.world(seed)
         return await play(demo, variant, scale, Server(world).transport, world)
@@ -40,85 +40,89 @@ def told(variant, *, seed=1, scale=3):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_legacy_gets_conflicts_and_operator_gets_none(seed):
-    theirs, ours = told("old", seed=seed), told("new", seed=seed)
-    assert theirs.conflicts > 10
-    assert ours.conflicts == ours.already_exists == 0
-    assert not [mark for mark in ours.marks if mark.action == "reconcile" and mark.actor == "operator" and mark.code]
-    assert ours.seconds_until_done(1.0) < theirs.seconds_until_done(1.0)
+    old, new = play_demo("old", seed=seed), play_demo("new", seed=seed)
+    assert old.conflicts > 10
+    assert new.conflicts == new.already_exists == 0
+    assert not [mark for mark in new.marks if mark.action == "reconcile" and mark.actor == "operator" and mark.code]
+    assert new.seconds_until_done(1.0) < old.seconds_until_done(1.0)
 
 
 def test_tunnel_takes_minutes_with_legacy_and_a_second_with_operator():
-    """Nothing sleeps in the old variant but its back-off, which each 409 of the server doubles."""
-    theirs, ours = told("old", scale=1), told("new", scale=1)
-    assert ours.seconds_until_done(1.0) <= 1.0
-    assert theirs.seconds_until_done(1.0) > 120
-    passes = [mark for mark in theirs.marks if mark.action == "reconcile" and mark.actor == "operator"]
-    burst = [mark for mark in passes if mark.at < 5]
-    assert sum(mark.code for mark in burst) >= 15  # failures, as many as the incident had
-    silence = [mark for mark in passes if 5 <= mark.at < theirs.seconds_until_done(1.0) - 1]
-    assert not silence
+    """The old operator waits only in its backoff, which doubles with each 409."""
+    old, new = play_demo("old", scale=1), play_demo("new", scale=1)
+    assert new.seconds_until_done(1.0) <= 1.0
+    assert old.seconds_until_done(1.0) > 120
+    reconciles = [mark for mark in old.marks if mark.action == "reconcile" and mark.actor == "operator"]
+    burst = [mark for mark in reconciles if mark.at < 5]
+    assert sum(mark.code for mark in burst) >= 15  # failures, as in the incident
+    during_backoff = [mark for mark in reconciles if 5 <= mark.at < old.seconds_until_done(1.0) - 1]
+    assert not during_backoff
 
 
 def test_legacy_takes_seconds_when_configmap_events_are_not_late(monkeypatch):
-    """The conflicts make the back-off long; that the last of them is on an object whose event wakes nobody is what
-    makes it be waited for. With ConfigMaps as punctual as the rest, an event always comes to the rescue."""
+    """Conflicts make the backoff long, but usually a watch event triggers a reconcile before it ends.
+
+    ConfigMap events do not trigger a reconcile. So a late ConfigMap makes the operator wait for the whole backoff.
+    """
     monkeypatch.setattr(demo, "WATCH_LAGS", {})
-    theirs = told("old", scale=1)
-    assert theirs.conflicts > 10
-    assert theirs.seconds_until_done(1.0) < 10
+    old = play_demo("old", scale=1)
+    assert old.conflicts > 10
+    assert old.seconds_until_done(1.0) < 10
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_many_proxies_conflict_with_five_legacy_workers_but_not_with_one(monkeypatch, seed):
-    """Why 40 at once meet none on a child: one worker comes back to each of them later than the cache lags."""
-    alone = told("old", scale=40, seed=seed)
+    """With 40 proxies, one worker returns to a proxy after the cache has caught up."""
+    one_worker = play_demo("old", scale=40, seed=seed)
     running = legacy.running
     monkeypatch.setattr(legacy, "running", lambda *args, **options: running(*args, workers=5, **options))
-    five = told("old", scale=40, seed=seed)
-    assert on_children(alone) == 0
-    assert on_children(five) > 50
+    five_workers = play_demo("old", scale=40, seed=seed)
+    assert count_child_conflicts(one_worker) == 0
+    assert count_child_conflicts(five_workers) > 50
 
 
-def on_children(outcome):
+def count_child_conflicts(outcome):
     return sum(
-        n for (verb, what, code), n in outcome.responses.items() if (verb, code) == ("PUT", 409) and what in CHILDREN
+        n
+        for (verb, resource, code), n in outcome.responses.items()
+        if (verb, code) == ("PUT", 409) and resource in CHILDREN
     )
 
 
 def test_operator_writes_nothing_after_the_proxy_is_programmed():
-    ours = told("new", scale=1)
-    assert not [mark for mark in ours.marks if mark.actor == "operator" and mark.action == "PATCH" and mark.at > 1.5]
+    new = play_demo("new", scale=1)
+    assert not [mark for mark in new.marks if mark.actor == "operator" and mark.action == "PATCH" and mark.at > 1.5]
 
 
 def test_many_proxies_get_no_conflict_and_no_backoff():
-    assert_none_waited(told("new", scale=MANY))
+    assert_no_backoff(play_demo("new", scale=MANY))
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.only("real", reason="the embedded one is asked in virtual time")
+@pytest.mark.only("real", reason="the embedded server is tested in virtual time")
 async def test_many_proxies_get_no_conflict_and_no_backoff_on_a_real_server(api):
-    assert_none_waited(await play(demo, "new", MANY, api.transport, World(), namespace=f"{api.namespace}-many"))
+    assert_no_backoff(await play(demo, "new", MANY, api.transport, World(), namespace=f"{api.namespace}-many"))
 
 
-def assert_none_waited(ours):
-    passes = [mark for mark in ours.marks if mark.action == "reconcile" and mark.actor == "operator"]
-    failed = [mark for mark in passes if mark.code]  # each of which would put its key into back-off
-    print(f"{MANY} proxies: {ours.conflicts} conflicts, {ours.already_exists} exist, {ours.requests} requests")
-    p50, last = ours.seconds_until_done(0.5), ours.seconds_until_done(1.0)
-    print(f"{len(passes)} reconciles, {len(failed)} failed; p50 {p50:.1f} s, last {last:.1f} s")
-    assert (ours.conflicts, ours.already_exists, ours.stuck, failed) == (0, 0, [], [])
+def assert_no_backoff(new):
+    reconciles = [mark for mark in new.marks if mark.action == "reconcile" and mark.actor == "operator"]
+    failed = [mark for mark in reconciles if mark.code]  # each failure would put its key into backoff
+    print(f"{MANY} proxies: {new.conflicts} conflicts, {new.already_exists} exist, {new.requests} requests")
+    p50, last = new.seconds_until_done(0.5), new.seconds_until_done(1.0)
+    print(f"{len(reconciles)} reconciles, {len(failed)} failed; p50 {p50:.1f} s, last {last:.1f} s")
+    assert (new.conflicts, new.already_exists, new.stuck, failed) == (0, 0, [], [])
 
 
-@pytest.mark.only("real", reason="virtual time has no wall")
+@pytest.mark.only("real", reason="it measures wall time")
 async def test_tunnel_is_programmed_within_a_second_of_wall_time(api):
-    """The quickest of up to five: a busy machine only ever adds."""
+    """Use the fastest of up to five runs, because a busy machine slows some of them down."""
     for attempt in range(5):
-        ours = await play(demo, "new", 1, api.transport, World(), namespace=f"{api.namespace}-wall-{attempt}")
-        if ours.seconds_until_done(1.0) <= 1.0:
+        new = await play(demo, "new", 1, api.transport, World(), namespace=f"{api.namespace}-wall-{attempt}")
+        if new.seconds_until_done(1.0) <= 1.0:
             return
-    pytest.fail(f"the last of five took {ours.seconds_until_done(1.0):.1f} s")
+    pytest.fail(f"the last of five took {new.seconds_until_done(1.0):.1f} s")
 
 
 def test_same_seed_gives_the_same_outcome():
-    assert told("old", scale=2) == told("old", scale=2)
+    assert play_demo("old", scale=2) == play_demo("old", scale=2)

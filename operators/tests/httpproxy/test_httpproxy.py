@@ -1,4 +1,4 @@
-"""The operator's cases, each on both servers."""
+"""The behaviour of the operator, on both servers."""
 
 import pytest
 from waiting import gone, there
@@ -21,19 +21,16 @@ def rules(endpoint, **more):
     return [{"backends": [{"endpoint": endpoint, **more}]}]
 
 
-TUNNEL_RULES = demo.TUNNEL_RULES
-
-
 async def test_basic_reconcile_creates_resources(running_env):
     proxy = await running_env.create()
-    made = await running_env.until(Gateway, "web", there)
-    assert [item["name"] for item in made.spec["listeners"]] == ["default-http", "default-https"]
+    created = await running_env.until(Gateway, "web", there)
+    assert [item["name"] for item in created.spec["listeners"]] == ["default-http", "default-https"]
     route = await running_env.until(HTTPRoute, "web", there)
     assert route.spec["rules"][0]["backendRefs"][0]["name"] == "web-0-0"
     assert route.spec["rules"][0]["filters"][0]["urlRewrite"] == {"hostname": "backend.example.com"}
     endpoints = await running_env.until(EndpointSlice, "web-0-0", there)
     assert (endpoints["addressType"], endpoints["ports"][0]["appProtocol"]) == ("FQDN", "https")
-    for child in (made, route, endpoints):
+    for child in (created, route, endpoints):
         assert [o["uid"] for o in child.metadata["ownerReferences"] if o["controller"]] == [proxy.uid]
     assert FINALIZER in (await running_env.get(HTTPProxy)).finalizers
 
@@ -42,10 +39,10 @@ async def test_address_and_hostname_propagation(running_env):
     await running_env.gateway()
     await running_env.create()
     await running_env.condition("Programmed", "True", "Programmed")
-    made = await running_env.get(Gateway)
+    created = await running_env.get(Gateway)
     status = (await running_env.get(HTTPProxy)).status
     assert status["addresses"] == [{"type": "IPAddress", "value": gateway_controller.ADDRESS}]
-    assert status["hostnames"] == [made.spec["listeners"][0]["hostname"]]
+    assert status["hostnames"] == [created.spec["listeners"][0]["hostname"]]
     assert status["canonicalHostname"] == status["hostnames"][0]
 
 
@@ -69,18 +66,18 @@ async def test_child_of_another_owner_is_reported_and_replaced_after_its_deletio
     foreign["metadata"]["ownerReferences"] = [reference]
     foreign = await running_env.client.create(foreign)
     await running_env.create()
-    said = await running_env.condition("Programmed", "False", "Conflict")
-    assert name in said["message"]
+    condition = await running_env.condition("Programmed", "False", "Conflict")
+    assert name in condition["message"]
     assert (await running_env.get(kind, name)).resource_version == foreign.resource_version
     await running_env.client.delete(kind, name, running_env.namespace)
-    mine = await running_env.until(kind, name, there)
-    assert mine.uid != foreign.uid
+    recreated = await running_env.until(kind, name, there)
+    assert recreated.uid != foreign.uid
     await running_env.condition("Programmed", "False", "Pending")
 
 
 async def test_connector_not_ready_uses_direct_response(running_env):
     await running_env.connector(ready=False)
-    await running_env.create(rules=TUNNEL_RULES)
+    await running_env.create(rules=demo.TUNNEL_RULES)
     answer = await running_env.until(HTTPRouteFilter, "connector-offline-web", there)
     assert answer.spec["directResponse"]["statusCode"] == 503
     route = await running_env.until(HTTPRoute, "web", there)
@@ -94,7 +91,7 @@ async def test_connector_not_ready_uses_direct_response(running_env):
 
 async def test_envoy_patch_policy_waits_for_the_https_listener(running_env):
     await running_env.connector(ready=True)
-    await running_env.create(rules=TUNNEL_RULES)
+    await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
     assert await running_env.get(EnvoyPatchPolicy, "connector-web") is None
     await running_env.gateway()
@@ -106,7 +103,7 @@ async def test_envoy_patch_policy_waits_for_the_https_listener(running_env):
 async def test_patch_policy_removed_when_connector_cleared(running_env):
     await running_env.gateway()
     await running_env.connector(ready=True)
-    await running_env.create(rules=TUNNEL_RULES)
+    await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.until(EnvoyPatchPolicy, "connector-web", there)
     await running_env.change("web", rules=rules("http://backend.example.com"))
     await running_env.until(EnvoyPatchPolicy, "connector-web", gone)
@@ -123,8 +120,8 @@ async def test_custom_hostnames_programmed_when_verified(running_env):
 async def test_custom_hostnames_unverified(running_env):
     await running_env.gateway()
     await running_env.create(hostnames=["www.example.com"])
-    said = await running_env.condition("HostnamesVerified", "False", "UnverifiedHostnamesPresent")
-    assert "www.example.com" in said["message"]
+    condition = await running_env.condition("HostnamesVerified", "False", "UnverifiedHostnamesPresent")
+    assert "www.example.com" in condition["message"]
     assert "www.example.com" not in (await running_env.get(HTTPProxy)).status["hostnames"]
 
 
@@ -149,15 +146,15 @@ async def test_certificate_annotation_follows_the_backend_scheme(running_env):
 
 
 async def test_listener_held_by_another_manager_is_reported_and_recovers(running_env):
-    """Another manager's hostname keeps a dropped listener alive without its port: 422 until that manager lets go."""
+    """A listener with a hostname of another manager stays, without its port: 422 until that manager removes it."""
     await running_env.create(hostnames=["www.example.com"])
     await running_env.until(Gateway, "web", there)
-    held = [{"name": "http-hostname-0", "hostname": "www.example.com"}]
-    mine = Gateway("web", running_env.namespace, spec={"listeners": held})
-    await running_env.client.apply(mine, field_manager=gateway_controller.MANAGER)
+    listeners = [{"name": "http-hostname-0", "hostname": "www.example.com"}]
+    foreign = Gateway("web", running_env.namespace, spec={"listeners": listeners})
+    await running_env.client.apply(foreign, field_manager=gateway_controller.MANAGER)
     await running_env.change("web", hostnames=None)
-    said = await running_env.condition("Programmed", "False", "Invalid")
-    assert "port" in said["message"]
+    condition = await running_env.condition("Programmed", "False", "Invalid")
+    assert "port" in condition["message"]
     await running_env.client.apply(Gateway("web", running_env.namespace), field_manager=gateway_controller.MANAGER)
     await running_env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
     await running_env.condition("Programmed", "False", "Pending")
@@ -190,15 +187,15 @@ async def test_gateway_hostnames_and_finalizer_survive_a_spec_change(running_env
     await running_env.condition("Programmed", "True", "Programmed")
     assigned = (await running_env.get(Gateway)).spec["listeners"][0]["hostname"]
     await running_env.change("web", hostnames=["www.example.com"])
-    made = await running_env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 4)
-    assert [item.get("hostname") for item in made.spec["listeners"][:2]] == [assigned, assigned]
-    assert gateway_controller.FINALIZER in made.finalizers
+    created = await running_env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 4)
+    assert [item.get("hostname") for item in created.spec["listeners"][:2]] == [assigned, assigned]
+    assert gateway_controller.FINALIZER in created.finalizers
 
 
 async def test_deleting_the_proxy_removes_the_tunnel(running_env):
     await running_env.gateway()
     await running_env.connector(ready=True)
-    await running_env.create(rules=TUNNEL_RULES)
+    await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.until(EnvoyPatchPolicy, "connector-web", there)
     await running_env.client.delete(HTTPProxy, "web", running_env.namespace)
     await running_env.until(HTTPProxy, "web", gone)
@@ -215,8 +212,8 @@ async def test_hostname_is_added_to_the_users_rewrite_filter(running_env, place)
     (rule if place == "rule" else backend)["filters"] = rewrite
     await running_env.create(rules=[rule])
     route = await running_env.until(HTTPRoute, "web", there)
-    wanted = {"type": "URLRewrite", "urlRewrite": {**PATH, "hostname": "backend.example.com"}}
-    assert route.spec["rules"][0]["filters"] == [wanted]
+    expected = {"type": "URLRewrite", "urlRewrite": {**PATH, "hostname": "backend.example.com"}}
+    assert route.spec["rules"][0]["filters"] == [expected]
 
 
 async def test_rule_with_a_redirect_has_no_backend(running_env):
@@ -237,5 +234,5 @@ async def test_rule_with_a_redirect_has_no_backend(running_env):
 )
 async def test_ip_addresses_are_normalized(running_env, endpoint, address):
     await running_env.create(rules=rules(endpoint))
-    made = await running_env.until(EndpointSlice, "web-0-0", there)
-    assert made["endpoints"][0]["addresses"] == [address]
+    created = await running_env.until(EndpointSlice, "web-0-0", there)
+    assert created["endpoints"][0]["addresses"] == [address]

@@ -1,4 +1,4 @@
-"""What makes no sense, or is not there: a condition that says what to do, and nothing retried hot."""
+"""Invalid specs and missing references: the condition names the remedy, and the operator does not retry in a loop."""
 
 import pytest
 from waiting import gone, there
@@ -23,39 +23,41 @@ from fairlead_operators.httpproxy.kinds import (
 HOSTNAMES = [f"www-{i}.example.com" for i in range(17)]
 
 
-def to(endpoint, **more):
+def backend_spec(endpoint, **more):
     return {"rules": [{"backends": [{"endpoint": endpoint, **more}]}]}
 
 
-def filtered(spec, **one):
-    return {"rules": [{**spec["rules"][0], "filters": [one]}]}
+def with_filter(spec, **rule_filter):
+    return {"rules": [{**spec["rules"][0], "filters": [rule_filter]}]}
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ({"rules": []}, "rules"),
         ({"rules": [{}]}, "backends"),
         ({"rules": [{"backends": []}]}, "backends"),
-        (to("backend.example.com"), "endpoint"),
-        (to("ftp://backend.example.com"), "endpoint"),
-        (to("https://backend.example.com/a/path"), "endpoint"),
+        (backend_spec("backend.example.com"), "endpoint"),
+        (backend_spec("ftp://backend.example.com"), "endpoint"),
+        (backend_spec("https://backend.example.com/a/path"), "endpoint"),
         (
-            filtered(to("http://b.example.com"), type="RequestHeaderModifier", requestHeaderModifier="oops"),
+            with_filter(
+                backend_spec("http://b.example.com"), type="RequestHeaderModifier", requestHeaderModifier="oops"
+            ),
             "must be of type",
         ),
         (
-            filtered(
-                to("http://b.example.com"),
+            with_filter(
+                backend_spec("http://b.example.com"),
                 type="RequestHeaderModifier",
                 requestHeaderModifier={"set": [{"value": "x"}]},
             ),
             "set.0..name",
         ),
-        (filtered(to("http://b.example.com"), type="URLRewrite", urlRewrite=["x"]), "must be of type"),
-        (filtered(to("http://b.example.com"), type="Anything"), "Unsupported value"),
+        (with_filter(backend_spec("http://b.example.com"), type="URLRewrite", urlRewrite=["x"]), "must be of type"),
+        (with_filter(backend_spec("http://b.example.com"), type="Anything"), "Unsupported value"),
         (
-            to("http://b.example.com", filters=[{"type": "URLRewrite", "urlRewrite": {"hostname": 1}}]),
+            backend_spec("http://b.example.com", filters=[{"type": "URLRewrite", "urlRewrite": {"hostname": 1}}]),
             "must be of type",
         ),
         ({"hostnames": HOSTNAMES}, "must have at most 16 items"),
@@ -79,8 +81,8 @@ def filtered(spec, **one):
         "no name",
     ],
 )
-async def test_schema_rejects_an_invalid_spec(env, spec, said):
-    with pytest.raises(Invalid, match=said):
+async def test_schema_rejects_an_invalid_spec(env, spec, message):
+    with pytest.raises(Invalid, match=message):
         await env.create(**spec)
 
 
@@ -94,7 +96,7 @@ async def test_longest_name_and_sixteen_hostnames_work(running_env):
     await running_env.connector(ready=False)
     await running_env.gateway(verified=HOSTNAMES[:16])
     await running_env.create(
-        name, hostnames=HOSTNAMES[:16], **to("http://localhost:8080", connector={"name": "tunnel"})
+        name, hostnames=HOSTNAMES[:16], **backend_spec("http://localhost:8080", connector={"name": "tunnel"})
     )
     proxy = await running_env.until(HTTPProxy, name, lambda obj: len(obj.status.get("hostnames", ())) == 17)
     assert len((await running_env.get(Gateway, name)).spec["listeners"]) == 34
@@ -118,14 +120,14 @@ BAD_ENDPOINTS = {
 }
 
 
-@pytest.mark.parametrize(("endpoint", "said"), BAD_ENDPOINTS.items())
-async def test_invalid_endpoint_is_reported_and_a_valid_one_recovers(running_env, endpoint, said):
-    await running_env.create(**to(endpoint))
+@pytest.mark.parametrize(("endpoint", "message"), BAD_ENDPOINTS.items())
+async def test_invalid_endpoint_is_reported_and_a_valid_one_recovers(running_env, endpoint, message):
+    await running_env.create(**backend_spec(endpoint))
     condition = await running_env.condition("Programmed", "False", "InvalidEndpoint")
-    assert said in condition["message"]
+    assert message in condition["message"]
     assert (await running_env.condition("Accepted", "False", "InvalidEndpoint"))["message"] == condition["message"]
     assert await running_env.get(Gateway) is None
-    await running_env.change("web", **to("http://backend.example.com"))
+    await running_env.change("web", **backend_spec("http://backend.example.com"))
     await running_env.until(Gateway, "web", there)
     await running_env.condition("Programmed", "False", "Pending")
 
@@ -134,17 +136,17 @@ async def test_missing_connector_is_reported_and_its_creation_noticed(running_en
     await running_env.gateway()
     await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.until(HTTPRouteFilter, "connector-offline-web", there)
-    said = await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
-    assert "Connector tunnel does not exist: create it" in said["message"]
+    condition = await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
+    assert "Connector tunnel does not exist: create it" in condition["message"]
     await running_env.connector(ready=True)
     await running_env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
 
 
 async def test_connector_enqueues_its_proxies_despite_an_invalid_proxy(env, caplog):
-    """One proxy with an endpoint that cannot be: nobody has to look at all of them for that, later."""
+    """An invalid endpoint in one proxy must not break the mapping function for all others."""
     running = await env.operator()
     await env.gateway()
-    await env.create("a", **to("http://[::1"))
+    await env.create("a", **backend_spec("http://[::1"))
     await env.condition("Programmed", "False", "InvalidEndpoint", name="a")
     await env.create(rules=demo.TUNNEL_RULES)
     await env.condition("Programmed", "True", "Programmed")
@@ -162,8 +164,8 @@ async def test_deleted_connector_is_reported_and_disables_the_tunnel(running_env
     await running_env.client.delete(Connector, "tunnel", running_env.namespace)
     await running_env.until(EnvoyPatchPolicy, "connector-web", gone)
     await running_env.until(HTTPRouteFilter, "connector-offline-web", there)
-    said = await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
-    assert "Connector tunnel does not exist" in said["message"]
+    condition = await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
+    assert "Connector tunnel does not exist" in condition["message"]
 
 
 @pytest.mark.parametrize(("kind", "name"), [(Gateway, "web"), (HTTPRoute, "web"), (EndpointSlice, "web-0-0")])
@@ -175,10 +177,10 @@ async def test_deleted_child_is_recreated(running_env, kind, name):
 
 
 @pytest.mark.parametrize(
-    "spec", [to("http://[::1"), {"rules": demo.TUNNEL_RULES}], ids=["bad endpoint", "no connector"]
+    "spec", [backend_spec("http://[::1"), {"rules": demo.TUNNEL_RULES}], ids=["bad endpoint", "no connector"]
 )
 def test_invalid_spec_is_not_retried_in_a_loop(spec):
-    """Ten minutes of virtual time: a few passes at the beginning, then nothing."""
+    """Ten minutes of virtual time: a few reconciles at the start, then none."""
 
     async def main():
         world = virtual.world(1)

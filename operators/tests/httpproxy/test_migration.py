@@ -1,4 +1,4 @@
-"""Objects that the operator before this one made: what is left out goes, what others wrote stays."""
+"""Migration of objects from the legacy operator: unused fields are removed, fields of other writers stay."""
 
 import pytest
 from waiting import there
@@ -11,8 +11,8 @@ from fairlead_operators.httpproxy.kinds import CERT_HOSTNAME, EndpointSlice, Gat
 HTTP = [{"backends": [{"endpoint": "http://backend.example.com"}]}]
 
 
-async def legacy_then_http(env):
-    """A slice that the old operator made for https; then ours takes over, and the backend turns to http."""
+async def migrate_slice_to_http(env):
+    """Let the legacy operator create a slice for https, start the operator, and change the backend to http."""
     async with demo.run_legacy(env.api.transport(), World(), env.namespace):
         await env.create()
         await env.until(EndpointSlice, "web-0-0", there)
@@ -22,38 +22,39 @@ async def legacy_then_http(env):
 
 
 async def test_migrated_legacy_fields_are_removed_when_unused(env):
-    assert CERT_HOSTNAME not in (await legacy_then_http(env)).annotations
+    assert CERT_HOSTNAME not in (await migrate_slice_to_http(env)).annotations
 
 
 async def test_legacy_fields_stay_without_migration(env, monkeypatch):
     monkeypatch.setattr(controller, "LEGACY_FIELDS", {})
-    assert CERT_HOSTNAME in (await legacy_then_http(env)).annotations
+    assert CERT_HOSTNAME in (await migrate_slice_to_http(env)).annotations
 
 
-async def two_under_one_name(env):
-    """A Gateway for two hostnames that the old operator and the old gateway controller wrote under one User-Agent; then
-    ours takes over, and the user takes both hostnames away. The Gateway once two of its four listeners were dropped, or
-    once ours has applied it."""
+async def migrate_shared_gateway(env):
+    """Migrate a Gateway that the legacy operator and the gateway controller wrote with the same user agent.
+
+    Then remove the user's hostname. Return the Gateway as it was before the migration.
+    """
     async with (
         demo.run_legacy(env.api.transport(), World(), env.namespace),
         demo.run_legacy_gateway_controller(env.api.transport(), World(), env.namespace),
     ):
         await env.create(hostnames=["www.example.com"])
-        made = await env.until(
+        created = await env.until(
             Gateway, "web", lambda obj: there(obj) and gateway_controller.FINALIZER in obj.finalizers
         )
-    assert len(made.spec["listeners"]) == 4
-    writers = {entry["manager"] for entry in made.metadata["managedFields"] if "subresource" not in entry}
+    assert len(created.spec["listeners"]) == 4
+    writers = {entry["manager"] for entry in created.metadata["managedFields"] if "subresource" not in entry}
     assert writers == {demo.LEGACY_USER_AGENT}
     await env.operator()
     await env.change("web", hostnames=None)
     await env.until(Gateway, "web", lambda obj: any(e["operation"] == "Apply" for e in obj.metadata["managedFields"]))
-    return made
+    return created
 
 
 async def test_migration_keeps_hostnames_written_with_the_same_user_agent(env):
-    made = await two_under_one_name(env)
-    assigned = made.spec["listeners"][0]["hostname"]
+    created = await migrate_shared_gateway(env)
+    assigned = created.spec["listeners"][0]["hostname"]
     after = await env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
     assert [item["hostname"] for item in after.spec["listeners"]] == [assigned, assigned]
     assert gateway_controller.FINALIZER in after.finalizers
@@ -61,22 +62,22 @@ async def test_migration_keeps_hostnames_written_with_the_same_user_agent(env):
 
 async def test_migrating_the_whole_spec_would_delete_foreign_hostnames(env, monkeypatch):
     monkeypatch.setattr(controller, "LEGACY_FIELDS", {Gateway: ["spec"]})
-    await two_under_one_name(env)
+    await migrate_shared_gateway(env)
     after = await env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
     assert [item.get("hostname") for item in after.spec["listeners"]] == [None, None]
 
 
-@pytest.mark.parametrize("who", ["operator", "gateway"])
-async def test_migrated_child_is_not_migrated_again(env, who):
-    """Migration happens once: afterwards neither writer's change makes ours move ownership again."""
-    made = await two_under_one_name(env)
+@pytest.mark.parametrize("actor", ["operator", "gateway"])
+async def test_migrated_child_is_not_migrated_again(env, actor):
+    """After the migration, changes of either writer do not start it again."""
+    created = await migrate_shared_gateway(env)
     await env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
-    if who == "operator":
+    if actor == "operator":
         await env.change("web", hostnames=["new.example.com"])
         await env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 4)
     else:
         touch = {"metadata": {"annotations": {"touched": "by the gateway"}}}
         await env.client.patch(Gateway, "web", env.namespace, touch, type=PatchType.MERGE)
     after = await env.until(Gateway, "web", there)
-    assert after.uid == made.uid
-    assert after.spec["listeners"][0]["hostname"] == made.spec["listeners"][0]["hostname"]
+    assert after.uid == created.uid
+    assert after.spec["listeners"][0]["hostname"] == created.spec["listeners"][0]["hostname"]

@@ -1,4 +1,4 @@
-"""At rest, on both servers: what a pass costs that has nothing to do."""
+"""The cost of a reconcile without changes, on both servers."""
 
 import asyncio
 import itertools
@@ -14,43 +14,43 @@ from fairlead_operators.httpproxy.controller import op
 from fairlead_operators.httpproxy.kinds import EndpointSlice, Gateway, HTTPProxy, HTTPRoute
 
 CHILDREN = ((Gateway, "web"), (HTTPRoute, "web"), (EndpointSlice, "web-0-0"))
-WAKES = 3
+RECONCILES = 3
 
 
 async def versions(env):
     return [(await env.until(kind, name, there)).resource_version for kind, name in CHILDREN]
 
 
-async def woken(env, number):
-    """The proxy after a change that matters to nobody."""
+async def annotate(env, number):
+    """Change an annotation, which triggers a reconcile, and return the proxy."""
     patch = {"metadata": {"annotations": {"example.com/n": str(number)}}}
     return await env.client.patch(HTTPProxy, "web", env.namespace, patch, type=PatchType.MERGE)
 
 
-def writes(counted):
-    return {key: count for key, count in counted.counts.items() if key[0] != "GET"}
+def writes(counter):
+    return {key: count for key, count in counter.counts.items() if key[0] != "GET"}
 
 
 async def test_unchanged_proxy_costs_no_write(env):
-    counted = CountingTransport(env.api.transport())
-    running = op.running(counted, World(), namespaces=[env.namespace])
+    counter = CountingTransport(env.api.transport())
+    running = op.running(counter, World(), namespaces=[env.namespace])
     running = await env.stack.enter_async_context(running)
     await env.create()
     before = await versions(env)
     await running.quiet()
-    counted.counts.clear()
-    for number in range(WAKES):
-        await running.seen(await woken(env, number))
+    counter.counts.clear()
+    for number in range(RECONCILES):
+        await running.seen(await annotate(env, number))
         await running.quiet()
-    assert writes(counted) == {}
+    assert writes(counter) == {}
     assert await versions(env) == before
 
 
 async def test_legacy_puts_the_unchanged_route_on_every_reconcile(env):
-    """The defaults that the server fills in make it differ for ever; the PUT changes nothing, and moves no version."""
-    run, passes = DemoRun(env.api.transport, World(), env.namespace, network=False), asyncio.Queue()
-    told = {"on_reconcile": lambda name, failed: passes.put_nowait(failed)}
-    await env.stack.enter_async_context(demo.run_legacy(run.transport("old"), World(), env.namespace, **told))
+    """The server's defaults make the route differ from the desired one forever. The PUT changes nothing."""
+    run, reconciles = DemoRun(env.api.transport, World(), env.namespace, network=False), asyncio.Queue()
+    options = {"on_reconcile": lambda name, failed: reconciles.put_nowait(failed)}
+    await env.stack.enter_async_context(demo.run_legacy(run.transport("old"), World(), env.namespace, **options))
     await env.create()
     before = await versions(env)
     async with asyncio.timeout(PATIENCE):
@@ -58,8 +58,8 @@ async def test_legacy_puts_the_unchanged_route_on_every_reconcile(env):
             puts = [
                 mark for mark in run.marks if (mark.action, mark.code) == ("PUT", 200) and "httproutes" in mark.target
             ]
-            if len(puts) >= WAKES:
+            if len(puts) >= RECONCILES:
                 break
-            await woken(env, number)
-            await passes.get()
+            await annotate(env, number)
+            await reconciles.get()
     assert await versions(env) == before

@@ -1,4 +1,4 @@
-"""The whole story, clean-up and collector, as it was and as it is; then the operator by itself on each server."""
+"""The demo with the old and the new operator, and the collectors alone on both servers."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from fairlead_operators.orphans import demo, gateway_cleanup, legacy
 from fairlead_operators.orphans.controller import op
 
 
-def played(variant, scale=3):
+def play_demo(variant, scale=3):
     async def main():
         world = virtual.world(1)
         run = DemoRun(Server(world).transport, world)
@@ -30,34 +30,34 @@ def played(variant, scale=3):
     return virtual.run(main())
 
 
-def sorts(names):
+def copy_names(names):
     return {name.removeprefix("HTTPRoute ").partition(",")[0].rpartition("-")[0] for name in names}
 
 
 def test_legacy_deletes_live_routes_and_misses_orphans():
-    run = played("old")
-    assert sorts(run.losses) == {"no-status-yet", "replaced", "service-parent", "cross-namespace"}
-    assert sorts(run.stuck) == {"old-label", "deleted-project"}
+    run = play_demo("old")
+    assert copy_names(run.losses) == {"no-status-yet", "replaced", "service-parent", "cross-namespace"}
+    assert copy_names(run.stuck) == {"old-label", "deleted-project"}
 
 
 def test_operator_deletes_all_orphans_and_no_live_route():
-    run = played("new")
+    run = play_demo("new")
     assert (run.losses, run.stuck) == ([], [])
     late = {name: at for name, at in run.done_at.items() if at > 1}
-    assert sorts(late) == {"old-label", "deleted-project"}
+    assert copy_names(late) == {"old-label", "deleted-project"}
     assert all(300 <= at <= 310 for at in late.values())
 
 
 @pytest.mark.parametrize(("variant", "lost"), [("old", True), ("new", False)])
 def test_age_does_not_protect_a_route_whose_gateway_is_replaced(variant, lost):
-    """The belief was that they do. Each route is ten minutes old: age is not absence."""
-    assert ("replaced" in sorts(played(variant, 1).losses)) is lost
+    """The design assumed that a minimum age protects routes. In the demo each route is ten minutes old."""
+    assert ("replaced" in copy_names(play_demo(variant, 1).losses)) is lost
 
 
 def test_orphans_of_the_cleanup_by_status_go_after_one_grace_period(monkeypatch):
     monkeypatch.setattr(gateway_cleanup, "by_spec", gateway_cleanup.by_status)
-    run = played("new")
-    assert sorts(run.losses) == {"no-status-yet"}  # what the first form took, no collector brings back
+    run = play_demo("new")
+    assert copy_names(run.losses) == {"no-status-yet"}  # the cleanup deleted these; a collector cannot restore them
     assert run.stuck == []
     assert all(300 <= run.done_at[f"stale-status-{i}"] <= 310 for i in range(3))
 
@@ -67,11 +67,11 @@ def test_demo_counts_requests_of_both_servers():
         world = virtual.world(1)
         return (await play(demo, "new", 1, Server(world).transport, world)).to_json()
 
-    told = virtual.run(main())
-    counts = {(row["verb"], row["resource"]): row["count"] for row in told["by_verb"]}
-    assert counts["LIST", "gateways"] > 5  # these are upstream only
+    figures = virtual.run(main())
+    counts = {(row["verb"], row["resource"]): row["count"] for row in figures["by_verb"]}
+    assert counts["LIST", "gateways"] > 5  # only the upstream server has Gateways
     assert counts["DELETE", "httproutes"] == 4
-    assert json.dumps(told)
+    assert json.dumps(figures)
 
 
 def test_dry_run_logs_orphans_and_deletes_nothing(caplog):
@@ -82,32 +82,32 @@ def test_dry_run_logs_orphans_and_deletes_nothing(caplog):
         await scenario.create()
         await scenario.delete_gateways(world, gateway_cleanup.by_status)
         journal = demo.MemoryJournal()
-        told = {"retired": [scenario.deleted_cluster], "grace": None, "journal": journal, "cap": None}
-        there = await names(scenario.down, "default")
-        async with op.running(down(), world, clusters={scenario.cluster: up()}, resources=told, dry_run=True):
+        settings = {"retired": [scenario.deleted_cluster], "grace": None, "journal": journal, "cap": None}
+        before = await names(scenario.down, "default")
+        async with op.running(down(), world, clusters={scenario.cluster: up()}, resources=settings, dry_run=True):
             await asyncio.sleep(1000)
-        assert await names(scenario.down, "default") == there
+        assert await names(scenario.down, "default") == before
         assert journal == []
         assert not [obj.name for obj in (await scenario.down.list(fl.ConfigMap, "default")).items]
         assert not [obj for obj in (await scenario.down.list(fl.Event)).items if obj["reason"] == "OrphanDeleted"]
 
     virtual.run(main())
-    said = [record.getMessage() for record in caplog.records]
-    would = {line.split()[1].rpartition("/")[2] for line in said if "would be deleted" in line}
-    assert would == {"stale-status-0", "old-label-0", "deleted-project-0"}
-    assert not [line for line in said if "nothing was judged" in line]
+    messages = [record.getMessage() for record in caplog.records]
+    orphans = {line.split()[1].rpartition("/")[2] for line in messages if "would be deleted" in line}
+    assert orphans == {"stale-status-0", "old-label-0", "deleted-project-0"}
+    assert not [line for line in messages if "nothing was judged" in line]
 
 
 @pytest.mark.parametrize("variant", ["old", "new"])
-async def test_both_collectors_behave_the_same_on_both_servers(api, variant):
-    """What the clean-up left, in real time and with no grace: ours takes the orphans, theirs more and less."""
+async def test_collectors_delete_the_expected_copies_on_both_servers(api, variant):
+    """After the cleanup by status, without a grace period: the new collector deletes exactly the orphans."""
     world = World()
     upstream = Server(world).transport
     up, down = Client(upstream(), world), Client(api.transport(), world)
     scenario = demo.Scenario(up, down, api.namespace)
     await scenario.create()
     await scenario.delete_gateways(world, gateway_cleanup.by_status)
-    told = {
+    settings = {
         "namespace": api.namespace,
         "retired": [scenario.deleted_cluster],
         "grace": 0.0,
@@ -115,17 +115,17 @@ async def test_both_collectors_behave_the_same_on_both_servers(api, variant):
         "cap": None,
     }
     if variant == "new":
-        running = op.running(api.transport(), world, clusters={scenario.cluster: upstream()}, resources=told)
-        goes = {"stale-status", "old-label", "deleted-project"}
+        running = op.running(api.transport(), world, clusters={scenario.cluster: upstream()}, resources=settings)
+        deleted = {"stale-status", "old-label", "deleted-project"}
     else:
         running = legacy.running(down, up, world, scenario.cluster, age=0.0)
-        goes = {"stale-status", "service-parent", "cross-namespace"}
-    wanted = {copy.name for copy in demo.COPIES} - {"attached", "no-status-yet"} - goes
+        deleted = {"stale-status", "service-parent", "cross-namespace"}
+    expected = {copy.name for copy in demo.COPIES} - {"attached", "no-status-yet"} - deleted
     async with running:
-        for name in goes:
+        for name in deleted:
             await until(down, HTTPRoute, f"{name}-0", api.namespace, gone)
-    assert await names(down, api.namespace) == wanted
-    for name in wanted:
+    assert await names(down, api.namespace) == expected
+    for name in expected:
         await down.delete(HTTPRoute, f"{name}-0", api.namespace)
 
 

@@ -1,4 +1,4 @@
-"""The cause: what each form of the clean-up leaves, and takes, when Gateways go away."""
+"""Which copies each variant of the cleanup deletes when Gateways are deleted."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from fairlead_operators.httpproxy.kinds import HTTPRoute
 from fairlead_operators.orphans import demo, gateway_cleanup
 
 
-async def left(api, detach):
-    """The copies that are there after the clean-up, by name, when the collector never comes."""
+async def copies_after_cleanup(api, detach):
+    """Run the cleanup without a collector, and return the remaining copies by name."""
     world = World()
     up, down = Client(Server(world).transport(), world), Client(api.transport(), world)
     scenario = demo.Scenario(up, down, api.namespace)
@@ -26,11 +26,11 @@ ALL = {copy.name for copy in demo.COPIES}
 
 
 async def test_cleanup_by_status_leaves_an_orphan_and_deletes_a_live_route(api):
-    assert ALL - (await left(api, gateway_cleanup.by_status)).keys() == {"attached", "no-status-yet"}
+    assert ALL - (await copies_after_cleanup(api, gateway_cleanup.by_status)).keys() == {"attached", "no-status-yet"}
 
 
 async def test_cleanup_by_spec_deletes_exactly_the_orphans(api):
-    routes = await left(api, gateway_cleanup.by_spec)
+    routes = await copies_after_cleanup(api, gateway_cleanup.by_spec)
     assert ALL - routes.keys() == {"attached", "stale-status"}
     assert [ref["name"] for ref in routes["two-parents"].spec["parentRefs"]] == ["kept-0"]
 

@@ -1,4 +1,4 @@
-"""The incident itself, in virtual time: the storm of the old variant, and the silence of ours."""
+"""The demo: the old operator sends thousands of useless requests, the new one sends none."""
 
 import asyncio
 import os
@@ -19,10 +19,10 @@ from fairlead_operators.projects.kinds import COMPONENT, Project
 RBAC = ("rolebindings", "roles", "serviceaccounts", "clusterroles", "clusterrolebindings")
 PUBLISHED = [5, 3, 3, 1, 1]
 PROJECTS = int(os.environ.get("FAIRLEAD_PROJECTS", "10"))
-"""500 are the incident's: FAIRLEAD_PROJECTS=500, some minutes; on a real server too, and -s shows figures."""
+"""How many projects to create. The incident had 500, which take some minutes; pytest -s prints the figures."""
 
 
-def told(variant):
+def play_demo(variant):
     async def main():
         world = virtual.world(1)
         run = DemoRun(Server(world, controllers=["gc", "namespace"]).transport, world)
@@ -34,40 +34,44 @@ def told(variant):
 
 @pytest.mark.timeout(1200)
 def test_legacy_sends_useless_posts_in_the_published_ratio():
-    run, counted = told("old")
-    refused = [counted["POST", resource, 409] for resource in RBAC]
-    passes = refused[-1]
-    assert passes >= PROJECTS * (demo.RECONCILES - 1)
-    assert [n / passes for n in refused] == pytest.approx(PUBLISHED, rel=0.01)  # the end may cut a pass
-    assert counted["PUT", "rolebindings", 200] == pytest.approx(2 * passes, rel=0.01)
-    assert run.losses  # the labels that the GitOps tool put on the bindings
+    run, responses = play_demo("old")
+    refused = [responses["POST", resource, 409] for resource in RBAC]
+    reconciles = refused[-1]
+    assert reconciles >= PROJECTS * (demo.RECONCILES - 1)
+    assert [n / reconciles for n in refused] == pytest.approx(
+        PUBLISHED, rel=0.01
+    )  # the last reconcile may be incomplete
+    assert responses["PUT", "rolebindings", 200] == pytest.approx(2 * reconciles, rel=0.01)
+    assert run.losses  # labels of the GitOps tool
 
 
 async def test_legacy_sends_useless_posts_on_both_servers(api):
-    told = await play(demo, "old", 3, api.transport, World(), namespace=f"{api.namespace}-story")
-    refused = [told.responses["POST", resource, 409] for resource in RBAC]
+    outcome = await play(demo, "old", 3, api.transport, World(), namespace=f"{api.namespace}-demo")
+    refused = [outcome.responses["POST", resource, 409] for resource in RBAC]
     assert refused[-1] >= 3 * (demo.RECONCILES - 1)
-    assert [n / refused[-1] for n in refused] == pytest.approx(PUBLISHED, rel=0.1)  # the end may cut some passes
+    assert [n / refused[-1] for n in refused] == pytest.approx(
+        PUBLISHED, rel=0.1
+    )  # the last reconciles may be incomplete
 
 
 @pytest.mark.timeout(1800)
 async def test_operator_creates_each_object_once_on_both_servers(api):
-    told = await play(demo, "new", PROJECTS, api.transport, World(), namespace=f"{api.namespace}-story")
-    assert (told.losses, told.stuck) == ([], [])
-    assert not [key for key in told.responses if key[2] == 409]
-    mine = Counter(mark.action for mark in told.marks if mark.actor == "operator" and "/projects/" not in mark.target)
-    failed = [mark for mark in told.marks if mark.actor == "operator" and mark.action == "reconcile" and mark.code]
-    print(f"{PROJECTS} projects, {mine['reconcile']} passes, {len(failed)} failed, no 409; {dict(mine)}")
-    assert (mine["POST"], mine["PATCH"], mine["PUT"], failed) == (11 * PROJECTS, 3 * PROJECTS, 0, [])
+    outcome = await play(demo, "new", PROJECTS, api.transport, World(), namespace=f"{api.namespace}-demo")
+    assert (outcome.losses, outcome.stuck) == ([], [])
+    assert not [key for key in outcome.responses if key[2] == 409]
+    own = Counter(mark.action for mark in outcome.marks if mark.actor == "operator" and "/projects/" not in mark.target)
+    failed = [mark for mark in outcome.marks if mark.actor == "operator" and mark.action == "reconcile" and mark.code]
+    print(f"{PROJECTS} projects, {own['reconcile']} reconciles, {len(failed)} failed, no 409; {dict(own)}")
+    assert (own["POST"], own["PATCH"], own["PUT"], failed) == (11 * PROJECTS, 3 * PROJECTS, 0, [])
 
 
 @pytest.mark.timeout(1200)
 def test_operator_creates_each_object_once_without_409():
-    run, counted = told("new")
+    run, responses = play_demo("new")
     assert (run.losses, run.stuck) == ([], [])
-    assert not [key for key in counted if key[2] == 409]
-    mine = Counter(mark.action for mark in run.marks if mark.actor == "operator" and mark.target.find("/projects/") < 0)
-    assert (mine["POST"], mine["PATCH"], mine["PUT"]) == (11 * PROJECTS, 3 * PROJECTS, 0)
+    assert not [key for key in responses if key[2] == 409]
+    own = Counter(mark.action for mark in run.marks if mark.actor == "operator" and mark.target.find("/projects/") < 0)
+    assert (own["POST"], own["PATCH"], own["PUT"]) == (11 * PROJECTS, 3 * PROJECTS, 0)
 
 
 @pytest.mark.timeout(1200)
@@ -82,7 +86,7 @@ def test_new_controller_account_costs_one_request_per_project_in_virtual_time():
             await asyncio.sleep(60)
             account = fl.ServiceAccount("new", "kargo", labels={COMPONENT: "controller"})
             costs = []
-            for change in (run.admin.create(account), annotated(run.admin)):
+            for change in (run.admin.create(account), annotate(run.admin)):
                 run.marks.clear()
                 await change
                 await asyncio.sleep(60)
@@ -95,6 +99,6 @@ def test_new_controller_account_costs_one_request_per_project_in_virtual_time():
     assert second == Counter()
 
 
-async def annotated(client):
+async def annotate(client):
     account = await client.get(fl.ServiceAccount, "new", "kargo")
     await client.replace(fl.Object({**account, "metadata": {**account.metadata, "annotations": {"a": "b"}}}))

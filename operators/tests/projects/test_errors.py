@@ -1,4 +1,4 @@
-"""Projects that cannot be, in virtual time: a condition that says what to do, and no hot retry."""
+"""Invalid projects, in virtual time: the condition names the remedy, and the operator does not retry in a loop."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ HOUR = 3600.0
 
 
 def two_hours(name, **resources):
-    """What a project comes to: its condition Ready, and how many writes were refused in two hours."""
+    """Run a project for two hours. Return its condition Ready and the number of rejected writes."""
 
     async def main():
         world = virtual.world(1)
@@ -29,13 +29,13 @@ def two_hours(name, **resources):
             await asyncio.sleep(HOUR)
             first = +wire.counts
             await asyncio.sleep(HOUR)
-            assert {key for key in wire.counts - first if key[0] != "GET"} == set()  # at rest
+            assert {key for key in wire.counts - first if key[0] != "GET"} == set()  # no writes in the second hour
             refused = sum(n for (_, code), n in wire.counts.items() if code == 422)
-            said = (await client.get(Project, name)).condition("Ready")
+            condition = (await client.get(Project, name)).condition("Ready")
             await client.delete(Project, name)
             await asyncio.sleep(HOUR)
             assert not (await client.list(Project)).items
-            return said, refused
+            return condition, refused
 
     return virtual.run(main())
 
@@ -46,22 +46,22 @@ def test_schema_rejects_a_project_name_of_64_characters():
 
 
 def test_project_name_with_dots_is_reported_and_not_retried():
-    said, refused = two_hours("with.dots")
-    assert (said["status"], said["reason"]) == ("False", "EnsuringNamespaceFailed")
-    assert "create the project under another name" in said["message"]
-    assert refused == 2  # its own condition wakes it once
+    condition, refused = two_hours("with.dots")
+    assert (condition["status"], condition["reason"]) == ("False", "EnsuringNamespaceFailed")
+    assert "create the project under another name" in condition["message"]
+    assert refused == 2  # the write of the condition triggers one more reconcile
 
 
 def test_invalid_extended_permissions_are_reported_and_not_retried():
     wrong = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "more"}}
-    said, refused = two_hours("project", extended=[{**wrong, "rules": [{"verbs": []}]}])
-    assert (said["status"], said["reason"]) == ("False", "EnsuringExtendedPermissionsFailed")
-    assert "PROJECTS_EXTENDED_PERMISSIONS" in said["message"]
-    assert refused == 2  # its own condition wakes it once
+    condition, refused = two_hours("project", extended=[{**wrong, "rules": [{"verbs": []}]}])
+    assert (condition["status"], condition["reason"]) == ("False", "EnsuringExtendedPermissionsFailed")
+    assert "PROJECTS_EXTENDED_PERMISSIONS" in condition["message"]
+    assert refused == 2  # the write of the condition triggers one more reconcile
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (None, "cannot be read"),
         ("a: [", "correct it"),
@@ -70,7 +70,7 @@ def test_invalid_extended_permissions_are_reported_and_not_retried():
         ("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}", "each with a name"),
     ],
 )
-def test_startup_rejects_an_invalid_extended_permissions_file(tmp_path, monkeypatch, text, told):
+def test_startup_rejects_an_invalid_extended_permissions_file(tmp_path, monkeypatch, text, message):
     path = tmp_path / "extended.yaml"
     if text is not None:
         path.write_text(text)
@@ -81,5 +81,5 @@ def test_startup_rejects_an_invalid_extended_permissions_file(tmp_path, monkeypa
         async with op.running(Server(world).transport(), world):
             pass
 
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         virtual.run(main())

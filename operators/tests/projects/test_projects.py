@@ -1,11 +1,11 @@
-"""The operator's cases, each on both servers."""
+"""The behaviour of the operator, on both servers."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import yaml
-from waiting import eventually, until
+from waiting import eventually, there, until
 
 import fairlead as fl
 from fairlead.api.errors import NotFound
@@ -32,7 +32,7 @@ READ = "kargo-controller-read-secrets"
 
 
 class Environment:
-    """A system namespace, a project's name, a client, and ways to wait."""
+    """A system namespace, the name of a project, a client, and helpers that wait."""
 
     def __init__(self, api, stack):
         self.api, self.stack = api, stack
@@ -73,11 +73,7 @@ async def env(api):
         yield it
 
 
-def there(obj):
-    return obj is not None
-
-
-def gone(obj):
+def is_deleted(obj):
     return obj is None or obj.deleting
 
 
@@ -139,7 +135,7 @@ async def test_controller_account_is_bound_in_projects_until_it_is_deleted(env):
     bound = await env.until(fl.RoleBinding, READ, there)
     assert [subject["namespace"] for subject in bound["subjects"]] == [env.system]
     await env.client.delete(fl.ServiceAccount, "kargo-controller", env.system)
-    await env.until(fl.RoleBinding, READ, gone)
+    await env.until(fl.RoleBinding, READ, is_deleted)
 
 
 async def test_status_counts_healthy_warehouses_and_stages(env):
@@ -164,7 +160,7 @@ async def test_cleanup_deletes_cluster_roles_and_the_namespace_unless_kept(env, 
     for kind in (fl.ClusterRole, fl.ClusterRoleBinding):
         assert await env.get(kind, f"kargo-project-admin-{env.name}") is None
     namespace = await env.get(fl.Namespace)
-    assert gone(namespace) is not keep
+    assert is_deleted(namespace) is not keep
     assert namespace is None or FINALIZER not in namespace.finalizers
 
 
@@ -189,10 +185,10 @@ async def test_recreated_project_waits_for_the_old_namespace_to_terminate(env):
     await running.quiet()
     assert (await env.get(Project)).uid == again.uid
     assert not (await env.get(Project)).deleting
-    for binding in (await env.client.list(fl.RoleBinding, env.name)).items:  # no controller empties it here
+    for binding in (await env.client.list(fl.RoleBinding, env.name)).items:  # this server has no namespace controller
         await env.client.delete(fl.RoleBinding, binding.name, env.name)
-    left = await env.merge(fl.Namespace, env.name, {"metadata": {"finalizers": None}})
-    await env.client.replace(fl.Object({**left, "spec": {"finalizers": []}}), subresource="finalize")
+    remaining = await env.merge(fl.Namespace, env.name, {"metadata": {"finalizers": None}})
+    await env.client.replace(fl.Object({**remaining, "spec": {"finalizers": []}}), subresource="finalize")
     await env.until(Project, None, lambda o: o.is_true("Ready"))
     assert (await env.get(Project)).uid == again.uid
 
@@ -220,7 +216,7 @@ async def test_extended_permissions_are_created_once(env):
 
 
 async def test_identical_put_keeps_the_version_but_removes_foreign_metadata(env):
-    """A wrong belief: an update with no change costs an etcd write. Its harm is another one."""
+    """An update without changes does not cost an etcd write, as was claimed. It removes the metadata of others."""
     await env.client.create(fl.Namespace(env.name))
     binding = rbac.binding("b", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
     first = await env.client.create(binding)
@@ -231,40 +227,40 @@ async def test_identical_put_keeps_the_version_but_removes_foreign_metadata(env)
 
 
 async def test_legacy_never_updates_the_users_roles(env):
-    """A wrong belief: that all of them create and then update. The users' roles are skipped, on purpose."""
-    client = Client(counted := CountingTransport(env.api.transport()), World())
+    """It was claimed that all four functions create and then update. Two of them skip existing objects."""
+    client = Client(counter := CountingTransport(env.api.transport()), World())
     async with legacy.running(client, World(), system=env.system):
         await env.create()
         await env.merge(fl.Role, "kargo-viewer", {"rules": gitops.EDITED})
-        counted.counts.clear()
+        counter.counts.clear()
         await env.client.create(Warehouse("images", env.name, spec={}))
-        await eventually(lambda: counted.counts["POST", 409] >= 13)  # a pass of each function over what is there
+        await eventually(lambda: counter.counts["POST", 409] >= 13)  # one reconcile
     assert (await env.get(fl.Role, "kargo-viewer"))["rules"] == gitops.EDITED
 
 
 async def test_unchanged_project_costs_no_write(env):
-    counted = CountingTransport(env.api.transport())
-    running = await env.operator(counted)
+    counter = CountingTransport(env.api.transport())
+    running = await env.operator(counter)
     await env.create()
     await running.quiet()
-    counted.counts.clear()
+    counter.counts.clear()
     for number in range(20):
         woken = await env.merge(Project, env.name, {"metadata": {"labels": {"wake": str(number)}}})
         await running.seen(woken)
     await running.quiet()
-    assert {key: n for key, n in counted.counts.items() if key[0] != "GET"} == {}
+    assert {key: n for key, n in counter.counts.items() if key[0] != "GET"} == {}
 
 
 async def test_new_controller_account_costs_one_request_per_project(env):
     names = [env.name, f"{env.name}-2", f"{env.name}-3"]
-    running = await env.operator(counted := CountingTransport(env.api.transport()))
+    running = await env.operator(counter := CountingTransport(env.api.transport()))
     for name in names:
         await env.client.create(Project(name))
     for name in names:
         await until(env.client, Project, name, None, lambda o: o.is_true("Ready"))
     await running.quiet()
     projects = [each for each in (await env.client.list(Project)).items if each.is_true("Ready")]
-    assert len(projects) >= len(names)  # on a server that others use, theirs too
+    assert len(projects) >= len(names)  # a shared server may have more
     costs = []
     for change in (
         env.controller(),
@@ -276,15 +272,15 @@ async def test_new_controller_account_costs_one_request_per_project(env):
             type=PatchType.MERGE,
         ),
     ):
-        counted.counts.clear()
+        counter.counts.clear()
         await running.seen(await change)
         await running.quiet()
-        costs.append({key: n for key, n in counted.counts.items() if key[0] != "GET"})
+        costs.append({key: n for key, n in counter.counts.items() if key[0] != "GET"})
     assert costs == [{("PATCH", 201): len(projects)}, {}]
 
 
-def granted(system, *, but=()):
-    """The operator's own account, role and binding, in this system namespace, without some verbs."""
+def rbac_manifests(system, *, without=()):
+    """Yield the operator's ServiceAccount, role and binding from deploy/rbac.yaml, without the verbs in `without`."""
     path = Path(__file__).parents[2] / "projects" / "deploy" / "rbac.yaml"
     for obj in map(fl.Object, yaml.safe_load_all(path.read_text())):
         if obj.kind == "ServiceAccount":
@@ -292,16 +288,16 @@ def granted(system, *, but=()):
         else:
             obj["metadata"]["name"] = f"projects-{system}"
         for rule in obj.get("rules", ()):
-            rule["verbs"] = [verb for verb in rule["verbs"] if verb not in but] or ["get"]
+            rule["verbs"] = [verb for verb in rule["verbs"] if verb not in without] or ["get"]
         if "roleRef" in obj:
             obj["roleRef"]["name"] = f"projects-{system}"
             obj["subjects"][0]["namespace"] = system
         yield obj
 
 
-async def as_itself(env, *, but=()):
-    """A transport that is the operator's own ServiceAccount."""
-    for obj in granted(env.system, but=but):
+async def operator_transport(env, *, without=()):
+    """Return a transport that authenticates as the operator's ServiceAccount."""
+    for obj in rbac_manifests(env.system, without=without):
         await env.client.create(obj)
     path = f"/api/v1/namespaces/{env.system}/serviceaccounts/projects/token"
     body = b'{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}'
@@ -316,7 +312,7 @@ async def as_itself(env, *, but=()):
 
 @pytest.mark.rbac
 async def test_operator_runs_with_its_own_service_account(env):
-    await env.operator(await as_itself(env))
+    await env.operator(await operator_transport(env))
     await env.controller()
     await env.create()
     assert await env.get(fl.RoleBinding, READ)
@@ -329,7 +325,7 @@ async def test_operator_runs_with_its_own_service_account(env):
     ("verb", "reason"), [("bind", "EnsuringSystemPermissionsFailed"), ("escalate", "EnsuringDefaultUserRolesFailed")]
 )
 async def test_condition_names_the_missing_verb_without_bind_or_escalate(env, verb, reason):
-    await env.operator(await as_itself(env, but=[verb]))
+    await env.operator(await operator_transport(env, without=[verb]))
     await env.client.create(Project(env.name))
     project = await env.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == reason)
     assert "attempting to grant RBAC permissions not currently held" in project.condition("Ready")["message"]

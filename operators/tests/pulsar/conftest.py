@@ -1,4 +1,4 @@
-"""A Pulsar for the tests: the stand-in over loopback HTTP, and a real one where FAIRLEAD_PULSAR says where it is."""
+"""A Pulsar for the tests: the fake over loopback HTTP, and the real one in FAIRLEAD_PULSAR if it is set."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ JAR = os.environ.get("FAIRLEAD_PULSAR_JAR")
 
 @dataclass
 class Pulsar:
-    """One to manage, and a way to look into it."""
+    """A Pulsar that the operator manages, and a client to inspect it."""
 
     url: str
     admin: Admin
@@ -37,18 +37,18 @@ class Pulsar:
 
     @property
     def runs_functions(self):
-        """A real one wants real code."""
+        """Whether functions can be created: a real Pulsar needs a real jar."""
         return JAR is not None or not self.real
 
     async def until(self, path, holds):
-        """What is at the path, once `holds` says so of it. A Pulsar tells of nothing: it is asked again."""
+        """Poll the path until `holds(value)` is true, and return the value."""
         async with asyncio.timeout(PATIENCE):
-            while not holds(found := await self.admin.get(path)):
+            while not holds(value := await self.admin.get(path)):
                 await asyncio.sleep(0.02)
-        return found
+        return value
 
-    async def take_out(self, resource, applied):
-        """By hand. A function lets go of its topics a moment after it is gone, and until then they are held."""
+    async def remove(self, resource, applied):
+        """Delete a resource in Pulsar. Retries, because a deleted function releases its topics a moment later."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 try:
@@ -63,7 +63,7 @@ class Pulsar:
 async def pulsar(request):
     fake, clients = FakePulsar(), HttpClients()
     if REAL and urlsplit(REAL).hostname not in ("127.0.0.1", "localhost"):
-        pytest.fail(f"FAIRLEAD_PULSAR is {REAL}: tests make and delete tenants, so only on this machine")
+        pytest.fail(f"FAIRLEAD_PULSAR is {REAL}: the tests create and delete tenants, so it must be on this machine")
     async with fake.listening() as url:
         fake.files["/code.jar"] = await asyncio.to_thread(_jar)
         address = REAL if request.param == "pulsar" else url
@@ -78,13 +78,13 @@ def _jar():
 
 
 class Environment:
-    """The operator at work in one namespace, a client, and ways to wait."""
+    """A namespace, a Pulsar, a client, and helpers that start the operator and wait."""
 
     def __init__(self, api, pulsar, stack):
         self.api, self.pulsar, self.stack = api, pulsar, stack
         self.namespace = api.namespace
         self.client = Client(api.transport(), World(), user_agent="test")
-        self.tenant = f"t{World().uid()[:8]}"  # a real Pulsar lives longer than a test
+        self.tenant = f"t{World().uid()[:8]}"  # a real Pulsar is shared by many tests
 
     def gate(self):
         return WatchGate(self.api.transport())
@@ -95,8 +95,8 @@ class Environment:
         return await self.stack.enter_async_context(running)
 
     @staticmethod
-    def passes(running, controller="pulsartenant"):
-        """How many passes of a controller have ended."""
+    def reconciles(running, controller="pulsartenant"):
+        """Return the number of finished reconciles of a controller."""
         name, labels = "controller_runtime_reconcile_time_seconds_count", {"controller": controller}
         return running.metrics.registry.get_sample_value(name, labels) or 0
 
@@ -125,15 +125,15 @@ class Environment:
 
     async def ready(self, kind, name):
         def holds(obj):
-            found = obj.condition("Ready") or {}
-            return found.get("status") == "True" and found["observedGeneration"] == obj.generation
+            ready = obj.condition("Ready") or {}
+            return ready.get("status") == "True" and ready["observedGeneration"] == obj.generation
 
         return await self.until(kind, name, holds)
 
     async def not_ready(self, kind, name, reason):
         def holds(obj):
-            found = (obj and obj.condition("Ready")) or {}
-            return (found.get("status"), found.get("reason")) == ("False", reason)
+            ready = (obj and obj.condition("Ready")) or {}
+            return (ready.get("status"), ready.get("reason")) == ("False", reason)
 
         return (await self.until(kind, name, holds)).condition("Ready")["message"]
 
@@ -151,7 +151,7 @@ class Environment:
 
 @pytest.fixture
 async def env(api, pulsar):
-    """The bed without an operator."""
+    """An environment without a running operator."""
     async with AsyncExitStack() as stack:
         it = Environment(api, pulsar, stack)
         await crds.install(it.client, "fairlead_operators.pulsar")
@@ -160,7 +160,7 @@ async def env(api, pulsar):
 
 @pytest.fixture
 async def running_env(env):
-    """The bed with the operator at work and a connection that is ready."""
+    """An environment with a running operator and a ready connection."""
     await env.operator()
     await env.connect()
     await env.ready(Connection, "pulsar")

@@ -1,6 +1,7 @@
-"""What was once put into Pulsar is remembered: what is dropped is taken back, and nothing else."""
+"""The operator stores what it applied in status, and removes exactly that from Pulsar."""
 
-from pulsar_objects import acme, equals, gone
+from pulsar_objects import create_topic, equals
+from waiting import gone
 
 from fairlead_operators.pulsar.kinds import Namespace, Permission, Tenant
 
@@ -12,7 +13,7 @@ async def test_removed_role_is_revoked_even_after_a_restart(env):
     async with env.stack.__class__() as stack:
         env.stack, outer = stack, env.stack
         await env.operator()
-        await acme(env)
+        await create_topic(env)
         await env.create(
             Permission, "permission", resourceName=f"{env.tenant}/orders", resourceType="namespace", **grants
         )
@@ -31,7 +32,7 @@ async def test_removed_role_is_revoked_even_after_a_restart(env):
 
 
 async def test_moved_permissions_are_revoked_on_the_old_resource(running_env):
-    await acme(running_env)
+    await create_topic(running_env)
     t = running_env.tenant
     grants = {"roles": ["clerk"], "actions": ["consume"]}
     await running_env.create(Permission, "permission", resourceName=f"{t}/orders", resourceType="namespace", **grants)
@@ -42,19 +43,19 @@ async def test_moved_permissions_are_revoked_on_the_old_resource(running_env):
 
 
 async def test_removed_policies_are_unset_in_pulsar(running_env):
-    await acme(running_env)
+    await create_topic(running_env)
     path = f"/v2/namespaces/{running_env.tenant}/orders"
     await running_env.change(Namespace, "namespace", messageTTL="1h30m", retentionTime="3d", retentionSize="2Gi")
     await running_env.pulsar.until(f"{path}/messageTTL", equals(5400))
-    kept = {"retentionTimeInMinutes": 4320, "retentionSizeInMB": 2048}
-    await running_env.pulsar.until(f"{path}/retention", equals(kept))
+    retention = {"retentionTimeInMinutes": 4320, "retentionSizeInMB": 2048}
+    await running_env.pulsar.until(f"{path}/retention", equals(retention))
     await running_env.change(Namespace, "namespace", messageTTL=None)
     await running_env.pulsar.until(f"{path}/messageTTL", gone)
-    assert await running_env.pulsar.admin.get(f"{path}/retention") == kept
+    assert await running_env.pulsar.admin.get(f"{path}/retention") == retention
 
 
 async def test_renaming_a_tenant_is_rejected_and_keeps_its_data(running_env):
-    await acme(running_env)
+    await create_topic(running_env)
     await running_env.change(Tenant, "tenant", name=f"{running_env.tenant}-2")
     assert "cannot move" in await running_env.not_ready(Tenant, "tenant", "Invalid")
     assert await running_env.pulsar.admin.get(f"/v2/tenants/{running_env.tenant}") is not None

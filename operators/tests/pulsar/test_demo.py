@@ -1,4 +1,4 @@
-"""The story of the incident in virtual time, with the old operator in each of its forms, and with ours."""
+"""The demo with the old operator, for each way to write the finalizer, and with the new one."""
 
 import pytest
 
@@ -10,11 +10,11 @@ from fairlead.testing.demo.outcomes import play
 from fairlead_operators.pulsar import demo
 
 
-def played(variant, form="put", scale=10):
+def play_demo(variant, finalizer_write="put", scale=10):
     async def main():
         world = virtual.world(1)
         run = DemoRun(Server(world).transport, world)
-        await demo.play(run, variant, scale, form)
+        await demo.play(run, variant, scale, finalizer_write)
         counts = await run.count_responses()
         conflicts = sum(n for (verb, _, code), n in counts.items() if code == 409 and verb != "POST")
         await run.close()
@@ -25,26 +25,26 @@ def played(variant, form="put", scale=10):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 async def test_legacy_gets_conflicts_and_operator_does_not_on_both_servers(api, variant):
-    told = await play(demo, variant, 5, api.transport, World(), namespace=f"{api.namespace}-story")
+    outcome = await play(demo, variant, 5, api.transport, World(), namespace=f"{api.namespace}-demo")
     if variant == "old":
-        assert told.conflicts > 0
+        assert outcome.conflicts > 0
     else:
-        assert (told.conflicts, told.losses, told.stuck) == (0, [], [])
+        assert (outcome.conflicts, outcome.losses, outcome.stuck) == (0, [], [])
 
 
 def test_operator_gets_no_conflict_and_loses_no_hook():
-    run, conflicts = played("new")
+    run, conflicts = play_demo("new")
     assert (conflicts, run.losses, run.stuck) == (0, [], [])
 
 
-@pytest.mark.parametrize("form", ["put", "retry"])
-def test_legacy_gets_conflicts_and_takes_longer(form):
-    old, conflicts = played("old", form)
-    new, _ = played("new")
+@pytest.mark.parametrize("finalizer_write", ["put", "retry"])
+def test_legacy_gets_conflicts_and_takes_longer(finalizer_write):
+    old, conflicts = play_demo("old", finalizer_write)
+    new, _ = play_demo("new")
     assert conflicts > 10
     assert max(old.done_at.values(), default=1e9) > max(new.done_at.values())
 
 
 def test_legacy_merge_patch_loses_hooks():
-    run, _ = played("old", "merge")
+    run, _ = play_demo("old", "merge")
     assert run.losses

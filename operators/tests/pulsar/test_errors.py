@@ -1,7 +1,7 @@
-"""What goes wrong becomes a condition that says what to do, and is nobody else's trouble."""
+"""Errors become a condition with a remedy, and do not affect other objects."""
 
 import pytest
-from pulsar_objects import IMPOSSIBLE, acme
+from pulsar_objects import INVALID_SPECS, create_topic
 
 import fairlead as fl
 from fairlead.client.client import PatchType
@@ -9,16 +9,16 @@ from fairlead_operators.pulsar.fake_pulsar import CLUSTER
 from fairlead_operators.pulsar.kinds import Connection, GeoReplication, Namespace, Tenant, Topic
 
 
-@pytest.mark.parametrize(("kind", "spec", "reason", "said"), IMPOSSIBLE)
-async def test_invalid_spec_is_reported_with_a_remedy(running_env, kind, spec, reason, said):
+@pytest.mark.parametrize(("kind", "spec", "reason", "message"), INVALID_SPECS)
+async def test_invalid_spec_is_reported_with_a_remedy(running_env, kind, spec, reason, message):
     await running_env.create(kind, "bad", **spec)
-    assert said in await running_env.not_ready(kind, "bad", reason)
+    assert message in await running_env.not_ready(kind, "bad", reason)
     await running_env.delete(kind, "bad")
     await running_env.gone(kind, "bad")
 
 
 @pytest.mark.parametrize(
-    ("spec", "reason", "said"),
+    ("spec", "reason", "message"),
     [
         ({}, "Invalid", "set spec.adminServiceURL"),
         ({"adminServiceURL": "ftp://pulsar"}, "Invalid", "http(s)://"),
@@ -26,10 +26,10 @@ async def test_invalid_spec_is_reported_with_a_remedy(running_env, kind, spec, r
         ({"adminServiceURL": "http://x", "authentication": {"oauth2": {}}}, "Invalid", "only token"),
     ],
 )
-async def test_invalid_connection_is_reported_and_can_be_deleted(env, spec, reason, said):
+async def test_invalid_connection_is_reported_and_can_be_deleted(env, spec, reason, message):
     await env.operator()
     await env.client.create(Connection("pulsar", env.namespace, spec=spec))
-    assert said in await env.not_ready(Connection, "pulsar", reason)
+    assert message in await env.not_ready(Connection, "pulsar", reason)
     await env.delete(Connection, "pulsar")
     await env.gone(Connection, "pulsar")
 
@@ -44,12 +44,12 @@ async def test_geo_replication_to_the_own_cluster_is_rejected(running_env):
 
 async def test_failing_object_does_not_delay_other_objects(running_env):
     t = running_env.tenant
-    await acme(running_env)
+    await create_topic(running_env)
     await running_env.pulsar.admin.put(f"/v2/persistent/{t}/orders/unmanaged")
     await running_env.create(Tenant, "bad", name=f"{t}-bad", allowedClusters=["nowhere"])
     await running_env.not_ready(Tenant, "bad", "Rejected")
     await running_env.delete(Topic, "topic")
-    await running_env.delete(Namespace, "namespace")  # and cannot: there is a topic in it that is nobody's here
+    await running_env.delete(Namespace, "namespace")  # it cannot be deleted: it contains a topic that no object manages
     await running_env.gone(Topic, "topic")
     await running_env.not_ready(Namespace, "namespace", "InUse")
     await running_env.create(Tenant, "good", name=f"{t}-good")
@@ -58,9 +58,13 @@ async def test_failing_object_does_not_delay_other_objects(running_env):
     await running_env.gone(Tenant, "good")
     calls = [path for _, path, _ in running_env.pulsar.fake.calls]
     if not running_env.pulsar.real:
-        assert calls.count(f"/admin/v2/tenants/{t}-bad") <= 4  # finalizer, memory and condition wake it once each
+        assert (
+            calls.count(f"/admin/v2/tenants/{t}-bad") <= 4
+        )  # one reconcile each for finalizer, status.applied and condition
     await running_env.pulsar.admin.delete(f"/v2/persistent/{t}/orders/unmanaged")
-    await running_env.change(Namespace, "namespace", lifecyclePolicy="CleanUpAfterDeletion")  # any change is looked at
+    await running_env.change(
+        Namespace, "namespace", lifecyclePolicy="CleanUpAfterDeletion"
+    )  # any change triggers a reconcile
     await running_env.gone(Namespace, "namespace")
 
 

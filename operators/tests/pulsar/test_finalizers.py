@@ -1,17 +1,8 @@
-"""Letting go: each object when it is out of Pulsar, and nobody else's finalizer with ours."""
+"""An object is deleted when it is deleted in Pulsar, and finalizers of others stay."""
 
 import pytest
-from pulsar_objects import (
-    FOREIGN,
-    POLICY,
-    acme,
-    add_foreign,
-    drop_foreign,
-    every_kind,
-    gone,
-    name_of,
-)
-from waiting import eventually
+from pulsar_objects import FOREIGN, POLICY, add_foreign, create_all_kinds, create_topic, name_of, remove_foreign
+from waiting import eventually, gone
 
 from fairlead.client.client import PatchType
 from fairlead.testing.network import CountingTransport
@@ -19,15 +10,15 @@ from fairlead_operators.pulsar.kinds import FINALIZER, Connection, Function, Per
 from fairlead_operators.pulsar.resources import RESOURCES
 
 
-@pytest.mark.parametrize("moment", ["before ours", "after ours", "while the deletion is on its way"])
+@pytest.mark.parametrize("moment", ["before the own finalizer", "after the own finalizer", "during the deletion"])
 async def test_foreign_finalizer_survives_at_any_time(env, moment):
     gate = env.gate()
     await env.operator(gate)
     await env.connect()
     await env.ready(Connection, "pulsar")
-    gate.closed = moment == "before ours"
+    gate.closed = moment == "before the own finalizer"
     await env.create(Tenant, "tenant", name=env.tenant)
-    if moment == "before ours":
+    if moment == "before the own finalizer":
         await add_foreign(env, Tenant, "tenant")
         await gate.release(lambda _, obj: obj.kind == "PulsarTenant" and not obj.finalizers)
         await env.until(Tenant, "tenant", lambda obj: FINALIZER in obj.finalizers)
@@ -36,19 +27,19 @@ async def test_foreign_finalizer_survives_at_any_time(env, moment):
         await env.ready(Tenant, "tenant")
     else:
         await env.ready(Tenant, "tenant")
-        gate.closed = moment == "while the deletion is on its way"
+        gate.closed = moment == "during the deletion"
         await add_foreign(env, Tenant, "tenant")
     assert {*(await env.get(Tenant, "tenant")).finalizers} == {FINALIZER, FOREIGN}
     await env.delete(Tenant, "tenant")
     if gate.closed:
         await gate.release(lambda _, obj: obj.deleting)
-    await drop_foreign(env, Tenant, "tenant")
+    await remove_foreign(env, Tenant, "tenant")
     await env.gone(Tenant, "tenant")
     await env.pulsar.until(f"/v2/tenants/{env.tenant}", gone)
 
 
-async def deleting_behind_a_cache_that_lags(env, running, gate):
-    """A tenant on its way out whose newest versions the cache behind the gate will never see."""
+async def delete_with_a_lagging_cache(env, running, gate):
+    """Delete a tenant and change it three times. The cache sees only the deletion."""
     await running.quiet()
     gate.closed = True
     await env.delete(Tenant, "tenant")
@@ -59,17 +50,17 @@ async def deleting_behind_a_cache_that_lags(env, running, gate):
 
 
 async def test_finalizer_is_removed_in_one_reconcile_with_a_lagging_cache(env):
-    counted = CountingTransport(env.api.transport())
+    counter = CountingTransport(env.api.transport())
     gate = env.gate()
-    gate.inner = counted
+    gate.inner = counter
     running = await env.operator(gate)
     await env.connect()
     await env.create(Tenant, "tenant", name=env.tenant)
     await env.ready(Tenant, "tenant")
-    counted.counts.clear()
-    await deleting_behind_a_cache_that_lags(env, running, gate)
+    counter.counts.clear()
+    await delete_with_a_lagging_cache(env, running, gate)
     await env.gone(Tenant, "tenant")
-    assert not [key for key in counted.counts if key[1] == 409]
+    assert not [key for key in counter.counts if key[1] == 409]
     assert running.metrics.errors.labels("pulsartenant")._value.get() == 0
 
 
@@ -88,9 +79,9 @@ async def test_recreated_object_with_the_same_name_is_not_touched(env):
     new = Tenant("tenant", env.namespace, spec=old.spec)
     new["metadata"]["finalizers"] = [FINALIZER]
     new = await env.client.create(new)
-    before = env.passes(running)
+    before = env.reconciles(running)
     await running.seen(await gate.release(lambda _, obj: obj.uid == old.uid and obj.deleting))
-    await eventually(lambda: env.passes(running) > before)
+    await eventually(lambda: env.reconciles(running) > before)
     live = await env.get(Tenant, "tenant")
     assert (live.uid, live.resource_version) == (new.uid, new.resource_version)
     gate.closed = False
@@ -98,26 +89,26 @@ async def test_recreated_object_with_the_same_name_is_not_touched(env):
 
 
 async def test_deletion_succeeds_when_pulsar_no_longer_has_the_objects(running_env):
-    made = await every_kind(running_env)
-    for kind in made:
+    created = await create_all_kinds(running_env)
+    for kind in created:
         await running_env.ready(kind, name_of(kind))
     await running_env.ready(Permission, "permission")
     t = running_env.tenant
     for resource in reversed(RESOURCES):
         obj = await running_env.get(resource.kind, name_of(resource.kind))
         if obj is not None:
-            await running_env.pulsar.take_out(resource, obj.status["applied"])
+            await running_env.pulsar.remove(resource, obj.status["applied"])
     assert await running_env.pulsar.admin.get(f"/v2/tenants/{t}") is None
-    for kind in [*made, Permission]:
+    for kind in [*created, Permission]:
         await running_env.delete(kind, name_of(kind))
-    for kind in [*made, Permission]:
+    for kind in [*created, Permission]:
         await running_env.gone(kind, name_of(kind))
 
 
 async def test_topic_with_a_reader_waits_until_the_reader_is_deleted(running_env):
     if running_env.pulsar.real:
-        pytest.skip("a real function connects to its topic when it comes to it")
-    await every_kind(running_env)
+        pytest.skip("a real function connects to its topic some time later")
+    await create_all_kinds(running_env)
     await running_env.ready(Function, "function")
     await running_env.delete(Topic, "topic")
     assert "Stop the producers and consumers" in await running_env.not_ready(Topic, "topic", "InUse")
@@ -128,7 +119,7 @@ async def test_topic_with_a_reader_waits_until_the_reader_is_deleted(running_env
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind.kind)
-async def test_connection_stays_until_objects_of_every_kind_are_deleted(running_env, resource):
+async def test_connection_stays_until_objects_of_create_all_kinds_are_deleted(running_env, resource):
     spec = {
         "name": running_env.tenant,
         "tenant": running_env.tenant,
@@ -147,13 +138,13 @@ async def test_connection_stays_until_objects_of_every_kind_are_deleted(running_
     await running_env.delete(Connection, "pulsar")
     assert f"1 {resource.kind.kind}" in await running_env.not_ready(Connection, "pulsar", "InUse")
     await running_env.delete(resource.kind, "child")
-    await drop_foreign(running_env, resource.kind, "child")
+    await remove_foreign(running_env, resource.kind, "child")
     await running_env.gone(Connection, "pulsar")
 
 
 @pytest.mark.parametrize("kind", [Tenant, Permission], ids=lambda kind: kind.kind)
 async def test_keep_after_deletion_keeps_the_resource_in_pulsar(running_env, kind):
-    await acme(running_env)
+    await create_topic(running_env)
     t = running_env.tenant
     grants = {"resourceName": f"{t}/orders", "resourceType": "namespace", "roles": ["clerk"], "actions": ["consume"]}
     spec = grants if kind is Permission else {"name": f"{t}-kept"}
@@ -173,7 +164,9 @@ async def test_deletion_without_its_connection_waits_and_reports_the_remedy(runn
     await running_env.ready(Tenant, "tenant")
     await running_env.delete(Connection, "pulsar")
     patch = {"metadata": {"finalizers": None}}
-    await running_env.client.patch(Connection, "pulsar", running_env.namespace, patch, type=PatchType.MERGE)  # by force
+    await running_env.client.patch(
+        Connection, "pulsar", running_env.namespace, patch, type=PatchType.MERGE
+    )  # force the deletion
     await running_env.gone(Connection, "pulsar")
     await running_env.delete(Tenant, "tenant")
     await running_env.until(Tenant, "tenant", lambda obj: "KeepAfterDeletion" in obj.condition("Ready")["message"])

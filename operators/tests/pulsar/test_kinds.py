@@ -1,6 +1,7 @@
-"""All eleven kinds in Pulsar, on both API servers, and on both Pulsars where there is a real one."""
+"""All eleven kinds, on both API servers, with the fake Pulsar and a real one if there is one."""
 
-from pulsar_objects import acme, equals, every_kind, gone, name_of, there
+from pulsar_objects import create_all_kinds, create_topic, equals, name_of
+from waiting import gone, there
 
 from fairlead.client.client import PatchType
 from fairlead.testing.network import CountingTransport
@@ -9,44 +10,44 @@ from fairlead_operators.pulsar.kinds import FINALIZER, Connection, GeoReplicatio
 
 
 async def test_all_kinds_are_created_and_deleted_in_any_order(running_env):
-    made = await every_kind(running_env)
-    for kind, path in made.items():
+    created = await create_all_kinds(running_env)
+    for kind, path in created.items():
         assert FINALIZER in (await running_env.ready(kind, name_of(kind))).finalizers
         await running_env.pulsar.until(path, there)
     await running_env.ready(Permission, "permission")
     await running_env.pulsar.until(
         f"/v2/namespaces/{running_env.tenant}/orders/permissions", equals({"clerk": ["produce"]})
     )
-    for kind in [*made, Permission]:
+    for kind in [*created, Permission]:
         await running_env.delete(kind, name_of(kind))
-    for kind, path in made.items():
+    for kind, path in created.items():
         await running_env.gone(kind, name_of(kind))
         await running_env.pulsar.until(path, gone)
     await running_env.gone(Permission, "permission")
 
 
 async def test_unchanged_objects_cost_no_pulsar_request_and_no_write(env):
-    counted = CountingTransport(env.api.transport())
-    running = await env.operator(counted)
+    counter = CountingTransport(env.api.transport())
+    running = await env.operator(counter)
     await env.connect()
-    made = [*await every_kind(env), Permission]
-    for kind in made:
+    created = [*await create_all_kinds(env), Permission]
+    for kind in created:
         await env.ready(kind, name_of(kind))
     await running.quiet()
-    calls, before = len(env.pulsar.fake.calls), dict(counted.counts)
-    for kind, name in ((Connection, "pulsar"), *((kind, name_of(kind)) for kind in made)):
+    calls, before = len(env.pulsar.fake.calls), dict(counter.counts)
+    for kind, name in ((Connection, "pulsar"), *((kind, name_of(kind)) for kind in created)):
         patch = {"metadata": {"labels": {"touched": "yes"}}}
         await running.seen(await env.client.patch(kind, name, env.namespace, patch, type=PatchType.MERGE))
     await running.quiet()
     assert len(env.pulsar.fake.calls) == calls
-    assert {key: n for key, n in counted.counts.items() if key[0] != "GET"} == {
+    assert {key: n for key, n in counter.counts.items() if key[0] != "GET"} == {
         key: n for key, n in before.items() if key[0] != "GET"
     }
     await env.clear()
 
 
 async def test_topic_policies_are_set_and_partitions_can_only_grow(running_env):
-    await acme(running_env)
+    await create_topic(running_env)
     path = f"/v2/persistent/{running_env.tenant}/orders/lines"
     await running_env.create(
         Topic, "lines", name=f"persistent://{running_env.tenant}/orders/lines", partitions=2, maxProducers=5

@@ -1,4 +1,4 @@
-"""The three forms in which the finalizer was once written, each failing at what it fails at, beside ours."""
+"""The three ways in which the legacy operator wrote its finalizer, and how each one fails."""
 
 import asyncio
 
@@ -16,54 +16,54 @@ from fairlead_operators.pulsar import legacy
 from fairlead_operators.pulsar.kinds import FINALIZER, Connection, Tenant
 
 
-async def stale_copies(env, *, deleting):
-    """A ctx whose cache never moves on, the copy in it, and an object that has moved on."""
+async def make_stale_copy(env, *, deleting):
+    """Return a context whose cache gets no more events, and the cached copy of an object that has changed since."""
     transport = WatchGate(env.api.transport())
     ctx = ClassicContext(Client(transport, World()), World(), [Tenant], env.namespace)
-    made = Tenant("tenant", env.namespace, spec={"name": "acme", "connectionRef": {"name": "pulsar"}})
-    made["metadata"]["finalizers"] = [FINALIZER] if deleting else []
-    made = await env.client.create(made)
+    created = Tenant("tenant", env.namespace, spec={"name": "acme", "connectionRef": {"name": "pulsar"}})
+    created["metadata"]["finalizers"] = [FINALIZER] if deleting else []
+    created = await env.client.create(created)
     await env.stack.enter_async_context(ctx.cache)
     await ctx.caches[Tenant].wait_for_sync()
     transport.closed = True
-    patch = {"metadata": {"finalizers": [*made.finalizers, FOREIGN]}}
+    patch = {"metadata": {"finalizers": [*created.finalizers, FOREIGN]}}
     await env.client.patch(Tenant, "tenant", env.namespace, patch, type=PatchType.MERGE)
     if deleting:
         await env.delete(Tenant, "tenant")
-    return ctx, made
+    return ctx, created
 
 
 @pytest.mark.parametrize("deleting", [False, True], ids=["adding", "removing"])
-@pytest.mark.parametrize("form", ["put", "retry"])
-async def test_put_of_a_stale_copy_conflicts_even_with_retries_from_the_cache(env, form, deleting):
-    ctx, stale = await stale_copies(env, deleting=deleting)
+@pytest.mark.parametrize("write", ["put", "retry"])
+async def test_put_of_a_stale_copy_conflicts_even_with_retries_from_the_cache(env, write, deleting):
+    ctx, stale = await make_stale_copy(env, deleting=deleting)
     change = legacy.remove_finalizer if deleting else legacy.add_finalizer
     with pytest.raises(Conflict):
-        await legacy.FINALIZER_WRITES[form](ctx, Tenant, stale, change)
-    left = (await env.get(Tenant, "tenant")).finalizers
-    assert (FINALIZER in left) is deleting
+        await legacy.FINALIZER_WRITES[write](ctx, Tenant, stale, change)
+    remaining = (await env.get(Tenant, "tenant")).finalizers
+    assert (FINALIZER in remaining) is deleting
 
 
 async def test_merge_patch_removes_a_foreign_finalizer_on_delete(env):
-    ctx, stale = await stale_copies(env, deleting=True)
+    ctx, stale = await make_stale_copy(env, deleting=True)
     await legacy.merge(ctx, Tenant, stale, legacy.remove_finalizer)
     assert await env.get(Tenant, "tenant") is None
 
 
 async def test_merge_patch_removes_a_foreign_finalizer_on_add(env):
-    ctx, stale = await stale_copies(env, deleting=False)
+    ctx, stale = await make_stale_copy(env, deleting=False)
     await legacy.merge(ctx, Tenant, stale, legacy.add_finalizer)
     assert (await env.get(Tenant, "tenant")).finalizers == [FINALIZER]
 
 
-@pytest.mark.parametrize("form", ["put", "retry"])
-async def test_legacy_never_removes_its_finalizer_with_a_lagging_cache(env, form):
+@pytest.mark.parametrize("write", ["put", "retry"])
+async def test_legacy_never_removes_its_finalizer_with_a_lagging_cache(env, write):
     if env.pulsar.real:
-        pytest.skip("the old way needs no second Pulsar to fail")
-    gate = WatchGate(counted := CountingTransport(env.api.transport()))
-    client, passes = Client(gate, World(), user_agent="legacy"), asyncio.Queue()
-    options = {"write": legacy.FINALIZER_WRITES[form], "namespace": env.namespace}
-    options["on_reconcile"] = lambda name, failed: passes.put_nowait(failed)
+        pytest.skip("the legacy operator fails with the fake already")
+    gate = WatchGate(counter := CountingTransport(env.api.transport()))
+    client, reconciles = Client(gate, World(), user_agent="legacy"), asyncio.Queue()
+    options = {"write": legacy.FINALIZER_WRITES[write], "namespace": env.namespace}
+    options["on_reconcile"] = lambda name, failed: reconciles.put_nowait(failed)
     running = legacy.running(client, World(), env.pulsar.fake, **options)
     ctx = await env.stack.enter_async_context(running)
     await env.connect()
@@ -77,8 +77,8 @@ async def test_legacy_never_removes_its_finalizer_with_a_lagging_cache(env, form
     await env.client.patch(Tenant, "tenant", env.namespace, patch, type=PatchType.MERGE)
     await gate.release(lambda _, obj: obj.deleting and not obj.annotations)
     await env.pulsar.until(f"/v2/tenants/{env.tenant}", lambda found: found is None)
-    counted.counts.clear()
+    counter.counts.clear()
     async with asyncio.timeout(PATIENCE):
-        while counted.counts["PUT", 409] < 5:
-            await passes.get()
-    assert FINALIZER in (await env.get(Tenant, "tenant")).finalizers  # gone from Pulsar, and still Terminating
+        while counter.counts["PUT", 409] < 5:
+            await reconciles.get()
+    assert FINALIZER in (await env.get(Tenant, "tenant")).finalizers  # deleted in Pulsar, but still Terminating

@@ -1,4 +1,4 @@
-"""A process of its own that writes a plan in one way, from the copy that it is handed, and says what came of it."""
+"""A subprocess of test_processes.py: writes a plan, based on the copy in its input, and prints the plan id."""
 
 import asyncio
 import json
@@ -15,8 +15,8 @@ from fairlead.client.http import HttpTransport
 from fairlead_operators.seinode import legacy
 
 
-async def contend(url, token, ca, cached, way, plan):
-    """The id of the plan that this process goes on with; None when it was refused."""
+async def write_plan(url, token, ca, cached, method, plan):
+    """Write the plan. Return the id of the plan that this process would execute, or None after a conflict."""
     transport = HttpTransport(Cluster(url, ca.encode()), Static.token(token))
     client, cached = Client(transport, World(), user_agent=plan["id"]), fl.Object(cached)
     kind = fl.kind(cached.api_version, cached.kind)
@@ -27,9 +27,9 @@ async def contend(url, token, ca, cached, way, plan):
         return draft.status["plan"]["id"]
 
     try:
-        if way == "decide":
+        if method == "decide":
             return (await writes.decide(writes.Writer(client, World(), "sei"), kind, cached, decide)).result
-        if way == "merge from":
+        if method == "merge from":
             await legacy.merge_from(client, cached, {**cached.status, "plan": plan})
         else:
             await client.replace(fl.Object({**cached, "status": {**cached.status, "plan": plan}}), subresource="status")
@@ -42,4 +42,4 @@ async def contend(url, token, ca, cached, way, plan):
 
 if __name__ == "__main__":
     print("ready", flush=True)
-    print(json.dumps(asyncio.run(contend(**json.loads(sys.stdin.readline())))))
+    print(json.dumps(asyncio.run(write_plan(**json.loads(sys.stdin.readline())))))

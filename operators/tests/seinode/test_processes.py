@@ -1,4 +1,4 @@
-"""Two processes that both saw `plan == nil`, at once: what each goes on with, and what is there in the end."""
+"""Two processes with the same cached copy without a plan write a plan at the same time."""
 
 import asyncio
 import json
@@ -26,33 +26,33 @@ async def start():
     return process
 
 
-async def race(api, kind, way):
-    """What each of two processes goes on with, and the plan that is there after them."""
+async def race(api, kind, method):
+    """Let two processes write a plan. Return the plan id that each one would execute, and the stored id."""
     client = Client(api.transport(), World())
     await crds.install(client, demo.__package__)
     cached = await client.create(kind("contended", api.namespace, spec=SPECS[kind]))
     server = {"url": api.url, "token": api.token, "ca": api.ca_data.decode()}
     processes = await asyncio.gather(start(), start())
-    for process, name in zip(processes, ("one", "other"), strict=True):
-        task = {**server, "cached": cached, "way": way, "plan": {"id": name, **PLAN}}
-        process.stdin.write(json.dumps(task).encode() + b"\n")
-    answers = [json.loads((await process.communicate())[0]) for process in processes]
+    for process, name in zip(processes, ("first", "second"), strict=True):
+        arguments = {**server, "cached": cached, "method": method, "plan": {"id": name, **PLAN}}
+        process.stdin.write(json.dumps(arguments).encode() + b"\n")
+    plan_ids = [json.loads((await process.communicate())[0]) for process in processes]
     live = await client.get(kind, "contended", api.namespace)
-    return answers, live.status["plan"]["id"]
+    return plan_ids, live.status["plan"]["id"]
 
 
 @pytest.mark.parametrize("kind", SPECS, ids=lambda kind: kind.kind)
 async def test_two_processes_with_decide_use_the_same_plan(api, kind):
-    answers, survivor = await race(api, kind, "decide")
-    assert answers == [survivor, survivor]
+    plan_ids, survivor = await race(api, kind, "decide")
+    assert plan_ids == [survivor, survivor]
 
 
 async def test_second_put_with_a_version_conflicts(api):
-    answers, survivor = await race(api, SeiNode, "put")
-    assert sorted(answers, key=str) == sorted([None, survivor], key=str)
+    plan_ids, survivor = await race(api, SeiNode, "put")
+    assert sorted(plan_ids, key=str) == sorted([None, survivor], key=str)
 
 
 async def test_two_merge_patches_lose_one_plan_without_an_error(api):
-    answers, survivor = await race(api, SeiNode, "merge from")
-    assert sorted(answers) == ["one", "other"]
-    assert survivor in answers
+    plan_ids, survivor = await race(api, SeiNode, "merge from")
+    assert sorted(plan_ids) == ["first", "second"]
+    assert survivor in plan_ids

@@ -1,4 +1,4 @@
-"""The operator's cases, each on both servers."""
+"""The behaviour of the operator, on both servers."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from fairlead_operators.seinode.kinds import NODE_FINALIZER, SeiNode, SeiNodeDep
 
 
 class Environment:
-    """A cluster, a client, and ways to wait."""
+    """A namespace, a client, and helpers that start the operator and the simulated cluster and wait."""
 
     def __init__(self, api, stack):
         self.api, self.stack, self.namespace = api, stack, api.namespace
@@ -67,7 +67,7 @@ def owners(obj):
 async def test_node_becomes_ready_with_its_children(env):
     await env.cluster()
     await env.operator()
-    made = await env.create()
+    created = await env.create()
     node = await env.until(SeiNode, "node", lambda o: o.is_true("Ready"))
     assert (node.status["phase"], node.status["currentImage"]) == ("Running", "sei:1")
     assert node.status["plan"]["phase"] == "Complete"
@@ -75,7 +75,7 @@ async def test_node_becomes_ready_with_its_children(env):
     assert NODE_FINALIZER in node.finalizers
     claim = await env.get(fl.PersistentVolumeClaim, "data-node")
     for child in (await env.get(fl.StatefulSet), await env.get(fl.Service), claim):
-        assert owners(child) == [made.uid]
+        assert owners(child) == [created.uid]
 
 
 async def test_only_a_new_image_starts_a_new_plan(env):
@@ -177,7 +177,7 @@ async def test_scale_down_deletes_own_nodes_but_not_those_of_an_earlier_deployme
     await env.until(SeiNodeDeployment, "group", gone)
     await env.client.create(SeiNodeDeployment("group", env.namespace, spec={**spec, "replicas": 1}))
     await env.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
-    assert not (await env.get(SeiNode, "group-1")).deleting  # retained, and never this one's
+    assert not (await env.get(SeiNode, "group-1")).deleting  # it belongs to the earlier deployment
     await env.change(SeiNodeDeployment, "group", replicas=3)
     await env.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready") and o.status["replicas"] == 3)
     await env.change(SeiNodeDeployment, "group", replicas=1)
@@ -209,8 +209,8 @@ async def test_deleting_a_node_deletes_its_claim_but_not_an_imported_one(env):
     for name in ("importing", "plain"):
         await env.client.delete(SeiNode, name, env.namespace)
         await env.until(SeiNode, name, gone)
-    left = await env.get(fl.PersistentVolumeClaim, "data-plain")
-    assert left is None or left.deleting
+    remaining = await env.get(fl.PersistentVolumeClaim, "data-plain")
+    assert remaining is None or remaining.deleting
     assert await env.get(fl.PersistentVolumeClaim, "data-importing") is None
     assert not (await env.get(fl.PersistentVolumeClaim, "mine")).deleting
 
@@ -219,10 +219,10 @@ async def test_missing_volume_is_reported_and_its_creation_noticed(env):
     running = await env.operator()
     await env.cluster()
     await env.create(dataVolume={"import": {"pvcName": "mine"}})
-    said = (await env.ready(reason="VolumeMissing")).condition("Ready")["message"]
-    assert "PersistentVolumeClaim mine does not exist: create it" in said
+    message = (await env.ready(reason="VolumeMissing")).condition("Ready")["message"]
+    assert "PersistentVolumeClaim mine does not exist: create it" in message
     await running.quiet()
-    assert (await env.get(SeiNode)).status.get("plan") is None  # nothing is begun that cannot be carried out
+    assert (await env.get(SeiNode)).status.get("plan") is None  # no plan without the volume
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await env.client.create(fl.PersistentVolumeClaim("mine", env.namespace, spec=claim))
     await env.ready()
@@ -234,11 +234,11 @@ async def test_volume_deleted_during_a_plan_is_reported(env):
     await env.client.create(fl.PersistentVolumeClaim("mine", env.namespace, spec=claim))
     await env.create(dataVolume={"import": {"pvcName": "mine"}})
     await env.ready(reason="PlanActive")
-    bare = {"metadata": {"finalizers": None}}
-    await env.client.patch(fl.PersistentVolumeClaim, "mine", env.namespace, bare, type=PatchType.MERGE)
+    patch = {"metadata": {"finalizers": None}}
+    await env.client.patch(fl.PersistentVolumeClaim, "mine", env.namespace, patch, type=PatchType.MERGE)
     await env.client.delete(fl.PersistentVolumeClaim, "mine", env.namespace)
-    said = (await env.ready(reason="VolumeMissing")).condition("Ready")["message"]
-    assert "PersistentVolumeClaim mine does not exist: create it" in said
+    message = (await env.ready(reason="VolumeMissing")).condition("Ready")["message"]
+    assert "PersistentVolumeClaim mine does not exist: create it" in message
 
 
 async def test_condition_names_what_a_plan_waits_for(env):
@@ -246,8 +246,8 @@ async def test_condition_names_what_a_plan_waits_for(env):
     await env.create()
     node = await env.ready(reason="PlanActive")
     job = next(task for task in node.status["plan"]["tasks"] if task["type"] == "bootstrap")["id"][:8]
-    said = f"bootstrap waits for Job node-bootstrap-{job}: see kubectl describe job node-bootstrap-{job}"
-    assert said in node.condition("Ready")["message"]
+    message = f"bootstrap waits for Job node-bootstrap-{job}: see kubectl describe job node-bootstrap-{job}"
+    assert message in node.condition("Ready")["message"]
     spec = {"replicas": 1, "template": {"spec": demo.make_node("x")["spec"]}}
     await env.client.create(SeiNodeDeployment("group", env.namespace, spec=spec))
     group = await env.ready(SeiNodeDeployment, "group", reason="PlanActive")
@@ -257,7 +257,7 @@ async def test_condition_names_what_a_plan_waits_for(env):
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ({"validator": {}}, "exactly one"),
         ({"image": ""}, "image"),
@@ -270,11 +270,11 @@ async def test_condition_names_what_a_plan_waits_for(env):
     ],
     ids=["two modes", "no image", "chain id too long", "label", "label's key", "setting", "size", "not a size"],
 )
-async def test_schema_rejects_an_invalid_spec(env, spec, said):
-    with pytest.raises(Invalid, match=said):
+async def test_schema_rejects_an_invalid_spec(env, spec, message):
+    with pytest.raises(Invalid, match=message):
         await env.create(**spec)
     template = {"spec": {**demo.make_node("x")["spec"], **spec}}
-    with pytest.raises(Invalid, match=said):
+    with pytest.raises(Invalid, match=message):
         await env.client.create(SeiNodeDeployment("group", env.namespace, spec={"template": template}))
 
 

@@ -1,4 +1,4 @@
-"""What the tests set up and look for, on whichever Pulsar."""
+"""Objects and helpers for the Pulsar tests."""
 
 from fairlead.client.client import PatchType
 from fairlead_operators.pulsar.fake_pulsar import CLUSTER
@@ -25,9 +25,9 @@ POLICY = {
 }
 
 ECHO = "org.apache.pulsar.functions.api.utils.IdentityFunction"
-"""A function that is in Pulsar's own jar pulsar-functions-api."""
+"""A function in the jar pulsar-functions-api of Pulsar."""
 
-IMPOSSIBLE = [
+INVALID_SPECS = [
     (Tenant, {"name": "a/b"}, "Invalid", "1 part"),
     (Tenant, {"name": "fine", "allowedClusters": ["nowhere"]}, "Rejected", "Change the spec"),
     (Namespace, {"name": "no-slash"}, "Invalid", "such as acme/orders"),
@@ -48,44 +48,36 @@ IMPOSSIBLE = [
     (GeoReplication, {"destinationConnectionRef": {"name": "nowhere"}}, "NoConnection", "create it"),
     (Tenant, {"name": "fine", "connectionRef": {"name": "nowhere"}}, "NoConnection", "create it"),
 ]
-"""Specs that cannot be, the reason that the condition gives, and of its words those that say what to do."""
+"""Invalid specs, the reason of the condition, and a part of its message that names the remedy."""
 
 
-def there(found):
-    return found is not None
+def equals(expected):
+    return lambda value: value == expected
 
 
-def equals(wanted):
-    return lambda found: found == wanted
-
-
-def gone(found):
-    return found is None
-
-
-async def acme(env):
-    """A tenant, a namespace and a topic, named as the bed's tenant."""
+async def create_topic(env):
+    """Create a tenant with the name `env.tenant`, a namespace and a topic, and wait until the topic is ready."""
     await env.create(Tenant, "tenant", name=env.tenant)
     await env.create(Namespace, "namespace", name=f"{env.tenant}/orders")
     await env.create(Topic, "topic", name=f"{env.tenant}/orders/placed")
     await env.ready(Topic, "topic")
 
 
-async def every_kind(env):
-    """One object of each of the ten kinds, the last needed first; answers kind and path of each."""
+async def create_all_kinds(env):
+    """Create an object of each of the ten kinds, in reverse dependency order. Return their paths in Pulsar by kind."""
     t = env.tenant
-    where = {"tenant": t, "namespace": "orders"}
+    location = {"tenant": t, "namespace": "orders"}
     await env.connect("far", clusterName=f"far-{t}", brokerServiceURL="pulsar://127.0.0.1:1")
-    made = {}
+    created = {}
     if env.pulsar.runs_functions:
         code = {"className": ECHO, "inputs": [f"{t}/orders/placed"], "jar": {"url": f"function://{t}/orders/echo@1"}}
-        await env.create(Function, "function", name="echo", **where, **code)
-        made[Function] = f"/v3/functions/{t}/orders/echo"
-    if not env.pulsar.real:  # which has no connector built in
+        await env.create(Function, "function", name="echo", **location, **code)
+        created[Function] = f"/v3/functions/{t}/orders/echo"
+    if not env.pulsar.real:  # it has no built-in connectors
         built_in = {"archive": {"url": "builtin://nothing"}}
-        await env.create(Sink, "sink", name="drain", **where, **built_in)
-        await env.create(Source, "source", name="well", **where, **built_in)
-        made |= {Sink: f"/v3/sinks/{t}/orders/drain", Source: f"/v3/sources/{t}/orders/well"}
+        await env.create(Sink, "sink", name="drain", **location, **built_in)
+        await env.create(Source, "source", name="well", **location, **built_in)
+        created |= {Sink: f"/v3/sinks/{t}/orders/drain", Source: f"/v3/sources/{t}/orders/well"}
     await env.create(
         Package, "package", packageURL=f"function://{t}/orders/echo@1", fileURL=f"{env.pulsar.files}/code.jar"
     )
@@ -93,8 +85,8 @@ async def every_kind(env):
     await env.create(Permission, "permission", resourceName=f"{t}/orders", resourceType="namespace", **grants)
     await env.create(NSIsolationPolicy, "nsisolationpolicy", name=t, **POLICY)
     await env.create(GeoReplication, "georeplication", destinationConnectionRef={"name": "far"})
-    await acme(env)
-    made |= {
+    await create_topic(env)
+    created |= {
         Package: f"/v3/packages/function/{t}/orders/echo/1/metadata",
         NSIsolationPolicy: f"/v2/clusters/{CLUSTER}/namespaceIsolationPolicies/{t}",
         GeoReplication: f"/v2/clusters/far-{t}",
@@ -102,7 +94,7 @@ async def every_kind(env):
         Namespace: f"/v2/namespaces/{t}/orders",
         Tenant: f"/v2/tenants/{t}",
     }
-    return made
+    return created
 
 
 def name_of(kind):
@@ -110,11 +102,11 @@ def name_of(kind):
 
 
 async def add_foreign(env, kind, name):
-    mine = kind(name, env.namespace)
-    mine["metadata"]["finalizers"] = [FOREIGN]
-    return await env.client.apply(mine, field_manager="example")
+    payload = kind(name, env.namespace)
+    payload["metadata"]["finalizers"] = [FOREIGN]
+    return await env.client.apply(payload, field_manager="example")
 
 
-async def drop_foreign(env, kind, name):
+async def remove_foreign(env, kind, name):
     await env.until(kind, name, lambda obj: obj.finalizers == [FOREIGN])
     await env.client.patch(kind, name, env.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)

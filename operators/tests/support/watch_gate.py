@@ -1,4 +1,4 @@
-"""A cache that lags for as long as a test likes: its watch events are held at a gate."""
+"""Holds watch events back, so that a cache lags until the test releases them."""
 
 import asyncio
 import json
@@ -9,10 +9,10 @@ import fairlead as fl
 
 
 class WatchGate:
-    """A Transport whose watch events can be held: the cache behind it lags for as long as one likes."""
+    """A Transport that holds watch events back while `closed` is true."""
 
     def __init__(self, inner):
-        self.inner, self.closed, self.held, self.more = inner, False, [], asyncio.Event()
+        self.inner, self.closed, self.held_events, self.more = inner, False, [], asyncio.Event()
 
     async def request(self, request):
         return await self.inner.request(request)
@@ -23,23 +23,23 @@ class WatchGate:
     async def close(self):
         await self.inner.close()
 
-    async def release(self, holds):
-        """Let the first held event through of which `holds(type, object)` says so; the others stay held. Its object."""
+    async def release(self, matches):
+        """Release the first held event for which `matches(type, object)` is true, and return its object."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 self.more.clear()
-                for stream, line in self.held:
+                for stream, line in self.held_events:
                     event = json.loads(line)
-                    if holds(event["type"], obj := fl.Object(event["object"])):
-                        self.held.remove((stream, line))
-                        stream.passed.put_nowait(line)
+                    if matches(event["type"], obj := fl.Object(event["object"])):
+                        self.held_events.remove((stream, line))
+                        stream.released.put_nowait(line)
                         return obj
                 await self.more.wait()
 
 
 class _GatedStream:
     def __init__(self, inner, gate):
-        self.inner, self.gate, self.passed = inner, gate, asyncio.Queue()
+        self.inner, self.gate, self.released = inner, gate, asyncio.Queue()
         self.status, self.headers = inner.status, inner.headers
         self.pump = asyncio.create_task(self.read_ahead())
 
@@ -51,18 +51,18 @@ class _GatedStream:
             except OSError:
                 chunk = b""
             if not chunk:
-                self.passed.put_nowait(b"")
+                self.released.put_nowait(b"")
                 return
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 if self.gate.closed:
-                    self.gate.held.append((self, line + b"\n"))
+                    self.gate.held_events.append((self, line + b"\n"))
                     self.gate.more.set()
                 else:
-                    self.passed.put_nowait(line + b"\n")
+                    self.released.put_nowait(line + b"\n")
 
     async def read(self):
-        return await self.passed.get()
+        return await self.released.get()
 
     async def close(self):
         self.pump.cancel()

@@ -1,4 +1,4 @@
-"""`fairlead demo` on a server that goes on afterwards: it touches nothing of others and leaves nothing behind."""
+"""`fairlead demo --kubeconfig`: it deletes everything it created, and does not touch other objects."""
 
 import asyncio
 import base64
@@ -22,13 +22,13 @@ from fairlead_operators import crds
 from fairlead_operators.projects.kinds import Project
 
 DEMO = [sys.executable, "-m", "fairlead", "demo"]
-OURS, SHARED = (
+OWN, SHARED = (
     {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.litter.example.com"},
+        "metadata": {"name": f"{plural}.demo.example.com"},
         "spec": {
-            "group": "litter.example.com",
+            "group": "demo.example.com",
             "names": {"kind": plural[:-1].title(), "plural": plural},
             "scope": "Namespaced",
             "versions": [
@@ -38,11 +38,11 @@ OURS, SHARED = (
     }
     for plural in ("cans", "bins")
 )
-Can, Bin = fl.kind("litter.example.com/v1", "Can"), fl.kind("litter.example.com/v1", "Bin")
+Can, Bin = fl.kind("demo.example.com/v1", "Can"), fl.kind("demo.example.com/v1", "Bin")
 
 
-class Litter:
-    """A story that ends badly, with what its actors would have taken away."""
+class FailingDemo:
+    """A demo that fails and leaves objects with finalizers behind."""
 
     SCALE = 1
 
@@ -58,13 +58,13 @@ class Litter:
             obj["metadata"].update(held if obj.kind == "ConfigMap" else {})
             await client.create(obj)
         await run.admin.create(fl.ClusterRole("role-that-came-along", labels=run.labels, rules=[]))
-        for crd, kind in ((OURS, Can), (SHARED, Bin)):
+        for crd, kind in ((OWN, Can), (SHARED, Bin)):
             labelled = {**crd, "metadata": {**crd["metadata"], "labels": run.labels}}
             await run.admin.create(labelled)
             await until(run.admin, CustomResourceDefinition, crd["metadata"]["name"], None, is_served)
-            mine = kind("held", run.namespace)
-            mine["metadata"].update(held)
-            await run.admin.create(mine)
+            obj = kind("held", run.namespace)
+            obj["metadata"].update(held)
+            await run.admin.create(obj)
         await run.admin.create(Bin("theirs", "default"))
         raise RuntimeError("in the middle")
 
@@ -74,23 +74,23 @@ def is_served(crd):
 
 
 async def test_cleanup_removes_demo_objects_and_keeps_all_others(api):
-    client, story = Client(api.transport(), World()), f"{api.namespace}-story"
+    client, demo_namespace = Client(api.transport(), World()), f"{api.namespace}-demo"
     with pytest.raises(RuntimeError, match="in the middle"):
-        await play(Litter(), "new", 1, api.transport, World(), namespace=story)
-    for namespace in (story, f"{story}-more"):
-        try:  # the embedded server may be quick to empty it
+        await play(FailingDemo(), "new", 1, api.transport, World(), namespace=demo_namespace)
+    for namespace in (demo_namespace, f"{demo_namespace}-more"):
+        try:  # the embedded server may have deleted it already
             assert not (await client.get(fl.ConfigMap, "held", namespace)).finalizers
             assert (await client.get(fl.Namespace, namespace)).deleting
         except NotFound:
             continue
     for kind, name in (
-        (fl.ClusterRole, f"role-of-{story}"),
+        (fl.ClusterRole, f"role-of-{demo_namespace}"),
         (fl.ClusterRole, "role-that-came-along"),
-        (CustomResourceDefinition, OURS["metadata"]["name"]),
+        (CustomResourceDefinition, OWN["metadata"]["name"]),
     ):
         with pytest.raises(NotFound):
             await client.get(kind, name)
-    assert (await client.get(Bin, "theirs", "default")).uid  # so their CRD is there as well
+    assert (await client.get(Bin, "theirs", "default")).uid  # and so is their CRD
     theirs = await client.get(fl.ConfigMap, "held", "default")
     assert theirs.finalizers == ["example.com/held"]
     await client.patch(fl.ConfigMap, "held", "default", {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
@@ -98,19 +98,19 @@ async def test_cleanup_removes_demo_objects_and_keeps_all_others(api):
     await client.delete(CustomResourceDefinition, SHARED["metadata"]["name"])
 
 
-class Definitions:
-    """A story that only brings CRDs along."""
+class CRDDemo:
+    """A demo that only installs CRDs."""
 
     SCALE = 1
 
     async def play(self, run, variant, scale):
-        for crd in (OURS, SHARED):
+        for crd in (OWN, SHARED):
             await run.admin.create({**crd, "metadata": {**crd["metadata"], "labels": run.labels}})
             await until(run.admin, CustomResourceDefinition, crd["metadata"]["name"], None, is_served)
 
 
 class Interrupting:
-    """A transport that has a task cancelled when the first CRD is deleted."""
+    """A transport that cancels a task when the first CRD is deleted."""
 
     def __init__(self, inner, cancel):
         self.inner, self.cancel = inner, cancel
@@ -126,15 +126,15 @@ class Interrupting:
 
 
 async def test_first_signal_does_not_stop_the_cleanup(api):
-    cancel, story = [], f"{api.namespace}-cut"
-    telling = asyncio.create_task(
-        play(Definitions(), "new", 1, lambda: Interrupting(api.transport(), cancel), World(), namespace=story)
+    cancel, demo_namespace = [], f"{api.namespace}-cut"
+    playing = asyncio.create_task(
+        play(CRDDemo(), "new", 1, lambda: Interrupting(api.transport(), cancel), World(), namespace=demo_namespace)
     )
-    cancel.append(telling.cancel)
+    cancel.append(playing.cancel)
     with pytest.raises(asyncio.CancelledError):
-        await telling
+        await playing
     assert not cancel
-    for crd in (OURS, SHARED):
+    for crd in (OWN, SHARED):
         with pytest.raises(NotFound):
             await Client(api.transport(), World()).get(CustomResourceDefinition, crd["metadata"]["name"])
 
@@ -178,34 +178,34 @@ async def test_second_signal_stops_the_cleanup(when):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 async def test_projects_demo_does_not_touch_other_projects(api, variant):
-    client, bed = Client(api.transport(), World()), load_demo("projects")
+    client, projects_demo = Client(api.transport(), World()), load_demo("projects")
     await crds.install(client, "fairlead_operators.projects")
     before = await client.create(Project(f"{api.namespace}-of-a-user"))
-    await play(bed, variant, 1, api.transport, World(), namespace=f"{api.namespace}-story")
+    await play(projects_demo, variant, 1, api.transport, World(), namespace=f"{api.namespace}-demo")
     after = await client.get(Project, before.name)
     assert after.resource_version == before.resource_version
     with pytest.raises(NotFound):
         await client.get(fl.Namespace, before.name)
 
 
-@pytest.mark.parametrize(("told", "leaves"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_interrupted_demo_deletes_its_objects(api, tmp_path, told, leaves):
+@pytest.mark.parametrize(("sent", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_interrupted_demo_deletes_its_objects(api, tmp_path, sent, exit_code):
     client, kubeconfig = Client(api.transport(), World()), tmp_path / "kubeconfig"
     kubeconfig.write_text(json.dumps(config_of(api)))
     command = [*DEMO, "projects", "--scale", "2", "--kubeconfig", str(kubeconfig)]
     running = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     try:
-        story = await a_story_under_way(client)
-        running.send_signal(told)
-        _, said = await running.communicate()
+        demo_namespace = await wait_for_running_demo(client)
+        running.send_signal(sent)
+        _, stderr = await running.communicate()
     finally:
         if running.returncode is None:
             running.kill()
-    assert (running.returncode, b"Traceback" in said) == (leaves, False), said
+    assert (running.returncode, b"Traceback" in stderr) == (exit_code, False), stderr
     for kind in (fl.Namespace, fl.ClusterRole, fl.ClusterRoleBinding, CustomResourceDefinition):
-        left = (await client.list(kind)).items
-        mine = [obj for obj in left if story in obj.name or obj.labels.get(DEMO_LABEL) == story]
-        assert not [obj.name for obj in mine if not obj.deleting]
+        remaining = (await client.list(kind)).items
+        own = [obj for obj in remaining if demo_namespace in obj.name or obj.labels.get(DEMO_LABEL) == demo_namespace]
+        assert not [obj.name for obj in own if not obj.deleting]
 
 
 @pytest.mark.rbac
@@ -220,26 +220,28 @@ async def test_account_without_permissions_gets_a_one_line_error(api, tmp_path, 
     subjects = [{"kind": "ServiceAccount", "name": "limited", "namespace": api.namespace}]
     await client.create(fl.ClusterRoleBinding(name, roleRef=reference, subjects=subjects))
     path = f"/api/v1/namespaces/{api.namespace}/serviceaccounts/limited/token"
-    wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
-    headers, body = {"Content-Type": "application/json"}, json.dumps(wanted).encode()
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
+    headers, body = {"Content-Type": "application/json"}, json.dumps(request).encode()
     answer = await api.transport().request(HttpRequest("POST", path, headers=headers, body=body))
     kubeconfig.write_text(json.dumps(config_of(api, json.loads(answer.body)["status"]["token"])))
     command = [*DEMO, "pulsar", "--scale", "1", "--kubeconfig", str(kubeconfig)]
     running = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
-    _, said = await running.communicate()
-    (line,) = said.decode().splitlines()
+    _, stderr = await running.communicate()
+    (line,) = stderr.decode().splitlines()
     assert running.returncode != 0
     assert "needs a cluster admin" in line if may == "nothing" else "GET /metrics" in line
 
 
-async def a_story_under_way(client):
-    """The namespace of one in which the operator has made a project's."""
+async def wait_for_running_demo(client):
+    """Wait until a demo has created the namespace of a project, and return the demo's namespace."""
     async with asyncio.timeout(PATIENCE), client.watch(fl.Namespace, initial_events=True) as frames:
         async for frame in frames:
-            found = fl.Object(json.loads(frame.raw))
-            story, of, _ = found.name.partition("-project-") if frame.type != "BOOKMARK" else ("", "", "")
-            if of and story.startswith("fairlead-demo-projects-") and not found.deleting:
-                return story
+            created = fl.Object(json.loads(frame.raw))
+            demo_namespace, separator, _ = (
+                created.name.partition("-project-") if frame.type != "BOOKMARK" else ("", "", "")
+            )
+            if separator and demo_namespace.startswith("fairlead-demo-projects-") and not created.deleting:
+                return demo_namespace
     raise AssertionError("the watch ended")
 
 
