@@ -72,8 +72,8 @@ def test_a_server_that_repeats_on_resuming_is_found_out(monkeypatch):
 
 
 def test_a_server_that_skips_a_change_is_found_out(monkeypatch):
-    frame = watch.Watch._frame
-    monkeypatch.setattr(watch.Watch, "_frame", lambda self, e: b"" if e.version % 7 == 0 else frame(self, e))
+    frame = watch.Watch._encode_event
+    monkeypatch.setattr(watch.Watch, "_encode_event", lambda self, e: b"" if e.version % 7 == 0 else frame(self, e))
     breaks("reliable")
 
 
@@ -94,12 +94,12 @@ def test_a_server_whose_bookmarks_run_ahead_is_found_out(monkeypatch):
 
 
 def test_a_server_whose_plain_reads_are_stale_is_found_out(monkeypatch):
-    at_least = lists.at_least
+    at_least = lists.read_version
 
     def stale(server, request, text, *, reading):
         return at_least(server, request, text or "0", reading=reading)
 
-    monkeypatch.setattr("fairlead.server.verbs.get.at_least", stale)
+    monkeypatch.setattr("fairlead.server.verbs.get.read_version", stale)
     breaks("linearisable")
 
 

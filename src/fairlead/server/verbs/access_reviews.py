@@ -1,4 +1,4 @@
-"""Reviews of access: may this user do that, and what may I do here."""
+"""SubjectAccessReview, its local and self forms, and SelfSubjectRulesReview."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def review_access(server: "Server", request: Request, route: Route) -> Response:
-    """SubjectAccessReview, its local form, and SelfSubjectAccessReview."""
-    write, obj = virtual_resources.received(server, request, route, route.resource)
+    """Serve a SubjectAccessReview, LocalSubjectAccessReview or SelfSubjectAccessReview."""
+    write, obj = virtual_resources.decode(server, request, route, route.resource)
     spec = obj.get("spec") or {}
     own = route.resource.kind == "SelfSubjectAccessReview"
     local = route.resource.kind == "LocalSubjectAccessReview"
-    if found := _wrong(route.resource.schema, obj, spec, own=own, local=local):
-        raise invalid_kind(route.resource.group, "", "", found)
+    if errors := _validate(route.resource.schema, obj, spec, own=own, local=local):
+        raise invalid_kind(route.resource.group, "", "", errors)
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     user = (
         request.user
@@ -37,75 +37,75 @@ def review_access(server: "Server", request: Request, route: Route) -> Response:
     status: Object = {"allowed": decision.allowed}
     if decision.reason:
         status["reason"] = decision.reason
-    return virtual_resources.answered(write, {**obj, "status": status})
+    return virtual_resources.respond(write, {**obj, "status": status})
 
 
 def review_own_rules(server: "Server", request: Request, route: Route) -> Response:
-    """SelfSubjectRulesReview."""
-    write, obj = virtual_resources.received(server, request, route, route.resource, tracked=False)
+    """Serve a SelfSubjectRulesReview."""
+    write, obj = virtual_resources.decode(server, request, route, route.resource, tracked=False)
     namespace = (obj.get("spec") or {}).get("namespace")
     if not namespace:
         raise bad_request("no namespace on request")
-    found, problems = server.authorizer.rules(request.user, namespace)
-    words = ("verbs", "apiGroups", "resources", "resourceNames")
+    rules, problems = server.authorizer.rules(request.user, namespace)
+    keys = ("verbs", "apiGroups", "resources", "resourceNames")
     status = {
-        "resourceRules": [_only(rule, words) for rule in found if rule.get("resources")],
+        "resourceRules": [_select_keys(rule, keys) for rule in rules if rule.get("resources")],
         "nonResourceRules": [
-            _only(rule, ("verbs", "nonResourceURLs")) for rule in found if rule.get("nonResourceURLs")
+            _select_keys(rule, ("verbs", "nonResourceURLs")) for rule in rules if rule.get("nonResourceURLs")
         ],
         "incomplete": bool(problems),
     }
     if problems:
         status["evaluationError"] = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-    return virtual_resources.answered(write, {**obj, "metadata": {}, "spec": {}, "status": status})
+    return virtual_resources.respond(write, {**obj, "metadata": {}, "spec": {}, "status": status})
 
 
-def _only(rule: Object, words: tuple[str, ...]) -> Object:
-    return {word: rule[word] for word in words if rule.get(word)}
+def _select_keys(rule: Object, keys: tuple[str, ...]) -> Object:
+    return {key: rule[key] for key in keys if rule.get(key)}
 
 
 def _attributes(user: User, spec: Object) -> Attributes:
     path = spec.get("nonResourceAttributes")
     if path is not None:
         return Attributes(user, path.get("verb") or "", path=path.get("path") or "/")
-    given: dict[str, Any] = spec["resourceAttributes"]
-    words = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
-    return Attributes(user, *(given.get(word) or "" for word in words))
+    resource: dict[str, Any] = spec["resourceAttributes"]
+    keys = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
+    return Attributes(user, *(resource.get(key) or "" for key in keys))
 
 
-def _wrong(schema: Node, obj: Object, spec: Object, *, own: bool, local: bool) -> list[FieldError]:
-    found: list[FieldError] = []
+def _validate(schema: Node, obj: Object, spec: Object, *, own: bool, local: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
-        told = "cannot be specified in combination with resourceAttributes"
-        found.append(field_errors.invalid("spec.nonResourceAttributes", _internal(path), told))
+        message = "cannot be specified in combination with resourceAttributes"
+        errors.append(field_errors.invalid("spec.nonResourceAttributes", _go_attributes(path), message))
     if resource is None and path is None:
-        told = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        found.append(field_errors.invalid("spec.resourceAttributes", None, told))
+        message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        errors.append(field_errors.invalid("spec.resourceAttributes", None, message))
     if not own and not spec.get("user") and not spec.get("groups"):
-        found.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
+        errors.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
     metadata = obj.get("metadata") or {}
     allowed = {"managedFields", "creationTimestamp"} | ({"namespace"} if local else set())
     if any(value for key, value in metadata.items() if key not in allowed):
-        told = "must be empty except for namespace" if local else "must be empty"
+        message = "must be empty except for namespace" if local else "must be empty"
         shown = _in_go_order(schema.fields["metadata"], {k: v for k, v in metadata.items() if v})
-        message = f"Invalid value: {msgspec.json.encode(shown).decode()}: {told}"
-        found.append(FieldError("FieldValueInvalid", "metadata", message))
+        message = f"Invalid value: {msgspec.json.encode(shown).decode()}: {message}"
+        errors.append(FieldError("FieldValueInvalid", "metadata", message))
     if local:
         namespace = metadata.get("namespace") or ""
         if resource is not None and (resource.get("namespace") or "") != namespace:
-            told = "must match metadata.namespace"
-            found.append(
-                field_errors.invalid("spec.resourceAttributes.namespace", resource.get("namespace") or "", told)
+            message = "must match metadata.namespace"
+            errors.append(
+                field_errors.invalid("spec.resourceAttributes.namespace", resource.get("namespace") or "", message)
             )
         if path is not None:
-            told = "disallowed on this kind of request"
-            found.append(field_errors.invalid("spec.nonResourceAttributes", _internal(path), told))
-    return found
+            message = "disallowed on this kind of request"
+            errors.append(field_errors.invalid("spec.nonResourceAttributes", _go_attributes(path), message))
+    return errors
 
 
 def _in_go_order(node: Node, value: Any) -> Any:
-    """A value with the fields of its structs in the order in which their Go types declare them."""
+    """Return a value with the fields of its structs in the order of their Go declarations."""
     if isinstance(value, list) and node.items:
         return [_in_go_order(node.items, item) for item in value]
     if isinstance(value, dict) and node.fields:
@@ -113,6 +113,6 @@ def _in_go_order(node: Node, value: Any) -> Any:
     return value
 
 
-def _internal(path: Object) -> Object:
-    """As the real server's internal type is written, whose fields have no names of their own."""
+def _go_attributes(path: Object) -> Object:
+    """Return the attributes as a real server's internal Go type prints them: its fields have no JSON names."""
     return {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}

@@ -1,4 +1,4 @@
-"""Who a token is, who I am, and a token for a ServiceAccount."""
+"""TokenReview, SelfSubjectReview and TokenRequest."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -24,77 +24,79 @@ _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 def review_token(server: "Server", request: Request, route: Route) -> Response:
-    """TokenReview."""
-    write, obj = virtual_resources.received(server, request, route, route.resource)
+    """Serve a TokenReview: return the user of a token."""
+    write, obj = virtual_resources.decode(server, request, route, route.resource)
     spec = obj.get("spec") or {}
     token = spec.get("token")
     if not token:
         raise bad_request("token is required for TokenReview in authentication")
     status: Object = {"user": {}}
     try:
-        found = server.authenticator.review(token, spec.get("audiences") or AUDIENCES)
-    except InvalidToken as refused:
-        status["error"] = f"[invalid bearer token, {refused}]"
+        verified = server.authenticator.review(token, spec.get("audiences") or AUDIENCES)
+    except InvalidToken as reason:
+        status["error"] = f"[invalid bearer token, {reason}]"
     else:
-        if found is None:
+        if verified is None:
             status["error"] = "invalid bearer token"
         else:
-            user, audiences = found
+            user, audiences = verified
             status = {"authenticated": True, "user": user.to_user_info(), "audiences": audiences}
-    return virtual_resources.answered(write, {**obj, "status": status})
+    return virtual_resources.respond(write, {**obj, "status": status})
 
 
 def review_self(server: "Server", request: Request, route: Route) -> Response:
-    """SelfSubjectReview."""
-    write, obj = virtual_resources.received(server, request, route, route.resource, tracked=False)
+    """Serve a SelfSubjectReview: return the user of the request."""
+    write, obj = virtual_resources.decode(server, request, route, route.resource, tracked=False)
     metadata = {"creationTimestamp": server.now}
-    return virtual_resources.answered(
+    return virtual_resources.respond(
         write, {**obj, "metadata": metadata, "status": {"userInfo": request.user.to_user_info()}}
     )
 
 
 def request_token(server: "Server", request: Request, route: Route) -> Response:
-    """TokenRequest: POST to a ServiceAccount's /token."""
-    write, obj = virtual_resources.received(server, request, route, _kind())
+    """Serve a TokenRequest, a POST to a ServiceAccount's /token: issue a token."""
+    write, obj = virtual_resources.decode(server, request, route, _token_request_resource())
     metadata, spec = obj.get("metadata") or {}, obj.get("spec") or {}
-    for key, wanted in (("name", route.name), ("namespace", route.namespace)):
-        if metadata.get(key) and metadata[key] != wanted:
-            told = f"must match the service account {key} if specified"
-            found = [field_errors.invalid(f"metadata.{key}", metadata[key], told)]
-            raise invalid_kind(GROUP, "TokenRequest", route.name, found)
+    for key, expected in (("name", route.name), ("namespace", route.namespace)):
+        if metadata.get(key) and metadata[key] != expected:
+            message = f"must match the service account {key} if specified"
+            errors = [field_errors.invalid(f"metadata.{key}", metadata[key], message)]
+            raise invalid_kind(GROUP, "TokenRequest", route.name, errors)
     stored = server.store.table("", "serviceaccounts").get(route.namespace, route.name)
     if stored is None:
         raise not_found(route.resource, route.name)
     account = stored.object
     uid = account["metadata"]["uid"]
     if metadata.get("uid") and metadata["uid"] != uid:
-        told = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account ({uid})"
-        message = f'Operation cannot be fulfilled on TokenRequest.{GROUP} "{route.name}": {told}'
+        problem = (
+            f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account ({uid})"
+        )
+        message = f'Operation cannot be fulfilled on TokenRequest.{GROUP} "{route.name}": {problem}'
         details = {"name": route.name, "group": GROUP, "kind": "TokenRequest"}
         raise status_error(409, "Conflict", message, details)
     audiences, seconds = spec.get("audiences") or AUDIENCES, spec["expirationSeconds"]
     if seconds < _SHORTEST or seconds > _LONGEST:
-        told = "less than 10 minutes" if seconds < _SHORTEST else "larger than 2^32 seconds"
-        found = [field_errors.invalid("spec.expirationSeconds", seconds, f"may not specify a duration {told}")]
-        raise invalid_kind(GROUP, "TokenRequest", "", found)
-    bound = _bound(server, route, spec.get("boundObjectRef"))
-    ends = rfc3339(server.world.clock.now() + seconds)
-    own = {"name": route.name, "namespace": route.namespace, "uid": uid, "creationTimestamp": server.now}
+        limit = "less than 10 minutes" if seconds < _SHORTEST else "larger than 2^32 seconds"
+        errors = [field_errors.invalid("spec.expirationSeconds", seconds, f"may not specify a duration {limit}")]
+        raise invalid_kind(GROUP, "TokenRequest", "", errors)
+    bound = _resolve_bound_object(server, route, spec.get("boundObjectRef"))
+    expiry = rfc3339(server.world.clock.now() + seconds)
+    own_metadata = {"name": route.name, "namespace": route.namespace, "uid": uid, "creationTimestamp": server.now}
     status = {
         "token": server.service_account_tokens.issue(account, audiences, seconds, bound),
-        "expirationTimestamp": ends,
+        "expirationTimestamp": expiry,
     }
-    made = {
+    result = {
         **obj,
-        "metadata": {**own, "managedFields": metadata.get("managedFields")},
+        "metadata": {**own_metadata, "managedFields": metadata.get("managedFields")},
         "spec": {**spec, "audiences": audiences},
         "status": status,
     }
-    return virtual_resources.answered(write, made)
+    return virtual_resources.respond(write, result)
 
 
-def _bound(server: "Server", route: Route, reference: Object | None) -> dict[str, dict[str, str]]:
-    """The object that a token is to live and die with."""
+def _resolve_bound_object(server: "Server", route: Route, reference: Object | None) -> dict[str, dict[str, str]]:
+    """Return the object that the token is bound to. The token is valid only while it exists."""
     if not reference:
         return {}
     kind, name = reference.get("kind") or "", reference.get("name") or ""
@@ -109,20 +111,22 @@ def _bound(server: "Server", route: Route, reference: Object | None) -> dict[str
         raise not_found(resource, name)
     uid = stored.object["metadata"]["uid"]
     if kind == "Pod" and stored.object["spec"].get("serviceAccountName") != route.name:
-        told = f'cannot bind token for serviceaccount "{route.name}" to pod running with different serviceaccount name.'
-        raise bad_request(told)
+        message = (
+            f'cannot bind token for serviceaccount "{route.name}" to pod running with different serviceaccount name.'
+        )
+        raise bad_request(message)
     if reference.get("uid") and reference["uid"] != uid:
-        told = (
+        problem = (
             f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record. "
             "The object might have been deleted and then recreated"
         )
-        message = f'Operation cannot be fulfilled on {kind} "{name}": {told}'
+        message = f'Operation cannot be fulfilled on {kind} "{name}": {problem}'
         raise status_error(409, "Conflict", message, {"name": name, "kind": kind})
     return {kind.lower(): {"name": name, "uid": uid}}
 
 
 @cache
-def _kind() -> Resource:
+def _token_request_resource() -> Resource:
     return Resource(
         GROUP,
         "v1",
@@ -131,11 +135,11 @@ def _kind() -> Resource:
         "tokenrequest",
         namespaced=True,
         schema=builtin.schema_of_kind(GROUP, "v1", "TokenRequest"),
-        default=_defaulted,
+        default=_default_expiration,
     )
 
 
-def _defaulted(obj: Object) -> Object:
+def _default_expiration(obj: Object) -> Object:
     spec = obj.get("spec") or {}
     if spec.get("expirationSeconds") is not None:
         return obj

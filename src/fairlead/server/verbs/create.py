@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def create(server: "Server", request: Request, route: Route) -> Response:
+    """Serve a create."""
     representation = representations.negotiate(request, route.resource, listing=False)
     options = write_options(request, "CreateOptions")
     write = pipeline.Write(server, request, route.resource, route.namespace, "", route.subresource, options)

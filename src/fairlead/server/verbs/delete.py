@@ -29,7 +29,7 @@ POLICIES = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """What a DELETE asks for. None means not said."""
+    """The options of a DELETE. None means that an option is not set."""
 
     grace: int | None = None
     uid: str | None = None
@@ -40,33 +40,33 @@ class DeleteOptions:
 
 
 def read_options(request: Request) -> DeleteOptions:
-    """Options come in the body or, without one, in the query."""
+    """Return the options of a DELETE, from its body or, without one, from the query."""
     if request.body:
-        given = _typed(bodies.decode_plain(request, "v1", "DeleteOptions"))
+        fields = _decode_options(bodies.decode_plain(request, "v1", "DeleteOptions"))
     else:
-        given = {key: request.first(key) for key in ("propagationPolicy",) if key in request.query}
+        fields = {key: request.first(key) for key in ("propagationPolicy",) if key in request.query}
         if request.first("gracePeriodSeconds"):
-            given["gracePeriodSeconds"] = _integer(request.first("gracePeriodSeconds"))
+            fields["gracePeriodSeconds"] = _integer(request.first("gracePeriodSeconds"))
         if "orphanDependents" in request.query:
-            given["orphanDependents"] = parse_boolean(request.first("orphanDependents"))
-        given["dryRun"] = request.query.get("dryRun", [])
-        given["preconditions"] = {key: request.first(key) for key in ("uid", "resourceVersion") if request.first(key)}
-    found = _validate(given)
-    if found:
-        raise invalid_options("DeleteOptions", found)
-    preconditions = given.get("preconditions") or {}
+            fields["orphanDependents"] = parse_boolean(request.first("orphanDependents"))
+        fields["dryRun"] = request.query.get("dryRun", [])
+        fields["preconditions"] = {key: request.first(key) for key in ("uid", "resourceVersion") if request.first(key)}
+    errors = _validate(fields)
+    if errors:
+        raise invalid_options("DeleteOptions", errors)
+    preconditions = fields.get("preconditions") or {}
     return DeleteOptions(
-        grace=given.get("gracePeriodSeconds"),
+        grace=fields.get("gracePeriodSeconds"),
         uid=preconditions.get("uid"),
         version=preconditions.get("resourceVersion"),
-        propagation=given.get("propagationPolicy") or None,
-        orphan=given.get("orphanDependents"),
-        dry_run=bool(given.get("dryRun")),
+        propagation=fields.get("propagationPolicy") or None,
+        orphan=fields.get("orphanDependents"),
+        dry_run=bool(fields.get("dryRun")),
     )
 
 
-def _typed(value: Any) -> dict[str, Any]:
-    """A body as DeleteOptions. Refuses with 400 what is none, or has a field of another type."""
+def _decode_options(value: Any) -> dict[str, Any]:
+    """Return a body as DeleteOptions. Reject with 400 another kind, or a field of a wrong type."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -91,35 +91,36 @@ def _integer(text: str) -> int:
         raise bad_request(f"strconv.ParseInt: parsing {quote_go(text)}: invalid syntax") from None
 
 
-def _validate(given: dict[str, Any]) -> list[FieldError]:
-    found: list[FieldError] = []
-    policy = given.get("propagationPolicy")
-    if policy is not None and given.get("orphanDependents") is not None:
+def _validate(fields: dict[str, Any]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    policy = fields.get("propagationPolicy")
+    if policy is not None and fields.get("orphanDependents") is not None:
         message = "orphanDependents and deletionPropagation cannot be both set"
-        found.append(field_errors.invalid("propagationPolicy", policy, message))
+        errors.append(field_errors.invalid("propagationPolicy", policy, message))
     if policy is not None and policy not in POLICIES:
-        found.append(field_errors.not_supported("propagationPolicy", policy, (*POLICIES, "nil")))
-    return found + validate_dry_run(given.get("dryRun") or [])
+        errors.append(field_errors.not_supported("propagationPolicy", policy, (*POLICIES, "nil")))
+    return errors + validate_dry_run(fields.get("dryRun") or [])
 
 
 def delete(server: "Server", request: Request, route: Route) -> Response:
+    """Serve a delete."""
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=False)
     options = read_options(request)
-    _warn_of_orphans(request, resource, options)
-    space = route.namespace if resource.namespaced else ""
-    stored = server.table(resource).get(space, route.name)
+    _warn_about_job_pods(request, resource, options)
+    namespace = route.namespace if resource.namespaced else ""
+    stored = server.table(resource).get(namespace, route.name)
     if stored is None:
         raise not_found(resource, route.name)
     result, gone = delete_object(server, resource, versions.expect_readable(resource, stored), options)
     status = 202 if not gone and options.orphan is False else 200
     if gone and not resource.delete_answers_object:
-        return Response(status, encoding.encode(success(resource, stored.object)), warnings=request.warnings)
+        return Response(status, encoding.encode(success_status(resource, stored.object)), warnings=request.warnings)
     return representation.object_response(status, result, request.warnings)
 
 
-def _warn_of_orphans(request: Request, resource: Resource, options: DeleteOptions) -> None:
-    """Who deletes Jobs and says nothing of their Pods hears that these stay, found or not."""
+def _warn_about_job_pods(request: Request, resource: Resource, options: DeleteOptions) -> None:
+    """Warn that the Pods of a deleted Job stay, unless the request says what to do with them."""
     if (resource.group, resource.kind) == ("batch", "Job") and options.propagation is None and options.orphan is None:
         request.warn(
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
@@ -127,7 +128,7 @@ def _warn_of_orphans(request: Request, resource: Resource, options: DeleteOption
         )
 
 
-def success(resource: Resource, obj: Object) -> dict[str, Any]:
+def success_status(resource: Resource, obj: Object) -> dict[str, Any]:
     details = {"name": obj["metadata"]["name"], "kind": resource.plural, "uid": obj["metadata"]["uid"]}
     if resource.group:
         details["group"] = resource.group
@@ -135,7 +136,7 @@ def success(resource: Resource, obj: Object) -> dict[str, Any]:
 
 
 def delete_object(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
-    """Delete, or begin to: what became of the object and whether it is gone."""
+    """Delete an object, or mark it as being deleted. Return its last state, and whether it is redeadline."""
     server.rules.on_delete(resource, stored.object)
     _check_preconditions(resource, stored, options)
     table = server.table(resource)
@@ -147,28 +148,28 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         server.after_write(resource, stored, marked)
         return marked, False
     if resource.plural == "namespaces" and not resource.group:
-        begun = _terminate(server, resource, stored, options)
-        if begun is not None:
-            return begun, False
+        terminating = _terminate(server, resource, stored, options)
+        if terminating is not None:
+            return terminating, False
     metadata = dict(stored.object["metadata"])
     graceful = pending = False
     grace = server.rules.grace(resource, stored.object, options.grace)
     if grace is not None:
-        graceful, pending = _gracefully(server, metadata, grace, options.grace)
+        graceful, pending = _begin_graceful(server, metadata, grace, options.grace)
     if pending:
         return stored, False
-    finalizers = _finalizers(server, resource, metadata.get("finalizers") or [], options)
+    finalizers = _compute_finalizers(server, resource, metadata.get("finalizers") or [], options)
     if finalizers:
         metadata["finalizers"] = finalizers
     elif metadata.pop("finalizers", None) and not graceful:
         if options.dry_run:
-            return _nothing(resource), False
+            return _type_only(resource), False
         if options.version:
-            raise _forgotten(resource, stored)
+            raise _precondition_lost(resource, stored)
     if finalizers and not graceful:
-        _mark(server, metadata)
+        _mark_deleted(server, metadata)
     if finalizers or graceful:
-        # Through another version than the storage's, what that one does not know is lost, as by any write.
+        # Like every write through another version than the storage version, this loses the fields unknown to that one.
         shown = versions.view(resource, stored).object if resource.custom else stored.object
         changed = versions.stored_form(resource, {**shown, "metadata": metadata})
         if not must_rewrite(resource, stored) and encoding.exactly_equal(changed, stored.object):
@@ -184,41 +185,41 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
             return marked, True
         stored = marked
     if not options.dry_run:
-        gone = server.store.delete(table, stored)
-        server.after_write(resource, stored, gone, deleted=True)
-        return gone, True
+        removed = server.store.delete(table, stored)
+        server.after_write(resource, stored, removed, deleted=True)
+        return removed, True
     return stored, True
 
 
-def _nothing(resource: Resource) -> Stored:
-    """What a real server shows of an object whose last finalizers a dry run would take away: nothing but its kind."""
+def _type_only(resource: Resource) -> Stored:
+    """Return an object with only its type: a real server's response to a dry run that removes the last finalizers."""
     empty = {"apiVersion": resource.api_version, "kind": resource.kind}
     return Stored(empty if resource.custom else codec.decode(resource.schema, empty).object, 0, resource)
 
 
-def _forgotten(resource: Resource, stored: Stored) -> StatusError:
-    """A real server that takes the last finalizers away forgets the version that it was to hold the object to."""
+def _precondition_lost(resource: Resource, stored: Stored) -> StatusError:
+    """Return a real server's conflict: when it removes the last finalizers, it loses the precondition's version."""
     metadata = stored.object["metadata"]
-    place = [resource.group] if resource.custom else []
-    place += [resource.plural, *([metadata["namespace"]] if resource.namespaced else []), metadata["name"]]
-    said = "ResourceVersion in precondition: , ResourceVersion in object meta"
-    told = (
-        f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(place)}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: {said}: {stored.version}"
+    key = [resource.group] if resource.custom else []
+    key += [resource.plural, *([metadata["namespace"]] if resource.namespaced else []), metadata["name"]]
+    detail = "ResourceVersion in precondition: , ResourceVersion in object meta"
+    message = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(key)}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: {detail}: {stored.version}"
     )
-    return conflict(resource, metadata["name"], told)
+    return conflict(resource, metadata["name"], message)
 
 
 def _terminate(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> Stored | None:
-    """The steps of a Namespace on its way out: marked first, kept while its spec has finalizers. None: go on."""
+    """Mark a Namespace as terminating. Return it, or None if it has no finalizers and can be redeadline."""
     obj = stored.object
     if "deletionTimestamp" in obj["metadata"]:
         return stored if (obj.get("spec") or {}).get("finalizers") else None
     metadata = {**obj["metadata"], "deletionTimestamp": server.now}
     present = metadata.get("finalizers") or []
-    if options.orphan is False:  # of a Namespace alone, it is to wait for what depends on it
+    if options.orphan is False:  # only for a Namespace, this means foreground deletion
         options = replace(options, orphan=None, propagation="Foreground")
-    finalizers = _finalizers(server, resource, present, options)
+    finalizers = _compute_finalizers(server, resource, present, options)
     if finalizers != present:
         metadata["finalizers"] = list(dict.fromkeys(finalizers))
         if not finalizers:
@@ -234,13 +235,13 @@ def _terminate(server: "Server", resource: Resource, stored: Stored, options: De
 def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
     metadata = stored.object["metadata"]
     if resource.kind == "Namespace" and not resource.group:
-        for what, wanted, found in (
+        for field, expected, actual in (
             ("UID", options.uid, metadata["uid"]),
             ("ResourceVersion", options.version, str(stored.version)),
         ):
-            if wanted not in (None, found):
-                told = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
-                raise conflict(resource, metadata["name"], told)
+            if expected not in (None, actual):
+                message = f"Precondition failed: {field} in precondition: {expected}, {field} in object meta: {actual}"
+                raise conflict(resource, metadata["name"], message)
         return
     if options.uid is not None and options.uid != metadata["uid"]:
         message = (
@@ -256,8 +257,8 @@ def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOpti
         raise conflict(resource, metadata["name"], message, by_kind=True)
 
 
-def _gracefully(server: "Server", metadata: Object, grace: int, asked: int | None) -> tuple[bool, bool]:
-    """Begin a graceful delete in `metadata`: (graceful, already pending)."""
+def _begin_graceful(server: "Server", metadata: Object, grace: int, requested: int | None) -> tuple[bool, bool]:
+    """Begin a graceful deletion in `metadata`. Return whether it began, and whether one is pending already."""
     now = server.world.clock.now()
     if "deletionTimestamp" not in metadata:
         metadata["deletionTimestamp"] = rfc3339(now + grace)
@@ -268,17 +269,17 @@ def _gracefully(server: "Server", metadata: Object, grace: int, asked: int | Non
     before = metadata.get("deletionGracePeriodSeconds") or 0
     if not before:
         return False, False
-    if asked is None or asked >= before:
+    if requested is None or requested >= before:
         return False, True
-    moved = parse(metadata["deletionTimestamp"]) - before + asked
-    if moved < now:
-        moved, asked = now, 1 if asked else 0
-    metadata["deletionTimestamp"] = rfc3339(moved)
-    metadata["deletionGracePeriodSeconds"] = asked
+    deadline = parse(metadata["deletionTimestamp"]) - before + requested
+    if deadline < now:
+        deadline, requested = now, 1 if requested else 0
+    metadata["deletionTimestamp"] = rfc3339(deadline)
+    metadata["deletionGracePeriodSeconds"] = requested
     return True, False
 
 
-def _mark(server: "Server", metadata: Object) -> None:
+def _mark_deleted(server: "Server", metadata: Object) -> None:
     now = server.world.clock.now()
     if "deletionTimestamp" not in metadata and metadata.get("generation"):
         metadata["generation"] += 1
@@ -287,8 +288,8 @@ def _mark(server: "Server", metadata: Object) -> None:
     metadata["deletionGracePeriodSeconds"] = 0
 
 
-def _finalizers(server: "Server", resource: Resource, present: list[str], options: DeleteOptions) -> list[str]:
-    """The finalizers after this delete asked for its propagation."""
+def _compute_finalizers(server: "Server", resource: Resource, present: list[str], options: DeleteOptions) -> list[str]:
+    """Return the finalizers of an object after a delete with these propagation options."""
     orphan = foreground = False
     if not server.rules.collects(resource):
         pass
@@ -302,19 +303,19 @@ def _finalizers(server: "Server", resource: Resource, present: list[str], option
         foreground = True
     else:
         orphan = server.rules.orphans_by_default(resource)
-    wanted = [f for f in present if f not in (ORPHAN, FOREGROUND)]
-    wanted += [ORPHAN] if orphan else []
-    wanted += [FOREGROUND] if foreground else []
-    return present if set(wanted) == set(present) else wanted
+    result = [f for f in present if f not in (ORPHAN, FOREGROUND)]
+    result += [ORPHAN] if orphan else []
+    result += [FOREGROUND] if foreground else []
+    return present if set(result) == set(present) else result
 
 
 def delete_collection(server: "Server", request: Request, route: Route) -> Response:
-    """Delete what a list of the same query would show; answers that list."""
+    """Serve a deletecollection: delete the objects that a list with the same query returns, and return that list."""
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=True)
     options = read_options(request)
     page = lists.page(server, request, route, in_pages=True)
-    _warn_of_orphans(request, resource, options)
+    _warn_about_job_pods(request, resource, options)
     table = server.table(resource)
     for item in page.items:
         metadata = item.object["metadata"]
@@ -323,7 +324,7 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
             continue
         try:
             delete_object(server, resource, live, replace(options))
-        except StatusError as failure:
-            if failure.code != 404:
+        except StatusError as error:
+            if error.code != 404:
                 raise
     return representation.list_response(200, page, request.warnings)

@@ -1,4 +1,4 @@
-"""Field selectors: which fields of a kind can be selected by, and what stands in them."""
+"""Field selectors: the fields that a kind supports, and their values."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.registry.resource import Object, Resource
 
 _NAME = ("metadata.name",)
-_BOTH = ("metadata.name", "metadata.namespace")
+_NAME_AND_NAMESPACE = ("metadata.name", "metadata.namespace")
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
-# What each built-in kind can be selected by beyond the common two; kinds that are not here know only those.
+# The fields of each built-in kind; all other kinds support only metadata.name and metadata.namespace.
 _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "Pod"): (
-        *_BOTH,
+        *_NAME_AND_NAMESPACE,
         "spec.nodeName",
         "spec.restartPolicy",
         "spec.schedulerName",
@@ -24,9 +24,9 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
         "status.nominatedNodeName",
     ),
     ("", "Node"): (*_NAME, "spec.unschedulable"),
-    ("", "ReplicationController"): (*_BOTH, "status.replicas"),
+    ("", "ReplicationController"): (*_NAME_AND_NAMESPACE, "status.replicas"),
     ("", "Event"): (
-        *_BOTH,
+        *_NAME_AND_NAMESPACE,
         *(f"involvedObject.{f}" for f in _INVOLVED),
         "reason",
         "reportingComponent",
@@ -34,30 +34,30 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
         "type",
     ),
     ("events.k8s.io", "Event"): (
-        *_BOTH,
+        *_NAME_AND_NAMESPACE,
         *(f"regarding.{f}" for f in _INVOLVED),
         "reason",
         "reportingController",
         "type",
     ),
     ("", "Namespace"): (*_NAME, "status.phase"),
-    ("", "Secret"): (*_BOTH, "type"),
-    ("", "Service"): (*_BOTH, "spec.clusterIP", "spec.type"),
-    ("batch", "Job"): (*_BOTH, "status.successful"),
+    ("", "Secret"): (*_NAME_AND_NAMESPACE, "type"),
+    ("", "Service"): (*_NAME_AND_NAMESPACE, "spec.clusterIP", "spec.type"),
+    ("batch", "Job"): (*_NAME_AND_NAMESPACE, "status.successful"),
     ("certificates.k8s.io", "CertificateSigningRequest"): (*_NAME, "spec.signerName"),
     ("resource.k8s.io", "ResourceSlice"): (*_NAME, "spec.driver", "spec.nodeName"),
 }
 
 
 def selectable(resource: Resource) -> tuple[str, ...]:
-    """The fields that a selector of this kind may name."""
+    """Return the fields that a selector of this kind may use."""
     if resource.custom:
-        return (*(_BOTH if resource.namespaced else _NAME), *resource.selectable)
-    return _FIELDS.get((resource.group, resource.kind), _BOTH)
+        return (*(_NAME_AND_NAMESPACE if resource.namespaced else _NAME), *resource.selectable)
+    return _FIELDS.get((resource.group, resource.kind), _NAME_AND_NAMESPACE)
 
 
-def refusal(resource: Resource, path: str) -> str:
-    """What is said of a field that cannot be selected by."""
+def unsupported_field_message(resource: Resource, path: str) -> str:
+    """Return the error message for a field that the kind does not support."""
     if resource.custom:
         return f"field label not supported: {path}"
     if (resource.group, resource.kind) == ("batch", "Job"):
@@ -70,7 +70,7 @@ def refusal(resource: Resource, path: str) -> str:
 
 
 def value(resource: Resource, obj: Object, path: str) -> str:
-    """What stands in a field, as a selector compares it."""
+    """Return the value of a field, as a selector compares it."""
     if path == "source" and resource.kind == "Event":
         return (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or ""
     found: Any = obj

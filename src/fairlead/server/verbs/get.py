@@ -1,4 +1,4 @@
-"""get."""
+"""get: read one object."""
 
 from typing import TYPE_CHECKING
 
@@ -7,16 +7,17 @@ from fairlead.server.http import representations
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.routing import Route
 from fairlead.server.storage import versions
-from fairlead.server.verbs.lists import at_least
+from fairlead.server.verbs.lists import read_version
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
 
 
 def get(server: "Server", request: Request, route: Route) -> Response:
+    """Serve a get."""
     resource = route.resource
     representation = representations.negotiate(request, resource, listing=False)
-    version = at_least(server, request, request.first("resourceVersion"), reading="get")
+    version = read_version(server, request, request.first("resourceVersion"), reading="get")
     stored = server.table(resource).get_at(route.namespace if resource.namespaced else "", route.name, version)
     if stored is None:
         raise not_found(resource, route.name)

@@ -1,4 +1,4 @@
-"""list: selectors, pages over a consistent snapshot, and what a resourceVersion in the query means."""
+"""list: selectors, pages of a consistent snapshot, and the resourceVersion in the query."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Page:
-    """Part of a list, and how to go on."""
+    """A page of a list, and the continue token of the next one."""
 
     items: list[Stored]
     version: int
@@ -39,7 +39,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects a list or a watch is about."""
+    """The objects that a list or a watch selects."""
 
     resource: Resource
     labels: selectors.Labels
@@ -56,19 +56,22 @@ class Selection:
 
 
 def selection(server: "Server", request: Request, route: Route) -> Selection:
-    """The selection of a request. Refuses with 400 what does not parse or what the kind cannot select by."""
-    labels, fields = parsed_selectors(request)
+    """Return the selection of a request. Reject with 400 a malformed selector or an unsupported field."""
+    labels, fields = parse_selectors(request)
     allowed = field_selectors.selectable(route.resource)
     for condition in fields.conditions:
         if condition.path not in allowed:
-            raise bad_request(field_selectors.refusal(route.resource, condition.path))
-    if route.name:  # an object's own path
+            raise bad_request(field_selectors.unsupported_field_message(route.resource, condition.path))
+    if route.name:  # a watch of one object by its path
         fields = selectors.Fields((*fields.conditions, selectors.Field("metadata.name", route.name)))
     return Selection(route.resource, labels, fields)
 
 
-def parsed_selectors(request: Request) -> tuple[selectors.Labels, selectors.Fields]:
-    """Those of a request. To be refused before options that do not fit, which come before unknown fields."""
+def parse_selectors(request: Request) -> tuple[selectors.Labels, selectors.Fields]:
+    """Return the label and field selectors of a request. Reject malformed ones with 400.
+
+    A real server checks them before the other options, and the names of fields after those.
+    """
     try:
         labels = selectors.parse_labels(request.first("labelSelector"), _check_label)
     except selectors.SelectorError as error:
@@ -88,63 +91,66 @@ def _check_label(key: str, value: str | None) -> str | None:
 
 
 def list_objects(server: "Server", request: Request, route: Route) -> Response:
+    """Serve a list."""
     representation = representations.negotiate(request, route.resource, listing=True)
     return representation.list_response(200, page(server, request, route), request.warnings)
 
 
 def page(server: "Server", request: Request, route: Route, *, in_pages: bool = False) -> Page:
-    """The page that a list request asks for. `in_pages`: without a limit, all of them, at the version of the first."""
+    """Return the page that a list request asks for. `in_pages`: read like a paginated list, even without a limit."""
     resource = route.resource
     limit = int64_option(request, "limit") or 0
     token = request.first("continue")
     asked = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
-    parsed_selectors(request)
+    parse_selectors(request)
     int64_option(request, "timeoutSeconds")
     _check_match(match, asked, token, "sendInitialEvents" in request.query)
-    chosen = selection(server, request, route)
+    selected = selection(server, request, route)
     pages = limit > 0 or in_pages
     if asked == "0":
-        limit = 0  # what a real server has in memory it tells whole
+        limit = 0  # a real server returns a list from its watch cache whole
     table = server.table(resource)
     namespace = (route.namespace or None) if resource.namespaced else ""
     start = ""
     if token:
         version, start = _decode_token(token, asked)
-        if version < 0:  # ANY, or what nobody but a forger says
+        if version < 0:  # ANY, or a forged token
             version = server.store.version
         elif version < table.floor:
-            refusal = expired(CONTINUE_EXPIRED)
-            refusal.status["metadata"] = {"continue": _encode_token(ANY, start)}
-            raise refusal
-        _not_in_the_future(version, server.store.version)
+            error = expired(CONTINUE_EXPIRED)
+            error.status["metadata"] = {"continue": _encode_token(ANY, start)}
+            raise error
+        _reject_future_version(version, server.store.version)
     elif asked not in ("", "0") and (match == "Exact" or (not match and (limit > 0 or in_pages))):
         version = parse_version(asked, "list")
         if version < table.floor:
             raise expired("The resourceVersion for the provided list is too old.")
-        _not_in_the_future(version, server.store.version)
+        _reject_future_version(version, server.store.version)
     else:
-        version = max(at_least(server, request, asked, reading="list"), table.floor)
-    inside = f"{namespace}/" if namespace else ""  # tokens name places within what is listed
-    entries = table.snapshot(namespace, version, inside + start if start else "")
+        version = max(read_version(server, request, asked, reading="list"), table.floor)
+    prefix = f"{namespace}/" if namespace else ""  # continue tokens hold keys without the namespace of the list
+    entries = table.snapshot(namespace, version, prefix + start if start else "")
     if lost := server.definitions.lost(resource):
         if not pages:
             raise versions.not_listed(resource, lost)
         entries = ((key, versions.expect_readable(resource, stored)) for key, stored in entries)
-    matching = (entry for entry in entries if chosen.matches(entry[1])) if chosen else entries
+    matching = (entry for entry in entries if selected.matches(entry[1])) if selected else entries
     if limit <= 0:
         return Page([stored for _, stored in matching], version)
-    found = list(islice(matching, limit))
-    items = [stored for _, stored in found]
-    if len(found) < limit or next(entries, None) is None:  # a page follows where there is anything, chosen or not
+    entries_of_page = list(islice(matching, limit))
+    items = [stored for _, stored in entries_of_page]
+    if (
+        len(entries_of_page) < limit or next(entries, None) is None
+    ):  # another page follows if any object is left, selected or not
         return Page(items, version)
-    rest = found[-1][0] + "\0"
-    remaining = None if chosen else table.count(namespace, version, rest)
-    return Page(items, version, _encode_token(version, rest.removeprefix(inside)), remaining)
+    next_key = entries_of_page[-1][0] + "\0"
+    remaining = None if selected else table.count(namespace, version, next_key)
+    return Page(items, version, _encode_token(version, next_key.removeprefix(prefix)), remaining)
 
 
-_ENCODED = "meta.k8s.io/v1"  # how tokens are encoded
-ANY = -1  # in a token: go on with whatever is there by then
+_ENCODING_VERSION = "meta.k8s.io/v1"  # the version of the token format
+ANY = -1  # the version in a token that continues with the current objects
 CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -157,26 +163,29 @@ def parse_version(text: str, reading: str) -> int:
     if text.isascii() and text.isdigit() and len(text) < 21 and int(text) < 2**64:
         return int(text)
     problem = f"strconv.ParseUint: parsing {quote_go(text)}: {integer_syntax_error(text, signed=False)}"
-    named = f"resourceVersion: Invalid value: {quote_go(text)}: {problem}"
+    message = f"resourceVersion: Invalid value: {quote_go(text)}: {problem}"
     if reading == "list":
-        raise bad_request(f"invalid resource version: {named}")
-    raise unclassified(named)
+        raise bad_request(f"invalid resource version: {message}")
+    raise unclassified(message)
 
 
-def at_least(server: "Server", request: Request, text: str, *, reading: str) -> int:
-    """The version to read at: not older than the one asked for, or a 504. Who asks for none never gets a stale one."""
+def read_version(server: "Server", request: Request, text: str, *, reading: str) -> int:
+    """Return the version to read at. It is not older than the requested one; a version in the future gets 504.
+
+    A request without a resourceVersion is never served from a stale replica.
+    """
     present = server.store.version if request.replica is None or not text else request.replica.version
     if text not in ("", "0"):
-        _not_in_the_future(parse_version(text, reading), present)
+        _reject_future_version(parse_version(text, reading), present)
     return present
 
 
-def _not_in_the_future(version: int, present: int) -> None:
+def _reject_future_version(version: int, present: int) -> None:
     if version > present:
-        raise too_large(version, present)
+        raise version_too_large(version, present)
 
 
-def too_large(version: int, current: int) -> StatusError:
+def version_too_large(version: int, current: int) -> StatusError:
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
@@ -186,41 +195,41 @@ def too_large(version: int, current: int) -> StatusError:
 
 def _check_match(match: str, version: str, token: str, initial: bool) -> None:
     field = "resourceVersionMatch"
-    found = []
+    errors = []
     if match:
         if not version:
-            found.append(
+            errors.append(
                 field_errors.forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")
             )
         if token:
-            found.append(field_errors.forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+            errors.append(field_errors.forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
         if match not in ("Exact", "NotOlderThan"):
-            found.append(field_errors.not_supported(field, match, ("Exact", "NotOlderThan", "")))
+            errors.append(field_errors.not_supported(field, match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and version == "0":
-            found.append(
+            errors.append(
                 field_errors.forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
             )
     if initial:
-        found.append(field_errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    if found:
-        raise invalid_options("ListOptions", found)
+        errors.append(field_errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if errors:
+        raise invalid_options("ListOptions", errors)
 
 
 def _encode_token(version: int, start: str) -> str:
-    text = json.dumps({"v": _ENCODED, "rv": version, "start": start}, separators=(",", ":"))
+    text = json.dumps({"v": _ENCODING_VERSION, "rv": version, "start": start}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def _decode_token(token: str, asked: str) -> tuple[int, str]:
-    """Where a list goes on: the version, and the place within what is listed."""
+    """Return the version and the key at which a list continues. Reject a malformed token with 400."""
     try:
-        encoded, version, start = _fields(token)
-        if encoded != _ENCODED:
+        encoded, version, start = _decode_token_fields(token)
+        if encoded != _ENCODING_VERSION:
             raise _BadToken(f"server does not recognize this encoded version {encoded}")
         if version == 0:
-            raise _BadToken(f"incorrect encoded start resourceVersion (version {_ENCODED})")
+            raise _BadToken(f"incorrect encoded start resourceVersion (version {_ENCODING_VERSION})")
         if not start:
-            raise _BadToken(f"encoded start key empty (version {_ENCODED})")
+            raise _BadToken(f"encoded start key empty (version {_ENCODING_VERSION})")
         path = start if start[0] == "/" else f"/{start}"
         if posixpath.normpath(f"/{start.lstrip('/')}") != path:
             raise _BadToken(start)
@@ -236,10 +245,10 @@ _TYPES: dict[str, tuple[type, str]] = {"v": (str, "string"), "rv": (int, "int64"
 
 
 class _BadToken(Exception):
-    """A token is none; the message is that of the decoder that gives up on it first."""
+    """A malformed continue token. The message is that of the Go decoder that fails first."""
 
 
-def _fields(token: str) -> tuple[str, int, str]:
+def _decode_token_fields(token: str) -> tuple[str, int, str]:
     if outside := _OUTSIDE_BASE64.search(token):
         raise _BadToken(f"illegal base64 data at input byte {outside.start()}")
     try:
@@ -252,8 +261,8 @@ def _fields(token: str) -> tuple[str, int, str]:
         raise _BadToken(
             f"json: cannot unmarshal {encoding.json_type_name(value)} into Go value of type storage.continueToken"
         )
-    given = {key: item for key, item in (value or {}).items() if key in _TYPES and item is not None}
-    for key, item in given.items():
+    fields = {key: item for key, item in (value or {}).items() if key in _TYPES and item is not None}
+    for key, item in fields.items():
         kind, name = _TYPES[key]
         if type(item) is not kind:
             shown = (
@@ -263,4 +272,4 @@ def _fields(token: str) -> tuple[str, int, str]:
             )
             into = f"Go struct field continueToken.{key} of type {name}"
             raise _BadToken(f"json: cannot unmarshal {shown} into {into}")
-    return given.get("v", ""), given.get("rv", 0), given.get("start", "")
+    return fields.get("v", ""), fields.get("rv", 0), fields.get("start", "")

@@ -1,4 +1,4 @@
-"""patch: the four patch types, each evaluated on the newest object."""
+"""patch: the four patch types. Each is evaluated on the newest version of the object."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,15 +35,15 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 MAX_OPERATIONS = 10_000
-Evaluate = Callable[[Object], Any]  # from the live object to the patched document
+Evaluate = Callable[[Object], Any]  # takes the live object, returns the patched document
 
 
 class Patch(NamedTuple):
-    """A patch that can be read: how it is applied, what was odd about it, and how a refusal shows what came of it."""
+    """A decoded patch: how to apply it, its warnings, and how an error message shows the patched document."""
 
     evaluate: Evaluate
     problems: list[str]
-    shown: Callable[[Any], str]
+    format_result: Callable[[Any], str]
 
 
 def patch(server: "Server", request: Request, route: Route) -> Response:
@@ -54,17 +54,20 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
     options = write_options(request, "PatchOptions", apply=kind == APPLY)
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     if kind == APPLY:
-        config, twice = configuration(write)
+        config, duplicates = decode_configuration(write)
         stored, created = pipeline.update(
-            write, lambda live: applied(write, live, config, twice), may_create=not write.subresource, owned=True
+            write,
+            lambda live: evaluate_apply(write, live, config, duplicates),
+            may_create=not write.subresource,
+            owned=True,
         )
     else:
-        stored, created = pipeline.update(write, lambda live: evaluated(write, kind, live))
+        stored, created = pipeline.update(write, lambda live: evaluate_patch(write, kind, live))
     return representation.object_response(201 if created else 200, stored, request.warnings)
 
 
 def patch_type(request: Request, resource: Resource) -> str:
-    """The kind of patch that the content type names, among those that the resource takes."""
+    """Return the patch type that the content type names. Reject with 415 one that the resource does not support."""
     kind = request.headers.get("content-type", "").partition(";")[0]
     supported = (JSON_PATCH, MERGE_PATCH, APPLY) if resource.custom else (JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY)
     if kind not in supported:
@@ -72,13 +75,13 @@ def patch_type(request: Request, resource: Resource) -> str:
     return kind
 
 
-def evaluated(write: pipeline.Write, kind: str, live: Stored | None) -> Object:
-    """The object that a patch (not an apply) makes of the live one."""
+def evaluate_patch(write: pipeline.Write, kind: str, live: Stored | None) -> Object:
+    """Return the object that a patch (not an apply) makes of the live one."""
     if live is None:
         raise not_found(write.resource, write.name)
-    given = EVALUATORS[kind](write)  # a malformed patch of a missing object is a 404
+    patch = EVALUATORS[kind](write)  # after the check above: a malformed patch of a missing object gets 404
     decode = decoding.decode_strategic if kind == STRATEGIC else decoding.decode_patched
-    return _same_thing(write, decode(write, given.evaluate(live.object), given.problems, given.shown))
+    return _check_identity(write, decode(write, patch.evaluate(live.object), patch.problems, patch.format_result))
 
 
 def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
@@ -87,37 +90,36 @@ def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
     return f"the body of the request was in an unknown format - accepted media types include: {', '.join(supported)}"
 
 
-def _same_thing(write: pipeline.Write, obj: Object) -> Object:
+def _check_identity(write: pipeline.Write, obj: Object) -> Object:
     obj = pipeline.expect_namespace(obj, write)
     return expect_name(obj, write.name)
 
 
-def applied(write: pipeline.Write, live: Stored | None, config: Object, twice: list[str]) -> Object:
-    """The object that an apply makes of the live one: the very live one when nothing changes."""
+def evaluate_apply(write: pipeline.Write, live: Stored | None, config: Object, duplicates: list[str]) -> Object:
+    """Return the object that an apply makes of the live one, or the live object itself if nothing changes."""
     obj, managed = write.server.field_tracker.apply(write, live, config)
-    mind_repeats(write, twice)
+    report_duplicate_keys(write, duplicates)
     before = live.object["metadata"].get("managedFields") if live is not None else None
     if live is not None and obj is get_unmanaged(live) and equal_except_times(managed, before):
         return live.object
-    given = obj.get("metadata") or {}
-    if live is None and given.get("uid"):
-        raise uid_of_missing(write, given["uid"])
+    metadata = obj.get("metadata") or {}
+    if live is None and metadata.get("uid"):
+        raise uid_mismatch(write, metadata["uid"])
     write.managed = managed
-    same = live is not None and obj is get_unmanaged(
-        live
-    )  # only owners change, and no default comes of another version
-    made = obj if same else decoding.decode_applied(write, obj)
-    write.changes.note_merged(write, given, made)
-    return set_managed_fields(_same_thing(write, made), managed)
+    # If only owners change, the object is not decoded again, so it gets no defaults of another version.
+    only_owners_change = live is not None and obj is get_unmanaged(live)
+    result = obj if only_owners_change else decoding.decode_applied(write, obj)
+    write.changes.note_merged(write, metadata, result)
+    return set_managed_fields(_check_identity(write, result), managed)
 
 
-def configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
-    """The applied configuration, whose kind and version must be the path's, and a line for each key set twice."""
+def decode_configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
+    """Return the applied configuration, and a message for each duplicate key. Its type must be the path's."""
     from fairlead.server.golang import yaml
 
     resource = write.resource
     try:
-        config, twice = yaml.read(write.request.body)
+        config, duplicates = yaml.read(write.request.body)
     except encoding.BadJSON as error:
         raise bad_request(f"error decoding YAML: {error}") from None
     if config is None:
@@ -134,18 +136,18 @@ def configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    return config, twice
+    return config, duplicates
 
 
-def mind_repeats(write: pipeline.Write, twice: list[str]) -> None:
-    """Keys that are set twice are told of after all that is wrong with an apply itself."""
-    if twice and write.options.validation == "Strict":
-        problems = "".join([f"\n  {line}" for line in twice])
+def report_duplicate_keys(write: pipeline.Write, duplicates: list[str]) -> None:
+    """Reject or warn about duplicate keys. A real server checks them after everything else in an apply."""
+    if duplicates and write.options.validation == "Strict":
+        problems = "".join([f"\n  {line}" for line in duplicates])
         raise bad_request(
             f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{problems}"
         )
     if write.options.validation == "Warn":
-        for line in twice:
+        for line in duplicates:
             write.request.warn(line)
 
 
@@ -161,8 +163,8 @@ def _json_patch(write: pipeline.Write) -> Patch:
     except encoding.BadJSON as error:
         raise bad_request(str(error)) from None
     if len(operations) > MAX_OPERATIONS:
-        told = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
-        raise too_large(f"Request entity too large: {told}")
+        message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        raise too_large(f"Request entity too large: {message}")
 
     def evaluate(live: Object) -> Any:
         try:
@@ -170,58 +172,58 @@ def _json_patch(write: pipeline.Write) -> Patch:
         except json_patch.CannotApply:
             raise rejected_patch(write.resource, write.name) from None
         except encoding.NumberTooLarge as error:
-            told = str(error).replace("Go value", "Go struct field jsonPatchOp.value")
-            raise bad_request(f"error decoding patch: {told}") from None
+            message = str(error).replace("Go value", "Go struct field jsonPatchOp.value")
+            raise bad_request(f"error decoding patch: {message}") from None
 
-    return Patch(evaluate, problems, _document(write))
+    return Patch(evaluate, problems, _result_formatter(write))
 
 
 def _merge_patch(write: pipeline.Write) -> Patch:
     try:
-        given, duplicates = encoding.decode(write.request.body)
+        body, duplicates = encoding.decode(write.request.body)
     except encoding.BadJSON as error:
         raise bad_request(f"error decoding patch: {error}") from None
-    if given is None:
+    if body is None:
         raise bad_request("Invalid JSON Patch")
-    if not isinstance(given, dict):
+    if not isinstance(body, dict):
         into = "Go value of type map[string]interface {}"
-        raise bad_request(f"error decoding patch: json: cannot unmarshal {encoding.json_type_name(given)} into {into}")
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {encoding.json_type_name(body)} into {into}")
     problems = [f'duplicate field "{path}"' for path in duplicates]
-    return Patch(lambda live: merge_patch.merge(live, given), problems, _document(write))
+    return Patch(lambda live: merge_patch.merge(live, body), problems, _result_formatter(write))
 
 
 def _strategic(write: pipeline.Write) -> Patch:
     try:
-        given, duplicates = encoding.decode(write.request.body)
+        body, duplicates = encoding.decode(write.request.body)
     except encoding.BadJSON as error:
         raise bad_request(str(error)) from None
-    if given is None:
-        given = {}
-    if not isinstance(given, dict):
+    if body is None:
+        body = {}
+    if not isinstance(body, dict):
         raise bad_request(
-            f"json: cannot unmarshal {encoding.json_type_name(given)} into Go value of type map[string]interface {{}}"
+            f"json: cannot unmarshal {encoding.json_type_name(body)} into Go value of type map[string]interface {{}}"
         )
 
     def evaluate(live: Object) -> Any:
         try:
-            return encoding.normalize_numbers(strategic.apply(write.resource.schema, live, given))
+            return encoding.normalize_numbers(strategic.apply(write.resource.schema, live, body))
         except strategic.BadFormat as error:
             raise bad_request(str(error)) from None
         except strategic.StrategicError as error:
             raise unclassified(str(error)) from None
 
-    return Patch(evaluate, [f'duplicate field "{path}"' for path in duplicates], lambda made: format_go(given))
+    return Patch(evaluate, [f'duplicate field "{path}"' for path in duplicates], lambda _: format_go(body))
 
 
-def _document(write: pipeline.Write) -> Callable[[Any], str]:
-    """A patched document as text: what a patch opened is a map by name, the rest as it was encoded."""
+def _result_formatter(write: pipeline.Write) -> Callable[[Any], str]:
+    """Return a function that formats a patched document as a real server does in its error messages."""
     live = write.live
-    return lambda made: document_text.format_document(write.resource, made, live.object if live else None)
+    return lambda result: document_text.format_document(write.resource, result, live.object if live else None)
 
 
 EVALUATORS = {JSON_PATCH: _json_patch, MERGE_PATCH: _merge_patch, STRATEGIC: _strategic}
 
 
-def uid_of_missing(write: pipeline.Write, uid: str) -> StatusError:
+def uid_mismatch(write: pipeline.Write, uid: str) -> StatusError:
     message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
     return conflict(write.resource, write.name, message)

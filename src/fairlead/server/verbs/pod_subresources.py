@@ -1,4 +1,4 @@
-"""The subresources of Pods that are writes: binding and eviction."""
+"""The subresources binding and eviction of Pods."""
 
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,13 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 def bind(server: "Server", request: Request, route: Route) -> Response:
     """Assign a Pod to a node, once."""
     options = write_options(request, "CreateOptions")
-    binding = _body(request, "v1", "Binding", route.name)
+    binding = _read_body(request, "v1", "Binding", route.name)
     target = binding.get("target") or {}
     if not target.get("name"):
         raise invalid_kind("", "Binding", route.name, [field_errors.required("target.name")])
-    live = _pod(server, route)
-    if told := _unassignable(route.name, live.object):
-        message = f'Operation cannot be fulfilled on pods/binding "{route.name}": {told}'
+    live = _get_pod(server, route)
+    if reason := _binding_error(route.name, live.object):
+        message = f'Operation cannot be fulfilled on pods/binding "{route.name}": {reason}'
         raise status_error(409, "Conflict", message, {"name": route.name, "kind": "pods/binding"})
     if options.dry_run:
         return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
@@ -45,8 +45,8 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
     return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
 
 
-def _unassignable(name: str, pod: Object) -> str:
-    """Why a Pod cannot be assigned to a node."""
+def _binding_error(name: str, pod: Object) -> str:
+    """Return why a Pod cannot be assigned to a node, or ""."""
     if "deletionTimestamp" in pod["metadata"]:
         return f"pod {name} is being deleted, cannot be assigned to a host"
     if node := pod["spec"].get("nodeName"):
@@ -57,16 +57,19 @@ def _unassignable(name: str, pod: Object) -> str:
 def evict(server: "Server", request: Request, route: Route) -> Response:
     """Delete a Pod unless a disruption budget forbids it."""
     write_options(request, "CreateOptions")
-    eviction = _body(request, "policy/v1", "Eviction", route.name)
-    live = _pod(server, route)
-    _budget(server, live.object)
+    eviction = _read_body(request, "policy/v1", "Eviction", route.name)
+    live = _get_pod(server, route)
+    _check_disruption_budgets(server, live.object)
     options = eviction.get("deleteOptions") or {}
     preconditions = options.get("preconditions") or {}
     uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")
     dry_run = bool(request.query.get("dryRun") or options.get("dryRun"))
     metadata = live.object["metadata"]
     if not dry_run and uid in (None, metadata["uid"]) and version in (None, metadata["resourceVersion"]):
-        live, version = _disrupted(server, route, live), None  # the precondition held before we wrote
+        live, version = (
+            _add_disruption_condition(server, route, live),
+            None,
+        )  # the precondition was checked against the version before this write
     delete_object(
         server,
         route.resource,
@@ -76,50 +79,50 @@ def evict(server: "Server", request: Request, route: Route) -> Response:
     return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
 
 
-def _disrupted(server: "Server", route: Route, live: Stored) -> Stored:
-    """The Pod with the condition that says why it goes: who waits for its finalizers sees it."""
+def _add_disruption_condition(server: "Server", route: Route, live: Stored) -> Stored:
+    """Store and return the Pod with the condition DisruptionTarget, for those who handle its finalizers."""
     status = live.object.get("status") or {}
     conditions = status.get("conditions") or []
-    same = [c for c in conditions if c["type"] == "DisruptionTarget" and c["status"] == "True"]
+    existing = [c for c in conditions if c["type"] == "DisruptionTarget" and c["status"] == "True"]
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
         "lastProbeTime": None,
-        "lastTransitionTime": same[0].get("lastTransitionTime") if same else server.now,
+        "lastTransitionTime": existing[0].get("lastTransitionTime") if existing else server.now,
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
     }
     if condition in conditions:
         return live
-    kept = [c for c in conditions if c["type"] != "DisruptionTarget"]
-    obj = {**live.object, "status": {**status, "conditions": [*kept, condition]}}
+    other_conditions = [c for c in conditions if c["type"] != "DisruptionTarget"]
+    obj = {**live.object, "status": {**status, "conditions": [*other_conditions, condition]}}
     stored = server.store.put(server.store.table("", "pods"), obj)
     server.after_write(route.resource, live, stored)
     return stored
 
 
-def _pod(server: "Server", route: Route) -> Stored:
+def _get_pod(server: "Server", route: Route) -> Stored:
     live = server.store.table("", "pods").get(route.namespace, route.name)
     if live is None:
         raise not_found(route.resource, route.name)
     return live
 
 
-def _body(request: Request, api_version: str, kind: str, name: str) -> Object:
+def _read_body(request: Request, api_version: str, kind: str, name: str) -> Object:
     value = bodies.decode_plain(request, api_version, kind)
-    found = value if isinstance(value, dict) else {}
-    if ((found.get("metadata") or {}).get("name") or "") != name:
+    obj = value if isinstance(value, dict) else {}
+    if ((obj.get("metadata") or {}).get("name") or "") != name:
         raise bad_request(f"name in URL does not match name in {kind} object")
-    return found
+    return obj
 
 
-def _budget(server: "Server", pod: Object) -> None:
-    """A budget without disruptions left refuses with 429, as clients that drain nodes expect."""
+def _check_disruption_budgets(server: "Server", pod: Object) -> None:
+    """Reject an eviction with 429 if a disruption budget does not allow it, as `kubectl drain` expects.."""
     labels = pod["metadata"].get("labels") or {}
     namespace = pod["metadata"]["namespace"]
     for _, stored in server.store.table("policy", "poddisruptionbudgets").scan(namespace):
-        wanted = ((stored.object.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
-        if not wanted or any(labels.get(k) != v for k, v in wanted.items()):
+        match_labels = ((stored.object.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+        if not match_labels or any(labels.get(k) != v for k, v in match_labels.items()):
             continue
         if (stored.object.get("status") or {}).get("disruptionsAllowed", 0) < 1:
             message = "Cannot evict pod as it would violate the pod's disruption budget."

@@ -1,4 +1,4 @@
-"""update: PUT of a whole object, or of its status."""
+"""update: PUT of an object or its status."""
 
 from typing import TYPE_CHECKING
 
@@ -28,10 +28,10 @@ def replace(server: "Server", request: Request, route: Route) -> Response:
 
 
 def expect_name(obj: Object, name: str) -> Object:
-    """The object, which must carry the name in the path."""
-    given = (obj.get("metadata") or {}).get("name") or ""
-    if not given:
+    """Return the object. Reject it if its name is not the name in the path."""
+    own_name = (obj.get("metadata") or {}).get("name") or ""
+    if not own_name:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
-    if given != name:
-        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    if own_name != name:
+        raise bad_request(f"the name of the object ({own_name}) does not match the name on the URL ({name})")
     return obj

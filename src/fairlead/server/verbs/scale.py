@@ -1,6 +1,6 @@
-"""scale: the replicas of an object as an autoscaling/v1 Scale, whoever owns them.
+"""scale: the replicas of an object as an autoscaling/v1 Scale.
 
-Ownership is settled on the Scale and mapped back: a writer of /scale owns the replicas field of the object itself.
+Field ownership is computed on the Scale and mapped back: a writer of /scale owns the replicas field of the object.
 """
 
 from functools import cache
@@ -26,7 +26,7 @@ from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
-from fairlead.server.verbs.patch import APPLY, applied, configuration, evaluated, patch_type
+from fairlead.server.verbs.patch import APPLY, decode_configuration, evaluate_apply, evaluate_patch, patch_type
 from fairlead.server.verbs.replace import expect_name
 from fairlead.server.write import decoding, pipeline
 from fairlead.server.write.managed_fields import get_managed_fields, set_managed_fields
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 API_VERSION = "autoscaling/v1"
 REPLICAS = path("spec", "replicas")
-UNSET = -(2**31)  # what a real server takes a custom resource's replicas for where they are not set
+UNSET = -(2**31)  # the value of a real server for a custom resource's replicas that are not set
 
 
 @cache
@@ -51,70 +51,74 @@ def get_scale(server: "Server", request: Request, route: Route) -> Response:
     if stored is None:
         raise not_found(route.resource, route.name)
     if route.resource.custom and _at(stored.object, route.resource.scale["specReplicasPath"]) is None:
-        raise _missing_replicas(route.resource)
+        raise _replicas_not_found(route.resource)
     return _answer(route.resource, stored, request)
 
 
 def put_scale(server: "Server", request: Request, route: Route) -> Response:
     options = write_options(request, "UpdateOptions")
-    write, inner = _writes(server, request, route, options)
+    write, inner = _create_writes(server, request, route, options)
     if route.resource.custom and _kind(request) not in ("", "Scale"):
         where = "pkg/apiserver/customresource_handler.go:781"
         raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{where}"')
-    wanted = decoding.decode_body(inner)
-    wanted = expect_name(pipeline.expect_namespace(wanted, write), route.name)
+    new_scale = decoding.decode_body(inner)
+    new_scale = expect_name(pipeline.expect_namespace(new_scale, write), route.name)
 
-    def changed(live: Stored | None) -> Object:
+    def change(live: Stored | None) -> Object:
         if live is None:
             raise not_found(route.resource, route.name)
         scale = _scale(route.resource, live)
-        return _scaled(write, live, server.field_tracker.track_update(inner, scale, wanted), inner.managed)
+        return _apply_scale(write, live, server.field_tracker.track_update(inner, scale, new_scale), inner.managed)
 
-    return _update(write, changed, request, uid=wanted["metadata"].get("uid") or "")
+    return _update(write, change, request, uid=new_scale["metadata"].get("uid") or "")
 
 
 def patch_scale(server: "Server", request: Request, route: Route) -> Response:
     kind = patch_type(request, route.resource)
     bodies.check_size(request.body)
     options = write_options(request, "PatchOptions", apply=kind == APPLY)
-    write, inner = _writes(server, request, route, options)
+    write, inner = _create_writes(server, request, route, options)
 
-    def changed(live: Stored | None) -> Object:
+    def change(live: Stored | None) -> Object:
         if live is None:
             raise not_found(route.resource, route.name)
         scale = _scale(route.resource, live)
         if kind == APPLY:
-            config, twice = configuration(inner)
+            config, duplicates = decode_configuration(inner)
             if route.resource.custom and not get_managed_fields(scale):
-                raise _inconvertible("failed to create manager for existing fields: failed to convert live", "/")
-            wanted = applied(inner, scale, config, twice)
-            said, before = config.get("spec") or {}, scale.object.get("spec") or {}
-            zero = said.get("replicas") == 0 and "replicas" not in before  # a Scale does not show it
-            named = config.get("metadata") or {}
-            version = named.get("resourceVersion") or ""
-            differs = zero or version not in ("", str(live.version)) or wanted.get("spec") != scale.object.get("spec")
-            differs = differs or bool(named.get("namespace") and not route.resource.namespaced)
+                raise _conversion_error("failed to create manager for existing fields: failed to convert live", "/")
+            new_scale = evaluate_apply(inner, scale, config, duplicates)
+            spec, before = config.get("spec") or {}, scale.object.get("spec") or {}
+            zero = spec.get("replicas") == 0 and "replicas" not in before  # a Scale omits zero replicas
+            metadata = config.get("metadata") or {}
+            version = metadata.get("resourceVersion") or ""
+            differs = (
+                zero or version not in ("", str(live.version)) or new_scale.get("spec") != scale.object.get("spec")
+            )
+            differs = differs or bool(metadata.get("namespace") and not route.resource.namespaced)
             if route.resource.custom and differs:
-                place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
-                raise _inconvertible("failed to convert new", place)
-            if wanted is scale.object:
+                key = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+                raise _conversion_error("failed to convert new", key)
+            if new_scale is scale.object:
                 return live.object
         else:
-            wanted = server.field_tracker.track_update(inner, scale, evaluated(inner, kind, scale))
-        return _scaled(write, live, wanted, inner.managed)
+            new_scale = server.field_tracker.track_update(inner, scale, evaluate_patch(inner, kind, scale))
+        return _apply_scale(write, live, new_scale, inner.managed)
 
-    return _update(write, changed, request)
+    return _update(write, change, request)
 
 
-def _writes(server: "Server", request: Request, route: Route, options: Any) -> tuple[pipeline.Write, pipeline.Write]:
-    """The write of the object itself, and the one of its Scale."""
+def _create_writes(
+    server: "Server", request: Request, route: Route, options: Any
+) -> tuple[pipeline.Write, pipeline.Write]:
+    """Return the write of the object, and the write of its Scale."""
     outer = pipeline.Write(server, request, route.resource, route.namespace, route.name, "scale", options)
     inner = pipeline.Write(server, request, scale_resource(), route.namespace, route.name, "scale", options)
     return outer, inner
 
 
-def _update(write: pipeline.Write, changed: pipeline.Updated, request: Request, uid: str = "") -> Response:
-    stored, _ = pipeline.update(write, changed, uid=uid, owned=True)
+def _update(write: pipeline.Write, change: pipeline.Updated, request: Request, uid: str = "") -> Response:
+    stored, _ = pipeline.update(write, change, uid=uid, owned=True)
     return _answer(write.resource, stored, request)
 
 
@@ -137,7 +141,7 @@ def _answer(resource: Resource, stored: Stored, request: Request) -> Response:
 
 
 def scale_object(resource: Resource, obj: Object) -> Object:
-    """The Scale of an object."""
+    """Return the Scale of an object."""
     paths = resource.scale
     metadata = {
         key: obj["metadata"][key]
@@ -155,8 +159,8 @@ def scale_object(resource: Resource, obj: Object) -> Object:
 
 def _selector(resource: Resource, obj: Object) -> str:
     if resource.custom:
-        given = resource.scale.get("labelSelectorPath")
-        return str(_at(obj, given) or "") if given else ""
+        path = resource.scale.get("labelSelectorPath")
+        return str(_at(obj, path) or "") if path else ""
     selector = obj["spec"].get("selector") or {}
     if not resource.group:  # a ReplicationController's is a plain map
         selector = {"matchLabels": selector}
@@ -176,8 +180,8 @@ def _selector(resource: Resource, obj: Object) -> str:
 
 
 def _scale(resource: Resource, live: Stored) -> Stored:
-    """The Scale of a stored object as if it were stored itself, with those who own its replicas."""
-    places = _replicas(resource)
+    """Return the Scale of a stored object as if it were stored, with the field managers of the replicas."""
+    paths_by_version = _replica_paths(resource)
     managed = tuple(
         ManagedFieldsEntry(
             entry.manager,
@@ -188,7 +192,7 @@ def _scale(resource: Resource, live: Stored) -> Stored:
             time=entry.time,
         )
         for entry in get_managed_fields(live)
-        if (at := places.get(entry.api_version)) and at in entry.fields
+        if (at := paths_by_version.get(entry.api_version)) and at in entry.fields
     )
     shown = scale_object(resource, live.object)
     if resource.custom and _at(live.object, resource.scale["specReplicasPath"]) is None:
@@ -198,8 +202,8 @@ def _scale(resource: Resource, live: Stored) -> Stored:
     return scale
 
 
-def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: ManagedFields | None) -> Object:
-    """The object with the replicas of a Scale, owned as that is."""
+def _apply_scale(write: pipeline.Write, live: Stored, scale: Object, managed: ManagedFields | None) -> Object:
+    """Return the object with the replicas of a Scale, and with the owners of the Scale's replicas."""
     resource = write.resource
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if replicas == UNSET and resource.custom:
@@ -213,55 +217,55 @@ def _scaled(write: pipeline.Write, live: Stored, scale: Object, managed: Managed
     obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
     obj = set_managed_fields(obj, owners)
     entries = obj["metadata"].get("managedFields") or []
-    write.managed = decode(entries)  # of two entries of one writer, the later holds
-    reordered = not resource.custom and any(_reordered(entry["fieldsV1"]) for entry in entries)
-    write.changes.bytes_differ = reordered or len(entries) != len(write.managed)
+    write.managed = decode(entries)  # of two entries of a manager, the later one counts
+    is_unsorted = not resource.custom and any(_is_unsorted(entry["fieldsV1"]) for entry in entries)
+    write.changes.bytes_differ = is_unsorted or len(entries) != len(write.managed)
     return obj
 
 
-def _reordered(fields: Object) -> bool:
-    """Whether fields are not in the order of their texts, which is how a real server stores them after /scale."""
-    return list(fields) != sorted(fields) or any(_reordered(inner) for inner in fields.values())
+def _is_unsorted(fields: Object) -> bool:
+    """Return whether fields are not sorted. A real server stores them sorted after a write to /scale."""
+    return list(fields) != sorted(fields) or any(_is_unsorted(inner) for inner in fields.values())
 
 
-def _owners(resource: Resource, owners: ManagedFields, scaled: ManagedFields) -> ManagedFields:
-    """Who owns what of the object, once the Scale's owners are known: replicas go to them, without a time.
+def _owners(resource: Resource, owners: ManagedFields, scale_owners: ManagedFields) -> ManagedFields:
+    """Return the managedFields of the object: the replicas belong to the Scale's managers, without a time.
 
-    An entry of a version without a scale stays whole; one of a version that is no more goes.
+    An entry of a version without a scale stays unchanged. An entry of a version that does not exist is removed.
     """
-    places = _replicas(resource)
-    by = {entry.identity: entry for entry in scaled}
-    found: list[ManagedFieldsEntry] = []
+    paths_by_version = _replica_paths(resource)
+    scale_entries = {entry.identity: entry for entry in scale_owners}
+    result: list[ManagedFieldsEntry] = []
     for entry in owners:
-        if entry.api_version not in places:
+        if entry.api_version not in paths_by_version:
             continue
-        at = places[entry.api_version]
-        if at is None or at not in entry.fields or by.pop(entry.identity, None) is not None:
-            found.append(entry)
+        at = paths_by_version[entry.api_version]
+        if at is None or at not in entry.fields or scale_entries.pop(entry.identity, None) is not None:
+            result.append(entry)
             continue
         rest = entry.fields - FieldSet.of(at)
         if rest:
-            found.append(entry.with_fields(rest))
-    for entry in by.values():
+            result.append(entry.with_fields(rest))
+    for entry in scale_entries.values():
         if REPLICAS in entry.fields:
             own = FieldSet.of(_path(resource.scale))
-            found.append(
+            result.append(
                 ManagedFieldsEntry(
                     entry.manager, entry.operation, resource.api_version, own, subresource=entry.subresource
                 )
             )
-    return tuple(found)
+    return tuple(result)
 
 
-def _replicas(resource: Resource) -> dict[str, Path | None]:
-    """Where each version of the kind has its replicas, None for one that has no scale."""
+def _replica_paths(resource: Resource) -> dict[str, Path | None]:
+    """Return the path of the replicas in each version of the kind, None for a version without a scale."""
     if not resource.custom:
         return {resource.api_version: _path(resource.scale)}
-    found: dict[str, Path | None] = {}
+    paths: dict[str, Path | None] = {}
     for version in resource.definition["spec"]["versions"]:
         scale = (version.get("subresources") or {}).get("scale")
-        found[f"{resource.group}/{version['name']}"] = _path(scale) if scale else None
-    return found
+        paths[f"{resource.group}/{version['name']}"] = _path(scale) if scale else None
+    return paths
 
 
 def _path(scale: Object) -> Path:
@@ -280,12 +284,12 @@ def _put(obj: Object, parts: list[str], value: Any) -> Object:
     return {**obj, first: _put(obj.get(first) or {}, rest, value) if rest else value}
 
 
-def _missing_replicas(resource: Resource) -> StatusError:
+def _replicas_not_found(resource: Resource) -> StatusError:
     message = f'the spec replicas field "{resource.scale["specReplicasPath"]}" does not exist'
     return status_error(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
 
 
-def _inconvertible(what: str, place: str) -> StatusError:
-    """A real server cannot change a custom resource by applying its Scale: it looks for that among its versions."""
-    told = "request to convert CR to an invalid group/version: autoscaling/v1"
-    return unclassified(f"{what} object ({place}; autoscaling/v1, Kind=Scale) to proper version: {told}")
+def _conversion_error(what: str, key: str) -> StatusError:
+    """Return the error of a real server, which cannot change a custom resource by applying its Scale."""
+    reason = "request to convert CR to an invalid group/version: autoscaling/v1"
+    return unclassified(f"{what} object ({key}; autoscaling/v1, Kind=Scale) to proper version: {reason}")

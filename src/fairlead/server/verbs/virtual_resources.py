@@ -1,4 +1,4 @@
-"""Kinds that are answered and never stored: reviews and token requests."""
+"""Virtual resources: kinds that are never stored, such as reviews and token requests."""
 
 from typing import TYPE_CHECKING
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from fairlead.server.app import Server
 
 
-def received(
+def decode(
     server: "Server", request: Request, route: Route, resource: Resource, *, tracked: bool = True
 ) -> tuple[pipeline.Write, Object]:
-    """The body as an object of the kind, with managedFields as a create leaves them where it is `tracked`."""
+    """Return the write and the body as an object of the kind. `tracked`: with the managedFields of a create."""
     options = write_options(request, "CreateOptions")
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     obj = pipeline.expect_namespace(decoding.decode_body(write), write)
     return write, server.field_tracker.track_create(write, obj) if tracked else obj
 
 
-def answered(write: pipeline.Write, obj: Object) -> Response:
-    """The object with what the server found out."""
+def respond(write: pipeline.Write, obj: Object) -> Response:
+    """Return the response that holds the object with its status."""
     representation = representations.negotiate(write.request, write.resource, listing=False)
     shown = codec.decode(write.resource.schema, obj).object
     return representation.object_response(201, Stored(shown, 0, write.resource), write.request.warnings)

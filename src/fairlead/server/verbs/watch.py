@@ -1,7 +1,7 @@
 """watch: the changes of a kind as they happen, from a version on.
 
-A watch is a cursor into its kind's history, not a queue of its own: a slow reader costs nothing, and one that falls
-behind the history is cut with a 410. Frames are encoded once per representation, whoever reads them.
+A watch is a cursor into the event history of its kind, without a queue of its own. A slow reader therefore costs
+nothing, and one that falls behind the history gets a 410. Events are encoded once per representation, for all readers.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 BOOKMARK_EVERY = 60.0  # seconds
 BOOKMARK_BEFORE_END = 2.0
-SHORTEST = 1800  # seconds a watch lasts that asks for no timeout: at least this, at most twice this
-BATCH = 512  # frames given to a reader at once
+MIN_TIMEOUT = 1800  # seconds; a watch without timeoutSeconds lasts between this and twice this
+BATCH = 512  # events in one chunk
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 @dataclass(slots=True)
 class Watch:
-    """One watch. Iterate `chunks`: each holds whole frames."""
+    """One watch. Each item of `chunks` holds complete events."""
 
     server: "Server"
     table: Table
@@ -44,32 +44,32 @@ class Watch:
     representation: Representation
     bookmarks: bool
     timeout: float
-    version: int  # changes after this one are sent
-    initial: bool  # the present objects are sent first, as they are at `version` or later
-    announce: bool  # an annotated bookmark ends them
+    version: int  # the watch sends the changes after this version
+    initial: bool  # the current objects are sent first
+    announce: bool  # a bookmark with an annotation follows the current objects
     replica: "Replica | None" = None
 
     async def chunks(self) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         start = loop.time()
         deadline = start + self.timeout
-        undone = self.server.store.undone
+        undone_count = self.server.store.undone
         if self.initial:
             if self.replica is not None:
                 await self.replica.wait_for(self.version)
-            self.version = max(self._known(), self.table.floor)
+            self.version = max(self._known_version(), self.table.floor)
             position = self.table.position(self.version)
-            for chunk in self._present():
+            for chunk in self._initial_chunks():
                 yield chunk
         else:
             position = self.table.position(self.version)
         bookmark = self._next_bookmark(start, deadline)
-        # What was read may have been undone: its reader resumes from before.
-        while loop.time() < deadline and undone == self.server.store.undone:
-            known = self._known()
+        # If writes were undone, the watch ends, and its reader resumes from an earlier version.
+        while loop.time() < deadline and undone_count == self.server.store.undone:
+            known = self._known_version()
             events = self.table.read(position)
             if events is None:
-                yield self.error(too_old(self.version, self.table.floor))
+                yield self.encode_error(too_old(self.version, self.table.floor))
                 return
             if self.replica is not None:
                 events = [event for event in events if event.version <= known]
@@ -77,35 +77,35 @@ class Watch:
                 events = events[:BATCH]
                 position += len(events)
                 self.version = events[-1].version
-                chunk = b"".join(frame for event in events if (frame := self._frame(event)))
+                chunk = b"".join(frame for event in events if (frame := self._encode_event(event)))
                 if chunk:
                     yield chunk
-                continue  # there may be more by now, and a bookmark must not pass it by
+                continue  # more events may have come meanwhile, and they go before a bookmark
             now = loop.time()
             if bookmark is not None and now >= bookmark:
                 bookmark = self._next_bookmark(now, deadline)
-                if known >= self.version:  # a replica may not have got to where this watch began
+                if known >= self.version:  # a replica may not have reached the version where this watch began
                     yield self._bookmark(known, {})
             until = deadline if bookmark is None else min(deadline, bookmark)
             try:
                 async with asyncio.timeout_at(until):
-                    await self._more(position)
+                    await self._wait_for_events(position)
             except TimeoutError:
                 pass
 
-    def _known(self) -> int:
-        """Changes up to this version can be told."""
+    def _known_version(self) -> int:
+        """Return the version up to which changes can be sent."""
         return self.server.store.version if self.replica is None else self.replica.version
 
-    async def _more(self, position: int) -> None:
-        """Wait until there is something to tell."""
+    async def _wait_for_events(self, position: int) -> None:
+        """Wait until there are events to send."""
         await self.table.changed(position)
         if self.replica is not None and (events := self.table.read(position)):
             await self.replica.wait_for(events[0].version)
 
-    def _present(self) -> list[bytes]:
+    def _initial_chunks(self) -> list[bytes]:
         frames = [
-            self._encoded("ADDED", stored)
+            self._encode("ADDED", stored)
             for _, stored in self.table.snapshot(self.namespace, self.version)
             if self.selection.matches(stored)
         ]
@@ -119,8 +119,8 @@ class Watch:
         before_end = deadline - BOOKMARK_BEFORE_END
         return before_end if now < before_end < now + BOOKMARK_EVERY else now + BOOKMARK_EVERY
 
-    def _frame(self, event: Event) -> bytes:
-        """This watch's frame for a change, empty where the change is none of its business."""
+    def _encode_event(self, event: Event) -> bytes:
+        """Return the encoded event for a change, or b"" if the watch does not select it."""
         stored, previous = event.stored, event.previous
         if self.namespace is not None and event.namespace != self.namespace:
             return b""
@@ -134,26 +134,26 @@ class Watch:
                 kind = "ADDED" if now else "DELETED"
             if not now and event.type != "DELETED":
                 assert previous is not None
-                return self._shared(event, kind, _at_version(previous, event.version))
-        return self._shared(event, kind, stored)
+                return self._encode_shared(event, kind, _at_version(previous, event.version))
+        return self._encode_shared(event, kind, stored)
 
-    def _shared(self, event: Event, kind: str, stored: Stored) -> bytes:
+    def _encode_shared(self, event: Event, kind: str, stored: Stored) -> bytes:
         if not self.representation.shared:
-            return self._encoded(kind, stored)
+            return self._encode(kind, stored)
         key = (kind, self.representation.name, self.representation.resource.version)
         frame = event.frames.get(key)
         if frame is None:
-            frame = event.frames[key] = self._encoded(kind, stored)
+            frame = event.frames[key] = self._encode(kind, stored)
         return frame
 
-    def _encoded(self, kind: str, stored: Stored) -> bytes:
+    def _encode(self, kind: str, stored: Stored) -> bytes:
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), self.representation.encode(stored))
 
     def _bookmark(self, version: int, annotations: dict[str, str]) -> bytes:
         obj = self.representation.bookmark(version, annotations)
         return b'{"type":"BOOKMARK","object":%s}\n' % encoding.encode(obj)
 
-    def error(self, failure: StatusError) -> bytes:
+    def encode_error(self, failure: StatusError) -> bytes:
         return b'{"type":"ERROR","object":%s}\n' % encoding.encode(failure.status)
 
 
@@ -168,29 +168,29 @@ def too_old(version: int, floor: int) -> StatusError:
 
 
 def watch(server: "Server", request: Request, route: Route) -> StreamingResponse:
-    """Begin a watch. A version older than the history is told in the stream, as the real server does."""
+    """Serve a watch. Like on a real server, a version older than the history is an ERROR event in the stream."""
     resource = route.resource
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
-        return StreamingResponse(_only(b""))  # no event can be shown as a list
+        return StreamingResponse(_single_chunk(b""))  # an event cannot be represented as a list
     representation = representations.negotiate(request, resource, listing=False, streaming=True)
     int64_option(request, "limit")
-    lists.parsed_selectors(request)
-    asked = request.first("resourceVersion")
+    lists.parse_selectors(request)
+    requested = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
     bookmarks = "allowWatchBookmarks" in request.query and parse_boolean(request.first("allowWatchBookmarks"))
-    initial_given = "sendInitialEvents" in request.query
-    send_initial = initial_given and parse_boolean(request.first("sendInitialEvents"))
-    _check(match, initial_given, request.first("continue"))
+    has_initial_events = "sendInitialEvents" in request.query
+    send_initial = has_initial_events and parse_boolean(request.first("sendInitialEvents"))
+    _check_options(match, has_initial_events, request.first("continue"))
     selection = lists.selection(server, request, route)
     if lost := server.definitions.lost(resource):
         raise versions.not_listed(resource, lost)
-    from_start = asked in ("", "0")
-    version = server.store.version if from_start else lists.parse_version(asked, "watch")
-    initial = send_initial or (from_start and not initial_given)
-    announce = bookmarks and (send_initial or (from_start and not initial_given))
+    from_start = requested in ("", "0")
+    version = server.store.version if from_start else lists.parse_version(requested, "watch")
+    initial = send_initial or (from_start and not has_initial_events)
+    announce = bookmarks and (send_initial or (from_start and not has_initial_events))
     table = server.table(resource)
-    timeout = int64_option(request, "timeoutSeconds") or server.world.random.randint(SHORTEST, 2 * SHORTEST)
-    begun = Watch(
+    timeout = int64_option(request, "timeoutSeconds") or server.world.random.randint(MIN_TIMEOUT, 2 * MIN_TIMEOUT)
+    new_watch = Watch(
         server=server,
         table=table,
         namespace=(route.namespace or None) if resource.namespaced else "",
@@ -198,36 +198,38 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
         representation=representation,
         bookmarks=bookmarks,
         timeout=float(timeout),
-        version=0 if initial and asked == "0" else version,
+        version=0 if initial and requested == "0" else version,
         initial=initial,
         announce=announce,
         replica=request.replica,
     )
     if send_initial and version > server.store.version:
-        return StreamingResponse(_only(begun.error(lists.too_large(version, server.store.version))))
+        return StreamingResponse(
+            _single_chunk(new_watch.encode_error(lists.version_too_large(version, server.store.version)))
+        )
     if not initial and version < table.floor:
-        return StreamingResponse(_only(begun.error(too_old(version, table.floor))))
-    answer = StreamingResponse(begun.chunks())
-    answer.warnings = request.warnings
-    return answer
+        return StreamingResponse(_single_chunk(new_watch.encode_error(too_old(version, table.floor))))
+    response = StreamingResponse(new_watch.chunks())
+    response.warnings = request.warnings
+    return response
 
 
-def _check(match: str, initial_given: bool, continued: str) -> None:
-    field, found = "resourceVersionMatch", []
-    if initial_given and match != "NotOlderThan":
-        told = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        found.append(field_errors.forbidden(field, told))
-    if match and not initial_given:
-        told = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        found.append(field_errors.forbidden(field, told))
+def _check_options(match: str, has_initial_events: bool, continued: str) -> None:
+    field, errors = "resourceVersionMatch", []
+    if has_initial_events and match != "NotOlderThan":
+        message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        errors.append(field_errors.forbidden(field, message))
+    if match and not has_initial_events:
+        message = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        errors.append(field_errors.forbidden(field, message))
     if match and match != "NotOlderThan":
-        found.append(field_errors.not_supported(field, match, ("NotOlderThan",)))
+        errors.append(field_errors.not_supported(field, match, ("NotOlderThan",)))
     if continued:
-        found.append(field_errors.forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
-    if found:
-        raise invalid_options("ListOptions", found)
+        errors.append(field_errors.forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+    if errors:
+        raise invalid_options("ListOptions", errors)
 
 
-async def _only(chunk: bytes) -> AsyncIterator[bytes]:
+async def _single_chunk(chunk: bytes) -> AsyncIterator[bytes]:
     if chunk:
         yield chunk
