@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 from fairlead.client.transport import Transport
 from fairlead.server.app import Server
@@ -76,7 +76,7 @@ async def _real(server, namespace):
     cluster = Cluster(server.url, server.ca_data)
 
     def transport():
-        return HttpTransport(cluster, Static.token(server.token))
+        return HttpTransport(cluster, StaticCredentials.token(server.token))
 
     yield Api("real", server.url, server.token, server.ca_data, namespace, transport, server)
 

@@ -16,7 +16,7 @@ import _record
 import fairlead as fl
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 from fairlead.runtime.definitions import install_missing
 from fairlead.testing import real
@@ -80,7 +80,7 @@ async def main(objects):
     await process.stdout.readline()
     try:
         address = Cluster(f"http://127.0.0.1:{port}", None)
-        found = await measure("embedded", lambda: HttpTransport(address, Static.token("t")), objects)
+        found = await measure("embedded", lambda: HttpTransport(address, StaticCredentials.token("t")), objects)
     finally:
         process.kill()
         await process.wait()
@@ -89,7 +89,9 @@ async def main(objects):
         return found
     with real.RealServer() as server:
         there = Cluster(server.url, server.ca_data)
-        return found | await measure("real", lambda: HttpTransport(there, Static.token(server.token)), objects)
+        return found | await measure(
+            "real", lambda: HttpTransport(there, StaticCredentials.token(server.token)), objects
+        )
 
 
 if __name__ == "__main__":

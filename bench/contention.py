@@ -17,7 +17,7 @@ from fairlead.api.errors import AlreadyExists, ApiError, Conflict
 from fairlead.api.kinds import kind
 from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import Cluster, HttpTransport
 from fairlead.server.app import Server
 from fairlead.testing.real import RealServer, missing
@@ -286,7 +286,9 @@ async def on(name):
     if name == "embedded":
         return await measure(Server(world, tokens=["t"]).transport, world)
     with RealServer() as real:
-        return await measure(lambda: HttpTransport(Cluster(real.url, real.ca_data), Static.token(real.token)), world)
+        return await measure(
+            lambda: HttpTransport(Cluster(real.url, real.ca_data), StaticCredentials.token(real.token)), world
+        )
 
 
 def main():

@@ -28,7 +28,7 @@ import fairlead as fl
 from fairlead.client import http
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.runtime.definitions import install_missing
 from fairlead.server.app import Server
 
@@ -173,7 +173,7 @@ async def soak(minutes, objects, seed):
     server = Server(world, tokens=["soak"], controllers=("gc",))
     listening = await server.listen()
     cluster = Cluster(listening.url, listening.ca)
-    mine, theirs = (http.HttpTransport(cluster, Static.token("soak")) for _ in range(2))
+    mine, theirs = (http.HttpTransport(cluster, StaticCredentials.token("soak")) for _ in range(2))
     churn = Churn(Client(theirs, world, user_agent="others"), chance, objects)
     await install_missing(churn.client, [Thing])
     trouble, samples, wrong = Trouble(mine, chance), [], []

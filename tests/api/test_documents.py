@@ -6,8 +6,8 @@ from fairlead.api import documents
 
 
 def test_empty_documents_are_left_out():
-    assert documents.read("a: 1\n---\n---\n- 2\n") == [{"a": 1}, [2]]
-    assert documents.read(b"") == []
+    assert documents.parse_all("a: 1\n---\n---\n- 2\n") == [{"a": 1}, [2]]
+    assert documents.parse_all(b"") == []
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ def test_empty_documents_are_left_out():
     ],
 )
 def test_what_is_wrong_is_told_in_one_line_with_its_place(text, says):
-    with pytest.raises(documents.NotYaml) as refused:
-        documents.read(text)
+    with pytest.raises(documents.InvalidYaml) as refused:
+        documents.parse_all(text)
     assert str(refused.value).startswith(says)
     assert "\n" not in str(refused.value)
 
 
 def test_one_document_means_one():
-    assert documents.read_one("") is None
-    with pytest.raises(documents.NotYaml, match="one YAML document is wanted, not 2"):
-        documents.read_one("1\n---\n2")
+    assert documents.parse_one("") is None
+    with pytest.raises(documents.InvalidYaml, match="one YAML document is wanted, not 2"):
+        documents.parse_one("1\n---\n2")

@@ -140,4 +140,4 @@ def test_go_agrees_on_the_recorded_rows(go_marshal):
     [(3e10, "3e+10"), (1234567.5, "1.2345675e+06"), (123456.7, "123456.7"), (1.5e-05, "1.5e-05"), (1e-4, "0.0001")],
 )
 def test_a_float_is_printed_as_go_prints_it(value, text):
-    assert gojson.printed(value) == text
+    assert gojson.format_percent_v(value) == text

@@ -14,7 +14,7 @@ from fairlead.api.world import World
 from fairlead.cache import Cache
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 from fairlead.client.transport import NotSent
 from fairlead.server.app import Server
@@ -154,7 +154,7 @@ class Process:
         return False
 
     def transport(self):
-        self.opened.append(HttpTransport(Cluster(f"http://127.0.0.1:{self.port}", None), Static.token("t")))
+        self.opened.append(HttpTransport(Cluster(f"http://127.0.0.1:{self.port}", None), StaticCredentials.token("t")))
         return self.opened[-1]
 
 
@@ -189,7 +189,7 @@ class Real(Process):
 
     def transport(self):
         cluster = Cluster(self.server.url, self.server.ca_data)
-        self.opened.append(HttpTransport(cluster, Static.token(self.server.token)))
+        self.opened.append(HttpTransport(cluster, StaticCredentials.token(self.server.token)))
         return self.opened[-1]
 
 

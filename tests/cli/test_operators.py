@@ -59,6 +59,6 @@ async def test_the_sample_of_its_readme_is_taken_by_the_embedded_server(system, 
     sample.write_text(readme.partition("## Try it")[2].partition("```yaml\n")[2].partition("```")[0])
     defined = "httpproxy" if system == "orphans" else system
     await crds.install(Client(transport, world), f"fairlead_operators.{defined}")
-    samples = manifests.read(sample)
+    samples = manifests.read_objects(sample)
     assert samples
     await prepare(transport, world, [], samples)

@@ -11,7 +11,7 @@ from fairlead.api.times import rfc3339
 from fairlead.api.world import World
 from fairlead.client import execplugin, kubeconfig
 from fairlead.client.credentials import CredentialsError, Identity
-from fairlead.client.execplugin import Exec, Plugin
+from fairlead.client.execplugin import ExecCredentials, ExecPlugin
 
 V1 = "client.authentication.k8s.io/v1"
 NOW = 1_767_225_600.0
@@ -46,7 +46,9 @@ def plugin(tmp_path, clock):
             f"{{'kind': 'ExecCredential', 'apiVersion': {api_version!r}, 'status': status}}))\n{body}\n"
         )
         script.chmod(0o755)
-        made = Exec(Plugin(api_version, str(script), **fields), World(clock), {"PATH": "/usr/bin:/bin", "MINE": "1"})
+        made = ExecCredentials(
+            ExecPlugin(api_version, str(script), **fields), World(clock), {"PATH": "/usr/bin:/bin", "MINE": "1"}
+        )
         made.count = lambda: len(log.read_text()) if log.exists() else 0
         return made
 
@@ -81,9 +83,9 @@ async def test_it_is_run_again_when_the_server_refused_and_only_once_for_many(pl
     login = plugin("give(token=str(os.getpid()))")
     first = await asyncio.gather(*[login.identity() for _ in range(5)])
     for identity in first:
-        login.refused(identity)
+        login.on_unauthorized(identity)
     second = await asyncio.gather(*[login.identity() for _ in range(5)])
-    login.refused(first[0])  # a late refusal of the old one does not cost the new one
+    login.on_unauthorized(first[0])  # a late refusal of the old one does not cost the new one
     assert await login.identity() == second[0]
     assert len({identity.authorization for identity in first + second}) == 2
     assert login.count() == 2
@@ -128,7 +130,9 @@ async def test_each_failure_is_one_line_without_secrets(body, said, plugin):
 
 
 async def test_one_that_is_not_installed_says_how_to_get_it():
-    missing = Exec(Plugin(V1, "no-such-login", install_hint="brew install it"), World(), {"PATH": "/nope"})
+    missing = ExecCredentials(
+        ExecPlugin(V1, "no-such-login", install_hint="brew install it"), World(), {"PATH": "/nope"}
+    )
     with pytest.raises(CredentialsError, match="not in PATH: brew install it"):
         await missing.identity()
 

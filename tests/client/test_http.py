@@ -13,7 +13,13 @@ from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
-from fairlead.client.credentials import CredentialsError, Identity, Impersonating, Static, TokenFile
+from fairlead.client.credentials import (
+    CredentialsError,
+    Identity,
+    ImpersonatingCredentials,
+    StaticCredentials,
+    TokenFileCredentials,
+)
 from fairlead.client.http import HttpTransport
 from fairlead.client.transport import NotSent
 
@@ -77,7 +83,7 @@ async def test_no_redirect_is_followed_with_credentials_or_without(code, wire, t
             writer.write(f"HTTP/1.1 {code} x\r\nLocation: {wire.url}/else\r\nContent-Length: 0\r\n\r\n".encode())
 
     await wire.start(redirect)
-    client = Client(transport(wire.url, Static.token("secret")), World())
+    client = Client(transport(wire.url, StaticCredentials.token("secret")), World())
     with pytest.raises(ApiError, match="redirect") as raised:
         await client.resolve(ConfigMap)
     assert "secret" not in str(raised.value)
@@ -263,7 +269,7 @@ async def test_a_token_file_is_read_again_when_the_server_refuses(wire, transpor
             token.write_text("new\n")
 
     await wire.start(handle)
-    server = transport(wire.url, TokenFile(token, World()))
+    server = transport(wire.url, TokenFileCredentials(token, World()))
     assert (await server.request(HttpRequest("GET", "/"))).status == 401
     assert (await server.request(HttpRequest("GET", "/"))).status == 200
 
@@ -271,7 +277,7 @@ async def test_a_token_file_is_read_again_when_the_server_refuses(wire, transpor
 async def test_impersonation_goes_along_with_every_group(wire, transport):
     await wire.start(always_ok)
     headers = (("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
-    await transport(wire.url, Impersonating(Static(), headers)).request(HttpRequest("GET", "/"))
+    await transport(wire.url, ImpersonatingCredentials(StaticCredentials(), headers)).request(HttpRequest("GET", "/"))
     sent = wire.requests[0][1]
     assert [pair for pair in sent if pair[0].startswith("impersonate")] == [(k.lower(), v) for k, v in headers]
 
@@ -344,7 +350,9 @@ async def test_the_clusters_proxy_is_used_and_sees_no_credentials_of_the_server(
         writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
 
     await wire.start(proxy)
-    server = transport("https://cluster.example:6443", Static.token("secret"), proxy_url=f"http://u:p@{wire.address}")
+    server = transport(
+        "https://cluster.example:6443", StaticCredentials.token("secret"), proxy_url=f"http://u:p@{wire.address}"
+    )
     with pytest.raises(NotSent) as raised:
         await server.request(HttpRequest("POST", "/", body=b"{}"))
     [(line, headers, _)] = wire.requests
@@ -371,8 +379,8 @@ def test_an_address_that_is_none_is_refused_at_once(server):
 
 async def test_credentials_go_over_plain_http_to_this_machine_only(wire, transport):
     await wire.start(always_ok)
-    assert (await transport(wire.url, Static.token("secret")).request(HttpRequest("GET", "/"))).status == 200
-    elsewhere = transport("http://cluster.example", Static.token("secret"), proxy_url=wire.url)
+    assert (await transport(wire.url, StaticCredentials.token("secret")).request(HttpRequest("GET", "/"))).status == 200
+    elsewhere = transport("http://cluster.example", StaticCredentials.token("secret"), proxy_url=wire.url)
     with pytest.raises(CredentialsError, match="use https"):
         await elsewhere.request(HttpRequest("GET", "/"))
     assert len(wire.requests) == 1
@@ -381,7 +389,7 @@ async def test_credentials_go_over_plain_http_to_this_machine_only(wire, transpo
 def test_no_secret_is_in_any_repr():
     identity = Identity("Bearer secret", b"certificate", b"key")
     assert "secret" not in repr(identity)
-    assert "key'" not in repr(Static(identity))
+    assert "key'" not in repr(StaticCredentials(identity))
     assert "secret" not in repr(Cluster("https://a", proxy_url="http://u:secret@p"))
 
 
@@ -412,7 +420,7 @@ async def test_a_server_that_never_accepts_is_known_not_to_have_been_sent_to(tra
 
 
 async def test_credentials_that_take_too_long_mean_that_nothing_was_sent(wire, transport):
-    class Slow(Static):
+    class Slow(StaticCredentials):
         async def identity(self):
             await asyncio.sleep(60)
 

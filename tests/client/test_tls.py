@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
-from fairlead.client.credentials import CredentialsError, Identity, Static
+from fairlead.client.credentials import CredentialsError, Identity, StaticCredentials
 from fairlead.client.http import HttpTransport
 from fairlead.client.transport import NotSent
 
@@ -82,7 +82,7 @@ async def server(wire, authority, tmp_path):
 
 
 async def ask(cluster, identity=None):
-    transport = HttpTransport(cluster, Static(identity or Identity()))
+    transport = HttpTransport(cluster, StaticCredentials(identity or Identity()))
     try:
         return (await transport.request(HttpRequest("GET", "/"))).body.decode()
     finally:
@@ -98,7 +98,7 @@ async def test_a_client_certificate_is_presented(server, authority):
 
 
 async def test_a_renewed_certificate_is_used_at_once(server, authority):
-    class Renewed(Static):
+    class Renewed(StaticCredentials):
         async def identity(self):
             return Identity(None, *next(pairs))
 

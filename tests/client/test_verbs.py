@@ -11,7 +11,7 @@ from fairlead.api.kinds import kind
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.discovery import NotServed
 from fairlead.client.http import HttpTransport
 
@@ -22,8 +22,8 @@ HARD = 'x?a=1&b=2 <\u2028> \x7f \x85 \x9f \ufeff é 😀 \\ " \t'
 async def on(api):
     """A client by the server's own door, another by sockets, one with a wrong token, and the namespace."""
     cluster = Cluster(api.url, api.ca_data)
-    sockets = HttpTransport(cluster, Static.token(api.token))
-    wrong = HttpTransport(cluster, Static.token("wrong"))
+    sockets = HttpTransport(cluster, StaticCredentials.token(api.token))
+    wrong = HttpTransport(cluster, StaticCredentials.token("wrong"))
     yield SimpleNamespace(
         client=Client(api.transport(), World()),
         sockets=Client(sockets, World()),

@@ -75,10 +75,10 @@ def play(scenario, data=False, restart=False):
 @contextlib.asynccontextmanager
 async def remote(url, token):
     from fairlead.client.access import Cluster
-    from fairlead.client.credentials import Static
+    from fairlead.client.credentials import StaticCredentials
     from fairlead.client.http import HttpTransport
 
-    transport = HttpTransport(Cluster(url, insecure=url.startswith("https:")), Static.token(token))
+    transport = HttpTransport(Cluster(url, insecure=url.startswith("https:")), StaticCredentials.token(token))
     try:
         yield transport
     finally:

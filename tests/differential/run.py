@@ -27,7 +27,7 @@ from typing import Any
 from fairlead.api.errors import UserError
 from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 from fairlead.testing.real import RealServer
 
@@ -269,7 +269,7 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[HttpTranspor
             server = stack.enter_context(RealServer())
             url, token, ca = server.url, server.token, server.ca_data
         cluster = Cluster(url, ca) if ca else Cluster(url, insecure=True)
-        transport = HttpTransport(cluster, Static.token(token))
+        transport = HttpTransport(cluster, StaticCredentials.token(token))
         try:
             await transport.request(HttpRequest("GET", "/version"))  # an address that is wrong is told at once
             yield transport

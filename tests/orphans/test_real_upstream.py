@@ -14,7 +14,7 @@ from fleets import Gateway
 import fairlead as fl
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 from fairlead.server.app import Server
 from fairlead.testing.real import RealServer
@@ -49,7 +49,7 @@ class Way(fleets.Door):
 @pytest.fixture
 async def bed(machine):
     """An orphan, `web`, and a copy with a live parent, `kept`, both seen at a look that is a grace ago."""
-    inner = HttpTransport(Cluster(machine.url, machine.ca_data), Static.token(machine.token))
+    inner = HttpTransport(Cluster(machine.url, machine.ca_data), StaticCredentials.token(machine.token))
     bed = fleets.Bed(Server(None).transport(), "default", fleets.hand_world())
     bed.doors["project-a"] = Way(inner)
     await bed.start()

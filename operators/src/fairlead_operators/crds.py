@@ -16,7 +16,7 @@ def definitions(package: str) -> list[dict[str, Any]]:
     """Return the CRDs in the folder `crds` of a package."""
     folder = resources.files(package) / "crds"
     paths = sorted((p for p in folder.iterdir() if p.name.endswith((".json", ".yaml"))), key=lambda p: p.name)
-    return [crd for path in paths for crd in documents.read(path.read_bytes())]
+    return [crd for path in paths for crd in documents.parse_all(path.read_bytes())]
 
 
 async def install(client: Client, package: str, labels: Mapping[str, str] | None = None) -> None:

@@ -13,7 +13,7 @@ from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client, PatchType
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 from fairlead.testing.network import CountingTransport
 from fairlead_operators.projects import demo, gitops, legacy, rbac
@@ -305,7 +305,7 @@ async def operator_transport(env, *, without=()):
         HttpRequest("POST", path, headers={"Content-Type": "application/json"}, body=body)
     )
     token = yaml.safe_load(answer.body)["status"]["token"]
-    transport = HttpTransport(Cluster(env.api.url, env.api.ca_data), Static.token(token))
+    transport = HttpTransport(Cluster(env.api.url, env.api.ca_data), StaticCredentials.token(token))
     env.stack.push_async_callback(transport.close)
     return transport
 

@@ -10,14 +10,14 @@ from fairlead.api.errors import Conflict
 from fairlead.api.world import World
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 from fairlead_operators.seinode import legacy
 
 
 async def write_plan(url, token, ca, cached, method, plan):
     """Write the plan. Return the id of the plan that this process would execute, or None after a conflict."""
-    transport = HttpTransport(Cluster(url, ca.encode()), Static.token(token))
+    transport = HttpTransport(Cluster(url, ca.encode()), StaticCredentials.token(token))
     client, cached = Client(transport, World(), user_agent=plan["id"]), fl.Object(cached)
     kind = fl.kind(cached.api_version, cached.kind)
 

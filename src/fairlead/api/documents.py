@@ -3,11 +3,11 @@
 from typing import Any
 
 
-class NotYaml(ValueError):
+class InvalidYaml(ValueError):
     """Why a text is no YAML, and at which line: `not YAML at line 3: did not find expected key`."""
 
 
-def read(text: str | bytes) -> list[Any]:
+def parse_all(text: str | bytes) -> list[Any]:
     """Its documents, empty ones left out. Plain data only: no tag makes an object. Raises NotYaml."""
     import yaml
 
@@ -18,18 +18,18 @@ def read(text: str | bytes) -> list[Any]:
         lines = text.count("\n") if isinstance(text, str) else text.count(b"\n")  # the end counts as one more
         line = f" at line {min(mark.line, lines) + 1}" if mark else ""
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
-        raise NotYaml(f"not YAML{line}" + (f": {problem}" if problem else "")) from error
+        raise InvalidYaml(f"not YAML{line}" + (f": {problem}" if problem else "")) from error
     except UnicodeDecodeError as error:
-        raise NotYaml("not YAML: not UTF-8") from error
+        raise InvalidYaml("not YAML: not UTF-8") from error
     except RecursionError as error:
-        raise NotYaml("not YAML that can be read: nested too deep") from error
+        raise InvalidYaml("not YAML that can be read: nested too deep") from error
 
 
-def read_one(text: str | bytes) -> Any:
+def parse_one(text: str | bytes) -> Any:
     """Its only document; None when there is none. Raises NotYaml."""
-    documents = read(text)
+    documents = parse_all(text)
     if len(documents) > 1:
-        raise NotYaml(f"one YAML document is wanted, not {len(documents)}")
+        raise InvalidYaml(f"one YAML document is wanted, not {len(documents)}")
     return documents[0] if documents else None
 
 

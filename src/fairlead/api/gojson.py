@@ -19,7 +19,7 @@ ESCAPED = (
     ("\u2029".encode(), rb"\u2029"),
 )
 # What a YAML reader refuses or changes where it stands raw: the UTF-8 of U+007F to U+009F, U+FEFF, U+FFFE, U+FFFF.
-NOT_YAML = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
+INVALID_IN_YAML = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
 _PLAIN = frozenset({str, int, bool, type(None), msgspec.Raw})
 
 
@@ -30,13 +30,13 @@ def dumps(value: Any) -> bytes:
     word for: NaN, infinities, lone surrogates, keys that are not strings.
     """
     try:
-        encoded = msgspec.json.encode(value if _is_plain(value) else in_go_form(value), order="deterministic")
+        encoded = msgspec.json.encode(value if _is_plain(value) else with_go_floats(value), order="deterministic")
     except (TypeError, UnicodeEncodeError) as error:
         raise ValueError(f"not JSON: {error}") from error
-    return escaped(encoded)
+    return escape(encoded)
 
 
-def escaped(encoded: bytes) -> bytes:
+def escape(encoded: bytes) -> bytes:
     """JSON with the characters that Go escapes escaped."""
     for plain, spelled in ESCAPED:
         encoded = encoded.replace(plain, spelled)
@@ -48,24 +48,24 @@ def yaml_dumps(value: Any) -> bytes:
 
     Raw, U+0085 would arrive as a space, and DEL, the other C1 controls and U+FFFE would be refused.
     """
-    return NOT_YAML.sub(lambda found: rf"\u{ord(found[0].decode()):04x}".encode(), dumps(value))
+    return INVALID_IN_YAML.sub(lambda found: rf"\u{ord(found[0].decode()):04x}".encode(), dumps(value))
 
 
-def number(value: float, *, padded: bool = False) -> str:
+def format_number(value: float, *, padded: bool = False) -> str:
     """A float as Go writes it: shortest digits, exponent only below 1e-6 and from 1e21, of two digits if `padded`."""
     if not math.isfinite(value):
         raise ValueError(f"not JSON: {value!r} is not a number that JSON can hold")
-    return _written(value, -6, 21, "+03d" if padded else "+d")
+    return _format(value, -6, 21, "+03d" if padded else "+d")
 
 
-def printed(value: float) -> str:
+def format_percent_v(value: float) -> str:
     """A float as Go's %v prints it: shortest digits, exponent below 1e-4 and from 1e6, of at least two digits."""
-    return _written(value, -4, 6, "+03d")
+    return _format(value, -4, 6, "+03d")
 
 
-def _written(value: float, least: int, most: int, form: str) -> str:
+def _format(value: float, least: int, most: int, form: str) -> str:
     """A float with an exponent of that form where the point is not behind `least` to `most` digits."""
-    sign, digits, point = _shortest(value)
+    sign, digits, point = _shortest_digits(value)
     if not digits:
         return f"{sign}0"
     if least < point <= most:
@@ -78,7 +78,7 @@ def _written(value: float, least: int, most: int, form: str) -> str:
     return f"{sign}{digits[0]}{fraction}e{point - 1:{form}}"
 
 
-def _shortest(value: float) -> tuple[str, str, int]:
+def _shortest_digits(value: float) -> tuple[str, str, int]:
     """The shortest digits that read back as `value`: (sign, digits d1d2…, point) for 0.d1d2… × 10^point."""
     text = repr(value)
     sign = "-" if text[0] == "-" else ""
@@ -109,19 +109,19 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def in_go_form(value: Any) -> Any:
+def with_go_floats(value: Any) -> Any:
     """`value` with each float replaced by its spelling; the very same value where it holds none."""
     cls = type(value)
     if cls in _PLAIN:
         return value
     if isinstance(value, float):
-        return msgspec.Raw(number(value).encode())
+        return msgspec.Raw(format_number(value).encode())
     if isinstance(value, dict):
-        changed = {k: new for k, old in value.items() if (new := in_go_form(old)) is not old}
+        changed = {k: new for k, old in value.items() if (new := with_go_floats(old)) is not old}
         return {**value, **changed} if changed else value
     if isinstance(value, list | tuple):
-        items = [in_go_form(old) for old in value]
+        items = [with_go_floats(old) for old in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
     if isinstance(value, str | int):
         return value
-    return in_go_form(msgspec.to_builtins(value, str_keys=True))
+    return with_go_floats(msgspec.to_builtins(value, str_keys=True))

@@ -11,18 +11,18 @@ from fairlead.api.objects import Object
 _FIRST = ("CustomResourceDefinition", "Namespace")
 
 
-def comes_first(obj: Object) -> bool:
+def is_prerequisite(obj: Object) -> bool:
     """Whether it is a definition or a namespace."""
     return obj.kind in _FIRST
 
 
-def read(path: Path) -> list[Object]:
+def read_objects(path: Path) -> list[Object]:
     """The objects in a YAML or JSON file, lists unfolded. Raises UserError."""
     try:
-        found = documents.read(path.read_bytes())
+        found = documents.parse_all(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}): check its permissions") from error
-    except documents.NotYaml as error:
+    except documents.InvalidYaml as error:
         raise UserError(f"{path}: {error}; correct it") from error
     objects: list[Object] = []
     for document in found:

@@ -40,7 +40,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelSelector:
     """A label selector: every requirement must hold."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -54,7 +54,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldCondition:
     """One condition on one field: equal or not."""
 
     path: str
@@ -63,10 +63,10 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class FieldSelector:
     """A field selector: every condition must hold. `values` gives a field's text, "" where it is absent."""
 
-    conditions: tuple[Field, ...] = ()
+    conditions: tuple[FieldCondition, ...] = ()
 
     def matches(self, values: Callable[[str], str]) -> bool:
         return all((values(c.path) == c.value) is c.equal for c in self.conditions)
@@ -75,15 +75,15 @@ class Fields:
         return bool(self.conditions)
 
 
-def parse_labels(text: str, check: Callable[[str, str | None], str | None] = lambda key, value: None) -> Labels:
+def parse_labels(text: str, check: Callable[[str, str | None], str | None] = lambda key, value: None) -> LabelSelector:
     """A label selector. `check(key, None)` and `check(key, value)` say what is wrong with a key or value, if any.
 
     Raises SelectorError.
     """
-    return Labels(tuple(_Parser(text, check).parse()))
+    return LabelSelector(tuple(_Parser(text, check).parse()))
 
 
-def parse_fields(text: str) -> Fields:
+def parse_fields(text: str) -> FieldSelector:
     """A field selector: path=value, path==value, path!=value, joined by commas; `\\` escapes , = and itself."""
     conditions = []
     for term in _split(text):
@@ -95,8 +95,8 @@ def parse_fields(text: str) -> Fields:
         path, operator, value = match.groups()
         if not path and not value:
             continue  # as a real server: asked of nothing, nothing is asked
-        conditions.append(Field(path, _unescape(value), operator != "!="))
-    return Fields(tuple(conditions))
+        conditions.append(FieldCondition(path, _unescape(value), operator != "!="))
+    return FieldSelector(tuple(conditions))
 
 
 def _is_int64(text: str) -> bool:

@@ -8,7 +8,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def refuse_text(option: str, names: Iterable[str]) -> None:
+def reject_single_string(option: str, names: Iterable[str]) -> None:
     """Raise where one text stands for a list of them: it would be taken for its letters, or for each part of it."""
     if isinstance(names, str):
         raise ValueError(f"{option}={names!r} is one text where a list is wanted: write {option}=[{names!r}]")

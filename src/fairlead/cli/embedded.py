@@ -47,11 +47,11 @@ async def run_embedded_server(world: World, name: str = "") -> AsyncIterator[Tra
 async def prepare(transport: Transport, world: World, kinds: Iterable[Kind], objects: Sequence[Object]) -> None:
     """Apply the objects, CRDs first. Define each kind that is still missing before the other objects."""
     client = Client(transport, world, user_agent="fairlead-run")
-    for obj in [obj for obj in objects if manifests.comes_first(obj)]:
+    for obj in [obj for obj in objects if manifests.is_prerequisite(obj)]:
         await _apply(client, obj)
     for missing in await install_missing(client, kinds):
         log.info("no CRD for %s was found: created one whose schema allows every field", missing)
-    for obj in [obj for obj in objects if not manifests.comes_first(obj)]:
+    for obj in [obj for obj in objects if not manifests.is_prerequisite(obj)]:
         await _apply(client, obj)
 
 

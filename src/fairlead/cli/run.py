@@ -159,8 +159,8 @@ async def _run(
 ) -> int:
     sources = SourceFiles(target) if dev else None
     operator = sources.load(load_operator) if sources else load_operator()
-    objects = [obj for path in files for obj in manifests.read(path)]
-    crds = [obj for path in _crd_files(target) for obj in manifests.read(path)] if embedded else []
+    objects = [obj for path in files for obj in manifests.read_objects(path)]
+    crds = [obj for path in _crd_files(target) for obj in manifests.read_objects(path)] if embedded else []
     async with _connect(world, operator, embedded=embedded, **where) as place:
         options = Options(
             namespaces=place.namespaces,

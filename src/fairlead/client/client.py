@@ -13,8 +13,8 @@ from fairlead.api.errors import NotFound
 from fairlead.api.kinds import Kind, kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
-from fairlead.client.discovery import Discovery, NotServed, Served
-from fairlead.client.exchange import ApiRequest, Exchange, Observe
+from fairlead.client.discovery import Discovery, NotServed, ServedKind
+from fairlead.client.exchange import ApiRequest, Exchange, RequestObserver
 from fairlead.client.transport import Transport
 from fairlead.client.watching import Watch
 
@@ -89,7 +89,7 @@ class Client:
         *,
         user_agent: str = "fairlead",
         timeout: float = 30.0,  # half of what a server allows a request, so that it is we who give up
-        observe: Observe | None = None,
+        observe: RequestObserver | None = None,
     ) -> None:
         self._exchange = Exchange(transport, world, user_agent=user_agent, timeout=timeout, observe=observe)
         self._discovery = Discovery(self._fetch)
@@ -98,13 +98,13 @@ class Client:
         """The kind with the plural and scope that the server gives it."""
         return (await self._discovery.find(kind)).kind
 
-    async def served(self, kind: Kind) -> Served:
+    async def served(self, kind: Kind) -> ServedKind:
         """The kind with its verbs and subresources."""
         return await self._discovery.find(kind)
 
-    async def kinds(self) -> "list[Served]":
+    async def kinds(self) -> "list[ServedKind]":
         """Every kind that the server serves, asked anew."""
-        return await self._discovery.everything()
+        return await self._discovery.list_all()
 
     async def get(
         self,
@@ -199,7 +199,7 @@ class Client:
         """Replace all of it. Guarded only if it carries a resourceVersion: then Conflict when it is not the newest."""
         kind, namespace, name = await self._identify(obj)
         query = _query(fieldManager=field_manager, dryRun=dry_run)
-        name = _named(obj, name)
+        name = _require_name(obj, name)
         return await self._object("PUT", kind, namespace, name, subresource, query, body=obj, writes=not dry_run)
 
     async def patch(
@@ -234,7 +234,7 @@ class Client:
         kind, namespace, name = await self._identify(obj)
         return await self.patch(
             kind,
-            _named(obj, name),
+            _require_name(obj, name),
             namespace,
             obj,
             type=PatchType.APPLY,
@@ -260,8 +260,8 @@ class Client:
 
         None when it is gone; the object when it waits for finalizers or grace.
         """
-        preconditions = _given(uid=uid, resourceVersion=resource_version)
-        options = _given(
+        preconditions = _drop_none(uid=uid, resourceVersion=resource_version)
+        options = _drop_none(
             preconditions=preconditions or None,
             propagationPolicy=propagation,
             gracePeriodSeconds=grace,
@@ -308,7 +308,7 @@ class Client:
     ) -> AsyncIterator[Watch]:
         kind = await self.resolve(kind)
         try:
-            stream = await self._exchange.open(ApiRequest("GET", kind.path(namespace), query, accept))
+            stream = await self._exchange.open_stream(ApiRequest("GET", kind.path(namespace), query, accept))
         except NotFound as error:
             raise self._not_served(kind, error) from None
         try:
@@ -362,7 +362,7 @@ class Client:
         return await self._exchange.send(ApiRequest("GET", path, {}, accept), _decode_object)
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _drop_none(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
@@ -380,7 +380,7 @@ def _query(**values: str | int | bool | None) -> dict[str, str]:
     return query
 
 
-def _named(obj: Mapping[str, Any], name: str | None) -> str:
+def _require_name(obj: Mapping[str, Any], name: str | None) -> str:
     if not name:
         raise ValueError(f"{obj.get('kind')} needs metadata.name to be written")
     return name

@@ -34,24 +34,24 @@ class Credentials(Protocol):
     async def identity(self) -> Identity:
         """What to present now. Raises CredentialsError."""
 
-    def refused(self, identity: Identity) -> None:
+    def on_unauthorized(self, identity: Identity) -> None:
         """The server answered 401 to this one: do not give it again if there is a way to get another."""
 
 
 @dataclass(frozen=True, slots=True)
-class Static:
-    """An identity that never changes; `Static()` is nobody."""
+class StaticCredentials:
+    """An identity that never changes; `StaticCredentials()` is nobody."""
 
     present: Identity = field(default_factory=Identity)
 
     @classmethod
-    def token(cls, token: str) -> "Static":
+    def token(cls, token: str) -> "StaticCredentials":
         return cls(Identity.bearer(token))
 
     async def identity(self) -> Identity:
         return self.present
 
-    def refused(self, identity: Identity) -> None:
+    def on_unauthorized(self, identity: Identity) -> None:
         pass
 
 
@@ -83,7 +83,7 @@ class RotatedFile:
         self._content = None
 
 
-class TokenFile:
+class TokenFileCredentials:
     """A bearer token in a file."""
 
     def __init__(self, path: Path, world: World) -> None:
@@ -95,11 +95,11 @@ class TokenFile:
             raise CredentialsError(f"{self._file.path} holds no bearer token: write one into it")
         return Identity.bearer(token)
 
-    def refused(self, identity: Identity) -> None:
+    def on_unauthorized(self, identity: Identity) -> None:
         self._file.forget()
 
 
-class WithCertificate:
+class CertificateCredentials:
     """Other credentials plus a client certificate, asked for anew at each request."""
 
     def __init__(self, inner: Credentials, certificate: Callable[[], bytes], key: Callable[[], bytes]) -> None:
@@ -110,11 +110,11 @@ class WithCertificate:
     async def identity(self) -> Identity:
         return replace(await self._inner.identity(), certificate=self._certificate(), key=self._key())
 
-    def refused(self, identity: Identity) -> None:
-        self._inner.refused(identity)
+    def on_unauthorized(self, identity: Identity) -> None:
+        self._inner.on_unauthorized(identity)
 
 
-class Impersonating:
+class ImpersonatingCredentials:
     """Other credentials, acting as someone else: never without these headers."""
 
     def __init__(self, inner: Credentials, headers: tuple[tuple[str, str], ...]) -> None:
@@ -124,5 +124,5 @@ class Impersonating:
     async def identity(self) -> Identity:
         return replace(await self._inner.identity(), impersonate=self._headers)
 
-    def refused(self, identity: Identity) -> None:
-        self._inner.refused(identity)
+    def on_unauthorized(self, identity: Identity) -> None:
+        self._inner.on_unauthorized(identity)

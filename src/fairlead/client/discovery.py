@@ -29,7 +29,7 @@ class NotServed(ApiError):
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedKind:
     """A kind as the server serves it."""
 
     kind: Kind
@@ -46,39 +46,39 @@ class Discovery:
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
-        self._served: dict[tuple[str, str], Served] = {}
-        self._asking = asyncio.Lock()
+        self._served: dict[tuple[str, str], ServedKind] = {}
+        self._lock = asyncio.Lock()
 
-    async def find(self, kind: Kind) -> Served:
+    async def find(self, kind: Kind) -> ServedKind:
         """The kind as served. Raises NotServed, or what the request raised."""
         if (served := self._served.get(kind.key)) is None:
-            async with self._asking:  # one question, however many ask
+            async with self._lock:  # one question, however many ask
                 if (served := self._served.get(kind.key)) is None:
-                    served = await self._ask(kind)
+                    served = await self._discover(kind)
         return served
 
     def forget(self, kind: Kind) -> None:
         """Ask again at the next `find`."""
         self._served.pop(kind.key, None)
 
-    async def everything(self) -> list[Served]:
+    async def list_all(self) -> list[ServedKind]:
         """Every kind, asked anew; of each group the version that the server prefers comes first."""
-        found: list[Served] = []
+        found: list[ServedKind] = []
         for path in ("/api", "/apis"):
             answer = await self._fetch(path, AGGREGATED)
             if answer.get("kind") == "APIGroupDiscoveryList":
-                found += aggregated(answer)
+                found += parse_aggregated(answer)
                 continue
             for group in answer.get("groups") or [{"versions": [{"version": v} for v in answer.get("versions") or ()]}]:
                 for version in group.get("versions") or ():
                     of = Kind(group.get("name") or "", version["version"], "", "")
-                    found += listed(of, await self._fetch(f"{path}/{of.api_version}", "application/json"))
+                    found += parse_resource_list(of, await self._fetch(f"{path}/{of.api_version}", "application/json"))
         return found
 
-    async def _ask(self, kind: Kind) -> Served:
+    async def _discover(self, kind: Kind) -> ServedKind:
         answer = await self._fetch("/apis" if kind.group else "/api", AGGREGATED)
         if answer.get("kind") == "APIGroupDiscoveryList":
-            self._served.update((served.kind.key, served) for served in aggregated(answer))
+            self._served.update((served.kind.key, served) for served in parse_aggregated(answer))
         if kind.key not in self._served:
             # An older server, an aggregated API that was not reachable, or a CRD too fresh for the aggregate.
             path = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
@@ -86,14 +86,14 @@ class Discovery:
                 answer = await self._fetch(path, "application/json")
             except NotFound:
                 raise NotServed(kind) from None
-            self._served.update((served.kind.key, served) for served in listed(kind, answer))
+            self._served.update((served.kind.key, served) for served in parse_resource_list(kind, answer))
         try:
             return self._served[kind.key]
         except KeyError:
             raise NotServed(kind) from None
 
 
-def aggregated(answer: dict[str, Any]) -> Iterator[Served]:
+def parse_aggregated(answer: dict[str, Any]) -> Iterator[ServedKind]:
     """Every kind in an APIGroupDiscoveryList."""
     for group in answer.get("items") or ():
         for version in group.get("versions") or ():
@@ -107,10 +107,10 @@ def aggregated(answer: dict[str, Any]) -> Iterator[Served]:
                 )
                 subresources = frozenset(sub["subresource"] for sub in resource.get("subresources") or ())
                 short = frozenset(resource.get("shortNames") or ())
-                yield Served(kind, frozenset(resource.get("verbs") or ()), subresources, short)
+                yield ServedKind(kind, frozenset(resource.get("verbs") or ()), subresources, short)
 
 
-def listed(asked: Kind, answer: dict[str, Any]) -> Iterator[Served]:
+def parse_resource_list(asked: Kind, answer: dict[str, Any]) -> Iterator[ServedKind]:
     """Every kind in the APIResourceList of `asked`'s group and version."""
     resources = answer.get("resources") or ()
     subresources: dict[str, set[str]] = {}
@@ -123,4 +123,4 @@ def listed(asked: Kind, answer: dict[str, Any]) -> Iterator[Served]:
         if "/" not in plural:
             kind = Kind(asked.group, asked.version, resource["kind"], plural, bool(resource.get("namespaced")))
             verbs, short = frozenset(resource.get("verbs") or ()), frozenset(resource.get("shortNames") or ())
-            yield Served(kind, verbs, frozenset(subresources.get(plural, ())), short)
+            yield ServedKind(kind, verbs, frozenset(subresources.get(plural, ())), short)

@@ -33,15 +33,15 @@ T = TypeVar("T")
 
 log = logging.getLogger("fairlead.client")
 
-Observe = Callable[[str, str, float], None]
+RequestObserver = Callable[[str, str, float], None]
 """Told of every request as it ends: method, status code (or `<error>`), seconds. Labels such as the host are bound by
 whoever passes it."""
 
-ATTEMPTS = (
+MAX_ATTEMPTS = (
     4  # enough for a rolling restart of one replica behind a balancer; beyond that the caller's back-off knows better
 )
-LONGEST_WAIT = 10.0  # a server that asks for more is told to the caller, who can do something else meanwhile
-FIRST_WAIT = 0.05  # after a broken connection, doubled each time
+MAX_RETRY_AFTER = 10.0  # a server that asks for more is told to the caller, who can do something else meanwhile
+RETRY_BASE = 0.05  # after a broken connection, doubled each time
 
 _REASONS = {  # what a bare number means where something other than an API server answered
     400: "BadRequest",
@@ -76,7 +76,7 @@ class Exchange:
     """Sends requests by the rules above. Safe for concurrent use on one loop."""
 
     def __init__(
-        self, transport: Transport, world: World, *, user_agent: str, timeout: float, observe: Observe | None
+        self, transport: Transport, world: World, *, user_agent: str, timeout: float, observe: RequestObserver | None
     ) -> None:
         self._transport = transport
         self._world = world
@@ -87,34 +87,34 @@ class Exchange:
 
     async def send(self, request: ApiRequest, decode: Callable[[bytes], T]) -> T:
         """The answer, decoded. One that `decode` cannot read is not a success."""
-        response = await self._answer(request)
+        response = await self._send_with_retries(request)
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             return decode(response.body)
-        raise self._refusal(request, error_of(response))
+        raise self._error_for(request, parse_error(response))
 
-    async def _answer(self, request: ApiRequest) -> Response:
+    async def _send_with_retries(self, request: ApiRequest) -> Response:
         """The answer, successful by its status."""
         attempt = 1
         while True:
             wait: float | None
             try:
-                response = await self._once(request)
+                response = await self._send_once(request)
             except OSError as error:
-                if request.writes or isinstance(error, TimeoutError | CredentialsError) or attempt >= ATTEMPTS:
+                if request.writes or isinstance(error, TimeoutError | CredentialsError) or attempt >= MAX_ATTEMPTS:
                     raise
-                wait = FIRST_WAIT * 2**attempt * self._world.random.random()
+                wait = RETRY_BASE * 2**attempt * self._world.random.random()
             else:
                 if 200 <= response.status < 300:
                     self._log_warnings(response)
                     return response
-                failure = error_of(response)
-                wait = self._wait_after(request, failure, attempt)
+                failure = parse_error(response)
+                wait = self._retry_delay(request, failure, attempt)
                 if wait is None:
-                    raise self._refusal(request, failure)
+                    raise self._error_for(request, failure)
             attempt += 1
             await asyncio.sleep(wait)
 
-    async def open(self, request: ApiRequest) -> Stream:
+    async def open_stream(self, request: ApiRequest) -> Stream:
         """An answer as it comes. Nothing is tried again: a watch has its own way back."""
         started = self._world.clock.monotonic()
         code = "<error>"
@@ -122,7 +122,7 @@ class Exchange:
             stream = await self._transport.stream(self._http_request(request))
             code = str(stream.status)
         finally:
-            self._observed(request.method, code, started)
+            self._report(request.method, code, started)
         if stream.status == 200:
             return stream
         try:
@@ -132,9 +132,9 @@ class Exchange:
                     body += chunk
         finally:
             await stream.close()
-        raise error_of(_Refused(stream.status, stream.headers, bytes(body)))
+        raise parse_error(_ErrorResponse(stream.status, stream.headers, bytes(body)))
 
-    async def _once(self, request: ApiRequest) -> Response:
+    async def _send_once(self, request: ApiRequest) -> Response:
         started = self._world.clock.monotonic()
         code = "<error>"
         try:
@@ -145,14 +145,14 @@ class Exchange:
             raise
         except Exception as error:  # of any kind: only NotSent promises that nothing happened
             if request.writes:
-                raise _unknown(request, str(error) or type(error).__name__) from error
+                raise _unknown_outcome(request, str(error) or type(error).__name__) from error
             raise
         except asyncio.CancelledError as error:
             if request.writes:
-                raise error from _unknown(request, "cancelled")
+                raise error from _unknown_outcome(request, "cancelled")
             raise
         finally:
-            self._observed(request.method, code, started)
+            self._report(request.method, code, started)
 
     def _http_request(self, request: ApiRequest) -> HttpRequest:
         headers = {"Accept": request.accept, "User-Agent": self._user_agent}
@@ -160,25 +160,25 @@ class Exchange:
             headers["Content-Type"] = request.content_type
         return HttpRequest(request.method, request.path, request.query, headers, request.body, self._timeout)
 
-    def _observed(self, method: str, code: str, started: float) -> None:
+    def _report(self, method: str, code: str, started: float) -> None:
         if self._observe is not None:
             self._observe(method, code, self._world.clock.monotonic() - started)
 
-    def _wait_after(self, request: ApiRequest, failure: ApiError, attempt: int) -> float | None:
+    def _retry_delay(self, request: ApiRequest, failure: ApiError, attempt: int) -> float | None:
         """Seconds after which to try again, or None."""
         if failure.code == 401 and attempt == 1:
             return 0.0
         asked = failure.retry_after
-        if asked is None or asked > LONGEST_WAIT or attempt >= ATTEMPTS:
+        if asked is None or asked > MAX_RETRY_AFTER or attempt >= MAX_ATTEMPTS:
             return None
         if failure.code == 429 or (failure.code >= 500 and not request.writes):
             return asked * (1 + self._world.random.random() / 4)  # those who were refused together come back apart
         return None
 
-    def _refusal(self, request: ApiRequest, failure: ApiError) -> Exception:
-        if not request.writes or not _may_have_been_done(failure):
+    def _error_for(self, request: ApiRequest, failure: ApiError) -> Exception:
+        if not request.writes or not _may_have_happened(failure):
             return failure
-        unknown = _unknown(request, failure.message)
+        unknown = _unknown_outcome(request, failure.message)
         unknown.__cause__ = failure
         return unknown
 
@@ -190,13 +190,13 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class _ErrorResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-def error_of(response: Response | _Refused) -> ApiError:
+def parse_error(response: Response | _ErrorResponse) -> ApiError:
     """The error that an answer carries. One that is not a Status is quoted, shortened and made printable."""
     status = statuses.read(response.body)
     if status is None or status.get("kind") != "Status":
@@ -208,7 +208,7 @@ def error_of(response: Response | _Refused) -> ApiError:
     return ApiError.of(status, response.status)
 
 
-def _quote(response: Response | _Refused) -> str:
+def _quote(response: Response | _ErrorResponse) -> str:
     if 300 <= response.status < 400:
         return (
             f"HTTP {response.status}: a redirect to {printable(response.headers.get('Location', 'nowhere'))}, which is "
@@ -218,7 +218,7 @@ def _quote(response: Response | _Refused) -> str:
     return f"HTTP {response.status}, not from an API server: {text or 'no body'}"
 
 
-def _may_have_been_done(failure: ApiError) -> bool:
+def _may_have_happened(failure: ApiError) -> bool:
     if isinstance(failure, Timeout | ServerTimeout) or failure.code in {502, 503, 504}:
         return True
     # Storage errors come through bare; so do refusals such as an unknown field in an apply, which are final.
@@ -226,7 +226,7 @@ def _may_have_been_done(failure: ApiError) -> bool:
     return 200 <= failure.code < 300 or (failure.code == 500 and not failure.status.get("reason") and stored_or_not)
 
 
-def _unknown(request: ApiRequest, why: str) -> UnknownOutcome:
+def _unknown_outcome(request: ApiRequest, why: str) -> UnknownOutcome:
     return UnknownOutcome(
         f"{request.method} {request.path}: the answer was lost ({why}), so it may or may not have happened"
     )

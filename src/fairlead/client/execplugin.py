@@ -39,7 +39,7 @@ _decode = msgspec.json.Decoder(_ExecCredential).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class ExecPlugin:
     """How to run it, as the kubeconfig says. `info` is the cluster as the plugin is told of it, if it asked."""
 
     api_version: str
@@ -50,14 +50,14 @@ class Plugin:
     info: Mapping[str, Any] | None = None
 
 
-class Exec:
+class ExecCredentials:
     """Runs the plugin when there is no credential, it ends soon, or the server refused it; one run at a time.
 
     Without a shell, a terminal or input, within a time limit; what it prints is never shown, except what it writes to
     its error output when it fails. A run goes on when those who wait for it give up: the next ones need it, too.
     """
 
-    def __init__(self, plugin: Plugin, world: World, env: Mapping[str, str]) -> None:
+    def __init__(self, plugin: ExecPlugin, world: World, env: Mapping[str, str]) -> None:
         self._plugin = plugin
         self._world = world
         self._env = env
@@ -82,7 +82,7 @@ class Exec:
         if not run.cancelled():
             run.exception()  # seen, even if nobody waits for it any more
 
-    def refused(self, identity: Identity) -> None:
+    def on_unauthorized(self, identity: Identity) -> None:
         mine = self._identity
         if mine is not None and (mine.authorization or mine.certificate) in {
             identity.authorization,

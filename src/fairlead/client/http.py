@@ -17,13 +17,15 @@ from yarl import URL
 
 from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
-from fairlead.client.credentials import Credentials, CredentialsError, Identity, Static
+from fairlead.client.credentials import Credentials, CredentialsError, Identity, StaticCredentials
 from fairlead.client.transport import NotSent
 
-CONNECT = 10.0  # seconds for name, TCP and TLS: a server that is there answers within one
-IDLE = 30.0  # seconds an unused connection is kept; servers close theirs after 90, and a write must not meet that
+CONNECT_TIMEOUT = 10.0  # seconds for name, TCP and TLS: a server that is there answers within one
+IDLE_TIMEOUT = (
+    30.0  # seconds an unused connection is kept; servers close theirs after 90, and a write must not meet that
+)
 KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # a dead peer is noticed in half a minute
-READ = 2**20  # bytes buffered of a stream before the socket waits
+READ_BUFFER = 2**20  # bytes buffered of a stream before the socket waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,13 @@ class HttpTransport:
         self._cluster = cluster
         self._base = cluster.server.rstrip("/")
         self._tls = url.scheme == "https"
-        self._in_the_open = not self._tls and url.hostname not in {"localhost", "127.0.0.1", "::1"}
+        self._sends_plaintext = not self._tls and url.hostname not in {"localhost", "127.0.0.1", "::1"}
         # Taken apart, since aiohttp's errors quote the address.
         proxy = URL(cluster.proxy_url or "")
         secret = b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
         self._proxy_headers = {"Proxy-Authorization": f"Basic {secret}"} if proxy.user else None
         self._proxy = proxy.with_user(None) if cluster.proxy_url else None
-        self._credentials: Credentials = credentials or Static()
+        self._credentials: Credentials = credentials or StaticCredentials()
         self._context: ssl.SSLContext | None = None
         self._context_for: tuple[bytes | None, bytes | None] | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -98,7 +100,7 @@ class HttpTransport:
                 finally:
                     response.release()
         except aiohttp.ClientError as error:
-            raise _lost(error) from error
+            raise _translate_error(error) from error
         return HttpResponse(response.status, response.headers, content, response.headers.getall("Warning", []))
 
     async def stream(self, request: HttpRequest) -> HttpStream:
@@ -108,7 +110,7 @@ class HttpTransport:
             async with asyncio.timeout_at(deadline):
                 return HttpStream(await self._send(identity, request))
         except aiohttp.ClientError as error:
-            raise _lost(error) from error
+            raise _translate_error(error) from error
 
     async def close(self) -> None:
         """Close every connection. What is asked for afterwards is not sent."""
@@ -125,20 +127,20 @@ class HttpTransport:
             raise CredentialsError(
                 f"the credentials for {self._base} took longer than a request may: run the kubeconfig's plugin by hand"
             ) from error
-        if identity.authorization and self._in_the_open:
+        if identity.authorization and self._sends_plaintext:
             raise CredentialsError(f"{self._base} would see the credentials in the open: use https")
         return identity
 
     async def _send(self, identity: Identity, request: HttpRequest) -> aiohttp.ClientResponse:
-        context = self._context_of(identity)
+        context = self._tls_context_for(identity)
         headers = CIMultiDict(request.headers or {})
         headers.extend(identity.impersonate)
         if identity.authorization:
             headers["Authorization"] = identity.authorization
         url = self._base + request.path + (f"?{urlencode(request.query)}" if request.query else "")
         # Half of a short deadline, so that what could not connect is known not to have been sent.
-        connect = CONNECT if request.timeout is None else min(CONNECT, request.timeout / 2)
-        response = await self._ready().request(
+        connect = CONNECT_TIMEOUT if request.timeout is None else min(CONNECT_TIMEOUT, request.timeout / 2)
+        response = await self._open_session().request(
             request.method,
             URL(url, encoded=True),
             data=request.body,
@@ -151,27 +153,27 @@ class HttpTransport:
             proxy_headers=self._proxy_headers,
         )
         if response.status == 401:
-            self._credentials.refused(identity)
+            self._credentials.on_unauthorized(identity)
         return response
 
-    def _ready(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._closed:
             raise NotSent(f"the transport to {self._base} is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # No limit of our own: watches hold connections for hours, and a full pool would lock the rest out.
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, socket_factory=_socket),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_TIMEOUT, socket_factory=_create_socket),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # Unpacking is work for our one core, the cluster's network is the cheaper of the two.
                 headers={"Accept-Encoding": "identity"},
                 skip_auto_headers=("User-Agent", "Content-Type"),
-                middlewares=(_once,),
-                read_bufsize=READ,
+                middlewares=(_send_at_most_once,),
+                read_bufsize=READ_BUFFER,
                 trust_env=False,
             )
         return self._session
 
-    def _context_of(self, identity: Identity) -> ssl.SSLContext | None:
+    def _tls_context_for(self, identity: Identity) -> ssl.SSLContext | None:
         """The TLS context for this identity, made anew only when the certificate changed."""
         if not self._tls:
             return None
@@ -220,7 +222,7 @@ def _no_password() -> str:
     raise ValueError("the key has a password")
 
 
-def _socket(info: "aiohttp.AddrInfoType") -> socket.socket:
+def _create_socket(info: "aiohttp.AddrInfoType") -> socket.socket:
     made = socket.socket(info[0], info[1], info[2])
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in KEEP_ALIVE.items():
@@ -229,21 +231,23 @@ def _socket(info: "aiohttp.AddrInfoType") -> socket.socket:
     return made
 
 
-class _Cut(aiohttp.ClientError):
+class _ConnectionBroken(aiohttp.ClientError):
     """A connection broke after the request was begun."""
 
 
-async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+async def _send_at_most_once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
     """Keep aiohttp from sending PUT and DELETE a second time on a fresh connection: whether to is not its to decide."""
     try:
         return await handler(request)
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise _Cut(f"the connection broke: {error}") from error
+        raise _ConnectionBroken(f"the connection broke: {error}") from error
 
 
-def _lost(error: aiohttp.ClientError) -> OSError:
+def _translate_error(error: aiohttp.ClientError) -> OSError:
     """What happened to the request, in the words of Transport."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return NotSent(

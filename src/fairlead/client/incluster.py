@@ -5,12 +5,12 @@ from pathlib import Path
 
 from fairlead.api.world import World
 from fairlead.client.access import Access, AccessError, Cluster
-from fairlead.client.credentials import TokenFile
+from fairlead.client.credentials import TokenFileCredentials
 
 MOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def available(env: Mapping[str, str]) -> bool:
+def is_available(env: Mapping[str, str]) -> bool:
     """Whether this looks like a pod with a service account."""
     return bool(env.get("KUBERNETES_SERVICE_HOST")) and (MOUNT / "token").exists()
 
@@ -29,7 +29,11 @@ def load(world: World, env: Mapping[str, str]) -> Access:
         ) from error
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return Access(
-        "in-cluster", Cluster(server, ca), TokenFile(MOUNT / "token", world), _namespace(env), in_cluster=True
+        "in-cluster",
+        Cluster(server, ca),
+        TokenFileCredentials(MOUNT / "token", world),
+        _namespace(env),
+        in_cluster=True,
     )
 
 

@@ -15,17 +15,17 @@ from fairlead.api import documents
 from fairlead.api.world import World
 from fairlead.client.access import Access, AccessError, Cluster
 from fairlead.client.credentials import (
+    CertificateCredentials,
     Credentials,
     Identity,
-    Impersonating,
+    ImpersonatingCredentials,
     RotatedFile,
-    Static,
-    TokenFile,
-    WithCertificate,
+    StaticCredentials,
+    TokenFileCredentials,
 )
-from fairlead.client.execplugin import GROUP, VERSIONS, Exec, Plugin
+from fairlead.client.execplugin import GROUP, VERSIONS, ExecCredentials, ExecPlugin
 
-_TOLD = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
+_CLUSTER_INFO_FIELDS = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
 
 
 def load(
@@ -59,7 +59,7 @@ def _files(path: Path | None, env: Mapping[str, str]) -> Iterator[Path]:
     return iter(found)
 
 
-class _Entry:
+class _KubeconfigEntry:
     """A cluster, user or context, with the file that it stands in (its relative paths start there)."""
 
     def __init__(self, what: str, name: str, body: Mapping[str, Any], file: Path) -> None:
@@ -82,11 +82,11 @@ class _Entry:
             raise self.wrong(f"{key} is neither true nor false", "make it one of them, without quotes")
         return value
 
-    def mapping(self, key: str) -> "_Entry":
+    def mapping(self, key: str) -> "_KubeconfigEntry":
         value = self.body.get(key) or {}
         if not isinstance(value, dict):
             raise self.wrong(f"{key} is not a mapping", "indent its fields below it")
-        return _Entry(self.what, self.name, value, self.file)
+        return _KubeconfigEntry(self.what, self.name, value, self.file)
 
     def items(self, key: str) -> list[Any]:
         value = self.body.get(key) or []
@@ -127,14 +127,14 @@ class _Config:
         self._env = env
         self._files: list[Path] = []
         self._current = ""
-        self._entries: dict[tuple[str, str], _Entry] = {}
+        self._entries: dict[tuple[str, str], _KubeconfigEntry] = {}
 
     def add(self, file: Path) -> None:
         try:
-            content = documents.read_one(file.read_bytes())
+            content = documents.parse_one(file.read_bytes())
         except OSError as error:
             raise AccessError(f"{file}: cannot be read ({error.strerror}): check its permissions") from error
-        except documents.NotYaml as error:
+        except documents.InvalidYaml as error:
             raise AccessError(f"{file}: {error}; correct it, or name another kubeconfig") from error
         content = {} if content is None else content
         if not isinstance(content, dict) or content.get("kind", "Config") != "Config":
@@ -143,14 +143,14 @@ class _Config:
         if not self._current and isinstance(content.get("current-context"), str):
             self._current = content["current-context"]
         for what in ("cluster", "user", "context"):
-            for item in _Entry("the list of", f"{what}s", content, file).items(f"{what}s"):
+            for item in _KubeconfigEntry("the list of", f"{what}s", content, file).items(f"{what}s"):
                 name = item.get("name") if isinstance(item, dict) else None
                 body = (item.get(what) or {}) if isinstance(item, dict) else None
                 if not isinstance(name, str) or not isinstance(body, dict):
                     raise AccessError(
                         f"{file}: an entry of {what}s has no name, or its {what} is no mapping: correct it"
                     )
-                entry = self._entries.setdefault((what, name), _Entry(what, name, body, file))
+                entry = self._entries.setdefault((what, name), _KubeconfigEntry(what, name, body, file))
                 if entry.file == file and entry.body is not body:
                     raise entry.wrong("is there twice", "rename or delete one of them")
 
@@ -164,17 +164,17 @@ class _Config:
             known = ", ".join(sorted(n for what, n in self._entries if what == "context")) or "none"
             raise AccessError(f"{where}: there is no context {name!r}: choose one of these: {known}")
         cluster = self._cluster(self._named(chosen, "cluster"))
-        user = self._named(chosen, "user") if chosen.text("user") else _Entry("user", "", {}, chosen.file)
+        user = self._named(chosen, "user") if chosen.text("user") else _KubeconfigEntry("user", "", {}, chosen.file)
         return Access(name, cluster, self._credentials(user, chosen), chosen.text("namespace") or "default")
 
-    def _named(self, context: _Entry, what: str) -> _Entry:
+    def _named(self, context: _KubeconfigEntry, what: str) -> _KubeconfigEntry:
         name = context.text(what)
         entry = self._entries.get((what, name))
         if entry is None:
             raise context.wrong(f"its {what} {name!r} is not there", f"add it to {what}s, or correct the context")
         return entry
 
-    def _cluster(self, entry: _Entry) -> Cluster:
+    def _cluster(self, entry: _KubeconfigEntry) -> Cluster:
         server = entry.text("server")
         url = urlsplit(server)
         if "@" in url.netloc:
@@ -191,28 +191,28 @@ class _Config:
             raise entry.wrong(f"proxy-url has {scheme}", "use an http:// or https:// proxy; others are not supported")
         return Cluster(server, ca, insecure, entry.text("tls-server-name") or None, proxy or None)
 
-    def _credentials(self, user: _Entry, context: _Entry) -> Credentials:
+    def _credentials(self, user: _KubeconfigEntry, context: _KubeconfigEntry) -> Credentials:
         if "auth-provider" in user.body:
             raise user.wrong("auth-provider is no longer supported, by kubectl neither", "use an exec plugin")
         credentials = self._with_certificate(user, self._bearer(user, context))
         headers = tuple(_impersonation(user))
-        return Impersonating(credentials, headers) if headers else credentials
+        return ImpersonatingCredentials(credentials, headers) if headers else credentials
 
-    def _bearer(self, user: _Entry, context: _Entry) -> Credentials:
+    def _bearer(self, user: _KubeconfigEntry, context: _KubeconfigEntry) -> Credentials:
         if path := user.path("tokenFile"):
-            return TokenFile(path, self._world)
+            return TokenFileCredentials(path, self._world)
         if token := user.text("token"):
             if not token.isascii() or not token.isprintable():
                 raise user.wrong("token holds what cannot be sent", "copy it again, without line breaks")
-            return Static.token(token)
+            return StaticCredentials.token(token)
         if name := user.text("username"):
             basic = base64.b64encode(f"{name}:{user.text('password')}".encode()).decode()
-            return Static(Identity(authorization=f"Basic {basic}"))
+            return StaticCredentials(Identity(authorization=f"Basic {basic}"))
         if "exec" in user.body:
-            return Exec(_plugin(user, self._named(context, "cluster")), self._world, self._env)
-        return Static()
+            return ExecCredentials(_plugin(user, self._named(context, "cluster")), self._world, self._env)
+        return StaticCredentials()
 
-    def _with_certificate(self, user: _Entry, inner: Credentials) -> Credentials:
+    def _with_certificate(self, user: _KubeconfigEntry, inner: Credentials) -> Credentials:
         certificate = self._source(user, "client-certificate")
         key = self._source(user, "client-key")
         if certificate is None and key is None:
@@ -220,16 +220,16 @@ class _Config:
         if certificate is None or key is None:
             missing = "client-certificate" if certificate is None else "client-key"
             raise user.wrong(f"has no {missing} to go with the other", f"add {missing} or {missing}-data")
-        return WithCertificate(inner, certificate, key)
+        return CertificateCredentials(inner, certificate, key)
 
-    def _source(self, user: _Entry, key: str) -> Callable[[], bytes] | None:
+    def _source(self, user: _KubeconfigEntry, key: str) -> Callable[[], bytes] | None:
         data, path = user.data(key), user.path(key)
         if path is not None and not user.text(f"{key}-data"):
             return RotatedFile(path, self._world).content
         return None if data is None else lambda: data
 
 
-def _plugin(user: _Entry, cluster: _Entry) -> Plugin:
+def _plugin(user: _KubeconfigEntry, cluster: _KubeconfigEntry) -> ExecPlugin:
     entry = user.mapping("exec")
     api_version, command = entry.text("apiVersion"), entry.text("command")
     if api_version not in VERSIONS:
@@ -247,7 +247,7 @@ def _plugin(user: _Entry, cluster: _Entry) -> Plugin:
         raise user.wrong("exec.env is not a list of name and value", "write it as one")
     if os.sep in command:
         command = str(user.file.parent / command)  # relative to the file, as kubectl has it; a bare name is for PATH
-    return Plugin(
+    return ExecPlugin(
         api_version,
         command,
         tuple(args),
@@ -257,9 +257,9 @@ def _plugin(user: _Entry, cluster: _Entry) -> Plugin:
     )
 
 
-def _cluster_info(cluster: _Entry) -> dict[str, Any]:
+def _cluster_info(cluster: _KubeconfigEntry) -> dict[str, Any]:
     """The cluster as an exec plugin is told of it."""
-    told = {key: cluster.body[key] for key in _TOLD if cluster.body.get(key)}
+    told = {key: cluster.body[key] for key in _CLUSTER_INFO_FIELDS if cluster.body.get(key)}
     if ca := cluster.data("certificate-authority"):
         told["certificate-authority-data"] = base64.b64encode(ca).decode()
     for extension in cluster.items("extensions"):
@@ -268,7 +268,7 @@ def _cluster_info(cluster: _Entry) -> dict[str, Any]:
     return told
 
 
-def _impersonation(user: _Entry) -> Iterator[tuple[str, str]]:
+def _impersonation(user: _KubeconfigEntry) -> Iterator[tuple[str, str]]:
     headers = [("Impersonate-User", user.text("as")), ("Impersonate-Uid", user.text("as-uid"))]
     headers += [("Impersonate-Group", group) for group in user.items("as-groups")]
     extra = user.mapping("as-user-extra")

@@ -20,6 +20,6 @@ def locate(
 
     A named context is looked up in a kubeconfig always. Raises AccessError.
     """
-    if path is None and context is None and not env.get("KUBECONFIG") and incluster.available(env):
+    if path is None and context is None and not env.get("KUBECONFIG") and incluster.is_available(env):
         return incluster.load(world, env)
     return kubeconfig.load(world, path=path, context=context, env=env)

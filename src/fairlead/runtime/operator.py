@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.source_locations import caller_location, function_location, with_location
-from fairlead.api.text import refuse_text
+from fairlead.api.text import reject_single_string
 from fairlead.api.world import World
 from fairlead.client.transport import Transport
 from fairlead.runtime.handlers import check_arguments
@@ -132,7 +132,7 @@ class Operator:
                 f"an operator's name is used for its Lease and its field manager: lower-case letters, digits, '-' and "
                 f"'.', at most 63; got {self.name!r}"
             )
-        refuse_text("formerly", self.formerly)
+        reject_single_string("formerly", self.formerly)
 
     def reconcile(
         self,

@@ -61,8 +61,8 @@ class Cluster:
 
     async def apply(self, *files: str | Path) -> None:
         """Apply the objects of YAML or JSON files, CRDs first, like `kubectl apply --server-side -f`."""
-        objects = [obj for file in files for obj in manifests.read(Path(file))]
-        for obj in sorted(objects, key=manifests.comes_first, reverse=True):
+        objects = [obj for file in files for obj in manifests.read_objects(Path(file))]
+        for obj in sorted(objects, key=manifests.is_prerequisite, reverse=True):
             await self._wait_until_served(obj)
             self._written.append(await self.client.apply(await self._with_namespace(obj), field_manager="test"))
 

@@ -90,11 +90,13 @@ def cluster(request: pytest.FixtureRequest, api_server: "Server | RealServer", _
     if not isinstance(api_server, RealServer):
         return Cluster(_api_world, namespace, api_server.transport, api_server.inject)
     from fairlead.client.access import Cluster as Address
-    from fairlead.client.credentials import Static
+    from fairlead.client.credentials import StaticCredentials
     from fairlead.client.http import HttpTransport
 
     address = Address(api_server.url, api_server.ca_data)
-    return Cluster(_api_world, namespace, lambda: HttpTransport(address, Static.token(api_server.token)), None)
+    return Cluster(
+        _api_world, namespace, lambda: HttpTransport(address, StaticCredentials.token(api_server.token)), None
+    )
 
 
 @pytest.fixture

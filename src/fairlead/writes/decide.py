@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from fairlead.api.errors import Conflict, Invalid, NotFound, UnknownOutcome
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
-from fairlead.api.text import refuse_text
+from fairlead.api.text import reject_single_string
 from fairlead.client.client import PatchType
 from fairlead.writes import purity
 from fairlead.writes.draft import Draft
@@ -82,7 +82,7 @@ async def decide(
     """
     require_uid(kind, obj)
     what = describe_object(kind, obj.name, obj.namespace)
-    refuse_text("only", only or ())
+    reject_single_string("only", only or ())
     allowed = None if only is None else [parse_field(field) for field in only]
     async with writer.lock(kind, obj.name, obj.namespace):
         base, base_is_live, lost_answers = writer.newest(kind, obj), False, 0

@@ -9,7 +9,7 @@ from fairlead.api.fields import FieldSet, Path, format_path, union
 from fairlead.api.fields.patterns import parse_pattern, select_fields
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
-from fairlead.api.text import refuse_text
+from fairlead.api.text import reject_single_string
 from fairlead.api.times import rfc3339
 from fairlead.client.client import PatchType
 from fairlead.writes.decide import is_failed_test
@@ -56,8 +56,8 @@ async def migrate(
         UnknownOutcome: the answer was lost twice.
     """
     require_uid(kind, obj)
-    refuse_text("fields", fields)
-    refuse_text("managers", managers)
+    reject_single_string("fields", fields)
+    reject_single_string("managers", managers)
     patterns = [parse_pattern(field) for field in fields]
     async with writer.lock(kind, obj.name, obj.namespace):
         return await _move(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fairlead.api.errors import NotFound
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object, as_integer, is_removed
-from fairlead.api.text import refuse_text
+from fairlead.api.text import reject_single_string
 from fairlead.api.world import World
 from fairlead.client.client import Client
 from fairlead.writes.errors import ObjectDeleted, ObjectReplaced
@@ -79,7 +79,7 @@ class Writer:
 
     def __post_init__(self) -> None:
         validate_field_manager(self.manager)
-        refuse_text("former_managers", self.former_managers)
+        reject_single_string("former_managers", self.former_managers)
 
     def with_manager(self, manager: str) -> "Writer":
         """Return a writer for another field manager that shares this one's locks and memory."""

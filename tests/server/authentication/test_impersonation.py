@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -71,7 +71,7 @@ async def asker(api, monkeypatch):
     if api.name == "embedded":
         transport = api.server.transport(token)
     else:
-        transport = HttpTransport(Cluster(api.url, api.ca_data), Static.token(token))
+        transport = HttpTransport(Cluster(api.url, api.ca_data), StaticCredentials.token(token))
 
     async def allow(rules):
         name = f"asker-{api.namespace}"

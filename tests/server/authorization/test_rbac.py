@@ -265,10 +265,10 @@ async def _as(api, transport, method, path, headers, body):
     if api.name == "embedded":
         return await transport.request(HttpRequest(method, path, headers=headers, body=body))
     from fairlead.client.access import Cluster
-    from fairlead.client.credentials import Static
+    from fairlead.client.credentials import StaticCredentials
     from fairlead.client.http import HttpTransport
 
-    other = HttpTransport(Cluster(api.url, api.ca_data), Static.token(headers["Authorization"].split()[1]))
+    other = HttpTransport(Cluster(api.url, api.ca_data), StaticCredentials.token(headers["Authorization"].split()[1]))
     try:
         rest = {key: value for key, value in headers.items() if key != "Authorization"}
         return await other.request(HttpRequest(method, path, headers=rest, body=body))

@@ -321,12 +321,12 @@ def test_a_bad_plan_is_one_line_that_says_where_and_why(text, told):
 async def test_faults_break_real_connections_too():
     from fairlead.api.world import World
     from fairlead.client.access import Cluster
-    from fairlead.client.credentials import Static
+    from fairlead.client.credentials import StaticCredentials
     from fairlead.client.http import HttpTransport
 
     server = Server(World(), tokens=["t"])
     listening = await server.listen(tls=False)
-    transport = HttpTransport(Cluster(listening.url, None), Static.token("t"))
+    transport = HttpTransport(Cluster(listening.url, None), StaticCredentials.token("t"))
     try:
         server.inject(Plan([Fault(drop="after", verb="create"), Fault(cut=0.05), Fault(status=503, verb="get")]))
         body = b'{"metadata":{"name":"a"}}'

@@ -38,7 +38,7 @@ def configure(resources: dict[str, Any]) -> None:
 
 def read_extended_permissions(path: Path) -> list[fl.Object]:
     """Return the objects in the file. Raises UserError for other kinds and for objects without a name."""
-    objects = manifests.read(path)
+    objects = manifests.read_objects(path)
     for obj in objects:
         if obj.kind not in ("Role", "RoleBinding", "ServiceAccount") or not obj.metadata.get("name"):
             location = f"{path}: {obj.kind} {obj.metadata.get('name', 'without a name')}"

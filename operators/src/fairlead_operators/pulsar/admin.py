@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 from fairlead.client.transport import Response
 
@@ -155,7 +155,7 @@ class HttpClients:
     def __call__(self, url: str, token: str | None = None) -> HttpTransport:
         """Return the client for a URL and token. Raises ValueError for an invalid URL."""
         if (url, token) not in self._open:
-            self._open[url, token] = HttpTransport(Cluster(url), Static.token(token) if token else None)
+            self._open[url, token] = HttpTransport(Cluster(url), StaticCredentials.token(token) if token else None)
         return self._open[url, token]
 
     async def fetch(self, url: str) -> bytes:

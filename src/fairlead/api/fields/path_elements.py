@@ -208,7 +208,7 @@ def _json(item: Any) -> str:
     if type(item) is str:
         return _json_text(item)
     if type(item) is float:
-        return gojson.number(item, padded=True)
+        return gojson.format_number(item, padded=True)
     return str(item) if type(item) is int else gojson.dumps(item).decode()
 
 

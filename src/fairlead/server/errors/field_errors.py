@@ -67,7 +67,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, str):
         return quote_go(value)
     if isinstance(value, float):
-        return gojson.printed(value)
+        return gojson.format_percent_v(value)
     return gojson.dumps(value).decode()
 
 
@@ -80,7 +80,7 @@ def format_go(value: Any) -> str:
     if value is None:
         return "<nil>"
     if isinstance(value, float):
-        return gojson.printed(value)
+        return gojson.format_percent_v(value)
     return value if isinstance(value, str) else gojson.dumps(value).decode()
 
 

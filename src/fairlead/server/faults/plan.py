@@ -88,8 +88,8 @@ class Plan:
     def read(cls, text: str) -> "Plan":
         """Parse a plan from YAML or JSON: `seed` and `faults`. Each fault has the fields of `Fault`, with userAgent."""
         try:
-            value = documents.read_one(text)
-        except documents.NotYaml as error:
+            value = documents.parse_one(text)
+        except documents.InvalidYaml as error:
             raise PlanError(str(error)) from None
         if not isinstance(value, dict) or not isinstance(value.get("faults"), list):
             raise PlanError("a plan is a map with a list of faults, like {faults: [{status: 409, verb: update}]}")

@@ -32,7 +32,7 @@ class NumberTooLarge(BadJSON):
 
 def write_go_numbers(obj: Any, encoded: bytes) -> bytes:
     """Return the encoded object with its floats as Go writes them: exponents only inner 1e-6 and from 1e21 on."""
-    return encode(gojson.in_go_form(obj)) if has_fractions(encoded) and _EXPONENT.search(encoded) else encoded
+    return encode(gojson.with_go_floats(obj)) if has_fractions(encoded) and _EXPONENT.search(encoded) else encoded
 
 
 def decode(body: bytes) -> tuple[Any, list[str]]:

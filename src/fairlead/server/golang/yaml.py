@@ -70,7 +70,7 @@ def _needs_yaml_reader(json: bytes) -> bool:
             raise _yaml_error(f"{f'line {line + 1}: ' if line else ''}found unknown escape character")
         if escape[1]:
             return True
-    return gojson.NOT_YAML.search(json) is not None or not _is_utf8(json)
+    return gojson.INVALID_IN_YAML.search(json) is not None or not _is_utf8(json)
 
 
 def _is_utf8(text: bytes) -> bool:

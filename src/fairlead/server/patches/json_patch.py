@@ -82,7 +82,7 @@ def _copy(value: Any, owned: set[int]) -> Any:
     """Copy the owned parts of a value. Go copies by encoding, which escapes characters in raw scalars."""
     result: Any
     if type(value) is _RawScalar:
-        return _RawScalar(gojson.escaped(value.raw))
+        return _RawScalar(gojson.escape(value.raw))
     if id(value) not in owned:
         return value
     if isinstance(value, dict):

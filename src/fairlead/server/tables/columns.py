@@ -29,7 +29,7 @@ def custom_cell(column: Object, obj: Object, now: float) -> Any:
             return "<invalid>"
     if kind == "string":
         if isinstance(value, float):
-            return gojson.printed(value)
+            return gojson.format_percent_v(value)
         return value if isinstance(value, str) else gojson.dumps(value).decode()
     if kind == "boolean":
         return value if isinstance(value, bool) else None

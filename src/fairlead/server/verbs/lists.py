@@ -42,8 +42,8 @@ class Selection:
     """The objects that a list or a watch selects."""
 
     resource: Resource
-    labels: selectors.Labels
-    fields: selectors.Fields
+    labels: selectors.LabelSelector
+    fields: selectors.FieldSelector
 
     def __bool__(self) -> bool:
         return bool(self.labels or self.fields)
@@ -63,11 +63,11 @@ def selection(server: "Server", request: Request, route: Route) -> Selection:
         if condition.path not in allowed:
             raise bad_request(field_selectors.unsupported_field_message(route.resource, condition.path))
     if route.name:  # a watch of one object by its path
-        fields = selectors.Fields((*fields.conditions, selectors.Field("metadata.name", route.name)))
+        fields = selectors.FieldSelector((*fields.conditions, selectors.FieldCondition("metadata.name", route.name)))
     return Selection(route.resource, labels, fields)
 
 
-def parse_selectors(request: Request) -> tuple[selectors.Labels, selectors.Fields]:
+def parse_selectors(request: Request) -> tuple[selectors.LabelSelector, selectors.FieldSelector]:
     """Return the label and field selectors of a request. Reject malformed ones with 400.
 
     A real server checks them before the other options, and the names of fields after those.
@@ -266,7 +266,7 @@ def _decode_token_fields(token: str) -> tuple[str, int, str]:
         kind, name = _TYPES[key]
         if type(item) is not kind:
             shown = (
-                f"number {gojson.number(item)}"
+                f"number {gojson.format_number(item)}"
                 if isinstance(item, float) and kind is int
                 else encoding.json_type_name(item)
             )

@@ -52,10 +52,10 @@ def _python(path: Path) -> list[Rule]:
 
 def _yaml(path: Path) -> list[Rule]:
     try:
-        content = documents.read_one(path.read_bytes())
+        content = documents.parse_one(path.read_bytes())
     except OSError as error:
         raise RulesError(f"{path}: cannot be read ({error.strerror}): check its permissions") from error
-    except documents.NotYaml as error:
+    except documents.InvalidYaml as error:
         raise RulesError(f"{path}: {error}; correct it") from error
     entries = content.get("rules") if isinstance(content, dict) else None
     if not isinstance(entries, list):
@@ -78,7 +78,7 @@ def _yaml(path: Path) -> list[Rule]:
 
 def _shipped() -> dict[str, dict[str, Any]]:
     text = resources.files("fairlead.tools.orphans").joinpath("shipped.yaml").read_text()
-    return {entry["name"]: entry for entry in documents.read_one(text)["rules"]}
+    return {entry["name"]: entry for entry in documents.parse_one(text)["rules"]}
 
 
 def _rule(entry: Mapping[str, Any], where: str) -> Rule:

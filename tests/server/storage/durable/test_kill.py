@@ -12,7 +12,7 @@ from typing import Any
 
 from fairlead.api.requests import HttpRequest
 from fairlead.client.access import Cluster
-from fairlead.client.credentials import Static
+from fairlead.client.credentials import StaticCredentials
 from fairlead.client.http import HttpTransport
 
 KILLS = int(os.environ.get("FAIRLEAD_KILLS", "3"))
@@ -104,7 +104,7 @@ async def serving(folder):
     try:
         assert process.stdout is not None
         line = (await process.stdout.readline()).decode()
-        transport = HttpTransport(Cluster(line.split()[-1]), Static.token("t"))
+        transport = HttpTransport(Cluster(line.split()[-1]), StaticCredentials.token("t"))
         yield process, transport
     finally:
         if process.returncode is None:
