@@ -50,8 +50,8 @@ FIRST = {
     "guarded_patch": "test_decide.py", "purity": "test_decide.py", "json_patch": "test_decide.py",
     "tracked": "test_tracked.py", "access_log": "test_tracked.py", "draft": "test_tracked.py",
     "finalizers": "test_finalizers.py", "status": "test_status.py", "migrate": "test_migrate.py",
-    "delete": "test_small.py", "prune": "test_small.py", "create": "test_small.py", "defaults": "test_small.py",
-    "writer": "test_odd.py",
+    "delete": "test_delete.py", "prune": "test_prune.py", "create": "test_create.py", "defaults": "test_defaults.py",
+    "writer": "test_edge_cases.py",
 }  # fmt: skip
 PATIENCE = 5  # times as long as they take without a mutant, tests may take with one
 LEAST = 60.0  # seconds that they may take at least

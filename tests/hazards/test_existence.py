@@ -1,4 +1,4 @@
-"""Hazards A: existence and identity. What the naive write does, and what ours does instead."""
+"""Hazards: existence and identity. Each test shows a naive write, and what fairlead does instead."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ async def test_h01_late_apply_recreates_a_deleted_object(bench):
     await bench.other.delete(ConfigMap, "c", bench.namespace)
     revived = await bench.other.apply(cm(bench), field_manager="naive")
     assert revived.uid != made.uid
-    # ours: a change that was meant for the one that was seen
+    # fairlead: the change is intended for the deleted object.
     await bench.other.delete(ConfigMap, "c", bench.namespace)
     await apply(bench.cached, cm(bench))
     await bench.other.delete(ConfigMap, "c", bench.namespace)
@@ -46,7 +46,7 @@ async def test_h02_apply_with_a_uid_does_not_create(bench):
 
 async def test_h03_replaced_object_is_422_for_patch_and_409_for_put(bench):
     old = await bench.config_map("c", data={"a": "1"})
-    await bench.make_anew(old)
+    await bench.recreate(old)
     with pytest.raises(Invalid, match="field is immutable"):
         await bench.other.apply(cm(bench, uid=old.uid), field_manager="naive")
     with pytest.raises(Conflict, match="Precondition failed: UID"):
@@ -58,7 +58,7 @@ async def test_h03_replaced_object_is_422_for_patch_and_409_for_put(bench):
 async def test_h04_resource_version_does_not_stop_an_apply_from_creating(bench):
     made = await bench.other.apply(cm(bench, resourceVersion="12345"), field_manager="naive")
     assert made.uid
-    # ours turns that into the create half of create-or-refuse
+    # fairlead uses that for a create that fails if an object exists.
     await bench.other.delete(ConfigMap, "c", bench.namespace)
     assert (await apply(bench.writer, cm(bench)))["data"] == {"a": "1"}
 
@@ -70,9 +70,9 @@ async def test_h05_stale_resource_version_rejects_a_forced_apply(bench):
 
 
 async def test_h06_create_with_a_resource_version_is_500_without_reason(bench):
-    with pytest.raises(ApiError, match="resourceVersion should not be set") as refused:
+    with pytest.raises(ApiError, match="resourceVersion should not be set") as error:
         await bench.other.create(cm(bench, resourceVersion="5"))
-    assert (refused.value.code, refused.value.reason) == (500, "")
+    assert (error.value.code, error.value.reason) == (500, "")
 
 
 async def test_h07_put_creates_missing_objects_of_some_kinds(bench):
@@ -80,7 +80,7 @@ async def test_h07_put_creates_missing_objects_of_some_kinds(bench):
         await bench.other.replace(cm(bench))
     lease = Lease("l", bench.namespace, spec={"holderIdentity": "x"})
     assert (await bench.other.replace(lease)).uid
-    # ours never puts: a decision on a lease that is gone stays gone
+    # fairlead never sends PUT: a decision does not recreate a deleted Lease.
     seen = await bench.other.get(Lease, "l", bench.namespace)
     await bench.other.delete(Lease, "l", bench.namespace)
     with pytest.raises(ObjectDeleted):
@@ -89,7 +89,7 @@ async def test_h07_put_creates_missing_objects_of_some_kinds(bench):
 
 async def test_h08_delete_without_a_uid_deletes_the_recreated_object(bench):
     old = await bench.config_map("c")
-    new = await bench.make_anew(old)
+    new = await bench.recreate(old)
     await delete(bench.writer, ConfigMap, old)
     assert await bench.exists(new)
     await bench.other.delete(ConfigMap, "c", bench.namespace)
@@ -98,7 +98,7 @@ async def test_h08_delete_without_a_uid_deletes_the_recreated_object(bench):
 
 async def test_h09_recreated_object_is_detected_by_its_uid(bench):
     old = bench.view.put(ConfigMap, await bench.config_map("c"))
-    await bench.make_anew(old)
+    await bench.recreate(old)
     with pytest.raises(ObjectReplaced):
         await finalizers.add(bench.cached, ConfigMap, old, "a.b/c")
     assert bench.view.objects == {}
@@ -114,7 +114,7 @@ async def test_h10_generate_name_after_a_lost_answer_creates_two_objects(bench):
         await bench.other.create(body)
     made = [obj for obj in (await bench.other.list(ConfigMap, bench.namespace)).items if obj.name.startswith("g-")]
     assert len(made) == 2
-    # ours asks for a name, so that a lost answer can be looked up
+    # fairlead requires a name, so that a lost answer can be looked up.
     with pytest.raises(ValueError, match="needs a name"):
         await create_only(bench.writer, body)
     bench.wire.lost = 1
@@ -123,7 +123,7 @@ async def test_h10_generate_name_after_a_lost_answer_creates_two_objects(bench):
 
 
 async def test_h11_create_over_a_terminating_object_already_exists(bench):
-    """The row is about the order of checks on create; of nodePorts only a real server knows, so the name is used."""
+    """The embedded server has no nodePort allocation, so the test uses the name for the order of checks."""
     held = await bench.merge(await bench.config_map("c"), {"metadata": {"finalizers": ["a.b/c"]}})
     await bench.other.delete(ConfigMap, "c", bench.namespace)
     with pytest.raises(AlreadyExists, match="object is being deleted"):
@@ -132,13 +132,13 @@ async def test_h11_create_over_a_terminating_object_already_exists(bench):
 
 
 async def test_h12_write_in_a_terminating_namespace_is_forbidden(bench):
-    name = f"{bench.namespace}-ending"
+    name = f"{bench.namespace}-terminating"
     made = await bench.other.create(Namespace(name) | {"metadata": {"name": name, "finalizers": ["a.b/c"]}})
     await bench.other.delete(Namespace, name)
-    with pytest.raises(Forbidden) as refused:
+    with pytest.raises(Forbidden) as error:
         await apply(bench.writer, ConfigMap("c", name, data={"a": "1"}))
-    assert refused.value.causes[0]["reason"] == "NamespaceTerminating"
-    assert bench.wire.writes == ["PATCH"], "sent once: trying again can never help"
+    assert error.value.causes[0]["reason"] == "NamespaceTerminating"
+    assert bench.wire.writes == ["PATCH"], "sent once, because a retry cannot succeed"
     await bench.merge(made, {"metadata": {"finalizers": None}})
 
 

@@ -1,4 +1,4 @@
-"""Hazards B: lost updates with PUT and patches. What the naive write does, and what ours does instead."""
+"""Hazards: lost updates with PUT and patches. Each test shows a naive write, and what fairlead does instead."""
 
 import pytest
 from workbench import WIDGET
@@ -20,7 +20,7 @@ async def test_h13_put_without_a_resource_version_overwrites_or_is_422(bench):
     await bench.widget()
     with pytest.raises(Invalid, match="must be specified for an update"):
         await bench.other.replace(WIDGET("w", bench.namespace))
-    # ours changes the one field
+    # fairlead changes only one field.
     await bench.merge(old, {"metadata": {"labels": {"theirs": "x"}}})
     decided = await decide(bench.writer, ConfigMap, naive, lambda draft: draft["data"].update(a="3"))
     assert decided.object.labels == {"theirs": "x"}
@@ -31,7 +31,7 @@ async def test_h14_patch_without_precondition_overwrites_unseen_values(bench):
     await bench.merge(widget, {"spec": {"note": "theirs"}})
     naive = await bench.merge(widget, {"spec": {"note": "naive"}})
     assert naive.spec["note"] == "naive"
-    # ours looks again
+    # fairlead reads the object again.
     seen = []
     await bench.merge(widget, {"spec": {"note": "theirs"}})
 
@@ -52,17 +52,19 @@ async def test_h15_null_resource_version_disables_the_lock(bench):
     widget = await bench.widget()
     with pytest.raises(Invalid, match="must be specified for an update"):
         await bench.merge(widget, {"metadata": {"resourceVersion": None}, "spec": {"size": 1}})
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as error:
         await bench.merge(old, {"metadata": {"resourceVersion": "abc"}, "data": {"a": "2"}})
-    assert refused.value.code == 500
+    assert error.value.code == 500
 
 
 async def test_h16_diff_against_a_stale_base_omits_a_field(bench):
     widget = await bench.widget(spec={"size": 1})
     await bench.merge(widget, {"spec": {"size": 5}})
-    naive = await bench.merge(widget, {"metadata": {"labels": {"sized": "1"}}})  # size: 1 equals the base: not sent
+    naive = await bench.merge(
+        widget, {"metadata": {"labels": {"sized": "1"}}}
+    )  # size: 1 equals the base, so it is not sent.
     assert (naive.spec["size"], naive.labels["sized"]) == (5, "1")
-    # ours: the size that was read is tested
+    # fairlead tests the size that was read.
 
     def label(draft):
         draft.labels["sized"] = str(draft.spec["size"])
@@ -74,10 +76,10 @@ async def test_h17_merge_patch_of_finalizers_drops_foreign_entries(bench):
     widget = await bench.merge(await bench.widget(), {"metadata": {"finalizers": [OURS]}})
     await bench.merge(widget, {"metadata": {"finalizers": [OURS, THEIRS]}})
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
-    await bench.merge(widget, {"metadata": {"finalizers": None}})  # from the copy that saw only ours
+    await bench.merge(widget, {"metadata": {"finalizers": None}})  # From a copy that has only our finalizer.
     with pytest.raises(NotFound):
         await bench.live(widget)
-    # ours
+    # fairlead
     widget = await bench.merge(await bench.widget(), {"metadata": {"finalizers": [OURS]}})
     await bench.merge(widget, {"metadata": {"finalizers": [OURS, THEIRS]}})
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
@@ -108,7 +110,7 @@ async def test_h18_locked_patch_without_changes_is_still_a_conflict(bench):
 
 async def test_h19_finalizer_patch_by_name_hits_the_recreated_object(bench):
     old = await bench.widget()
-    new = await bench.make_anew(old)
+    new = await bench.recreate(old)
     assert (await bench.merge(old, {"metadata": {"finalizers": [OURS]}})).uid == new.uid
     with pytest.raises(ObjectReplaced):
         await finalizers.add(bench.writer, WIDGET, old, THEIRS)
@@ -123,13 +125,13 @@ async def test_h20_json_patch_by_index_changes_another_item(bench):
         type=PatchType.JSON,
     )  # fmt: skip
     assert naive.spec["listeners"][0] == {"name": "b", "port": 9, "mode": "plain"}
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(Invalid) as error:
         await bench.other.patch(
             WIDGET, "w", bench.namespace, [{"op": "test", "path": "/spec/listeners/0/name", "value": "a"}],
             type=PatchType.JSON,
         )  # fmt: skip
-    assert refused.value.details == {}
-    # ours, from the copy with the old order
+    assert error.value.details == {}
+    # fairlead, from the copy with the old order
     await bench.merge(widget, turned)
 
     def port(draft):
@@ -176,7 +178,7 @@ async def test_h24_more_than_10000_operations_are_413(bench):
 
 
 async def test_h25_delete_preconditions_reach_the_server(bench):
-    """The row is about option structs that lose them on the way."""
+    """Some client libraries lose them between option structs."""
     old = await bench.config_map("c")
     await delete(bench.writer, ConfigMap, old, unchanged=True, propagation="Background")
     [(method, _, body)] = bench.wire.sent
@@ -189,7 +191,7 @@ async def test_h14_two_writers_never_mix_their_plans(bench):
     widget = await bench.widget()
     for plan in ({"id": "A", "steps": ["a"]}, {"id": "B"}):
         naive = await bench.merge(widget, {"status": {"plan": plan}}, "status")
-    assert naive.status["plan"] == {"id": "B", "steps": ["a"]}, "the naive way mixes two plans"
+    assert naive.status["plan"] == {"id": "B", "steps": ["a"]}, "merge patches mix two plans"
 
     def plan_for(draft):
         if draft.status.get("plan"):

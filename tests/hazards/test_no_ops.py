@@ -1,4 +1,4 @@
-"""Hazards D: no-ops and normalisation. What the naive write does, and what ours does instead."""
+"""Hazards: no-ops and normalization. Each test shows a naive write, and what fairlead does instead."""
 
 import dataclasses
 
@@ -43,7 +43,7 @@ async def test_h48_first_apply_of_a_new_manager_changes_the_version_once(bench):
     "spec",
     [
         {"size": 0},
-        {"listeners": [{"name": "a"}]},  # a default inside an item
+        {"listeners": [{"name": "a"}]},  # A default inside an item.
         {"options": {}},
         {"free": {"a": {"b": []}}},
         {"listeners": [], "tags": [], "size": 1},
@@ -63,7 +63,7 @@ async def test_h49_no_op_apply_does_not_change_the_version(bench, spec):
 async def test_h50_normalized_quantity_is_sent_only_once(bench):
     made = await apply(bench.cached, deployment(bench))
     [container] = made.spec["template"]["spec"]["containers"]
-    assert container["resources"]["requests"]["cpu"] == "1", "a comparison with what was sent never agrees"
+    assert container["resources"]["requests"]["cpu"] == "1", "a comparison with the payload always differs"
     restarted = dataclasses.replace(bench.cached, last_writes={})
     bench.wire.forget()
     for _ in range(3):
@@ -73,7 +73,7 @@ async def test_h50_normalized_quantity_is_sent_only_once(bench):
 
 async def test_h51_server_defaults_do_not_cause_a_write_loop(bench):
     made = await apply(bench.cached, deployment(bench, cpu="1"))
-    assert made.spec["replicas"] == 1, "a default that the payload does not have"
+    assert made.spec["replicas"] == 1, "a default that the payload lacks"
     bench.wire.forget()
     await apply(dataclasses.replace(bench.cached, last_writes={}), deployment(bench, cpu="1"))
     assert bench.wire.sent == []

@@ -1,7 +1,6 @@
-"""Hazards C: ownership under server-side apply. What the naive write does, and what ours does instead.
+"""Hazards: field ownership under server-side apply. Each test shows a naive write, and what fairlead does instead.
 
-Left out: h37 to h39 (entries of versions that a CRD no longer serves, and conversion webhooks that are down) need a
-CRD with several versions and a webhook.
+H37 to H39 have no test: they need a CRD with several versions and a conversion webhook.
 """
 
 import dataclasses
@@ -36,7 +35,7 @@ async def test_h26_update_and_apply_of_one_manager_are_two_owners(bench):
     await bench.other.create(widget(bench, note="mine", size=1), field_manager="me")
     after = await bench.other.apply(widget(bench, size=1), field_manager="me")
     assert managers(after) >= {("me", "Update"), ("me", "Apply")}
-    assert after.spec["note"] == "mine", "left out of the apply, and still there: the Update entry owns it"
+    assert after.spec["note"] == "mine", "the apply omits it, but the Update entry still owns it"
 
 
 async def test_h27_apply_removes_updated_fields_after_a_migration(bench):
@@ -62,7 +61,7 @@ async def test_h29_payload_from_a_stale_read_deletes_newer_own_fields(bench):
     stale = {"size": 1}
     await bench.other.apply(widget(bench, size=1, note="newer"), field_manager="naive")
     assert (await bench.other.apply(widget(bench, **stale), field_manager="naive")).spec == {"size": 1}
-    # ours: what was read cannot get into a payload
+    # fairlead rejects a payload that was read from the server.
     live = await bench.other.get(WIDGET, "w", bench.namespace)
     with pytest.raises(ReadValueInPayload):
         await apply(bench.writer, live)
@@ -96,11 +95,11 @@ async def test_h32_field_survives_a_handover_only_if_already_co_owned(bench):
 
 async def test_h33_unforced_apply_of_a_foreign_field_is_a_conflict(bench):
     await bench.other.create(widget(bench, size=1), field_manager="human")
-    with pytest.raises(Conflict) as refused:
+    with pytest.raises(Conflict) as error:
         await bench.other.apply(widget(bench, size=2), field_manager="naive", force=False)
-    [cause] = refused.value.causes
+    [cause] = error.value.causes
     assert (cause["reason"], cause["field"]) == ("FieldManagerConflict", ".spec.size")
-    # ours forces only on children; on what a human edits it decides, and sees what he wrote
+    # fairlead forces only on children. A decision sees what a person wrote.
     human = await bench.other.get(WIDGET, "w", bench.namespace)
 
     def grow(draft):
@@ -123,7 +122,7 @@ async def test_h35_apply_cannot_remove_a_foreign_field(bench):
     await bench.other.apply(widget(bench, note="theirs"), field_manager="other")
     after = await bench.other.apply(widget(bench, size=1), field_manager="me")
     assert after.spec == {"note": "theirs", "size": 1}
-    # ours: a decision can, knowingly
+    # fairlead: a decision can remove it on purpose.
     done = await decide(bench.writer, WIDGET, after, lambda draft: draft.spec.pop("note", None))
     assert done.object.spec == {"size": 1}
 
@@ -133,7 +132,7 @@ async def test_h36_many_update_managers_become_ancient_changes(bench):
     for n in range(1, 12):
         made = await bench.merge(made, {"metadata": {"annotations": {f"a{n}": "x"}}}, manager=f"m{n}")
     assert ("ancient-changes", "Update") in managers(made)
-    # our Apply entry is not among those that are merged
+    # Our Apply entry is not merged.
     await apply(bench.writer, widget(bench, size=1), adopt=True)
     for n in range(12, 24):
         made = await bench.merge(made, {"metadata": {"annotations": {f"a{n}": "x"}}}, manager=f"m{n}")
@@ -143,9 +142,9 @@ async def test_h36_many_update_managers_become_ancient_changes(bench):
 @pytest.mark.filterwarnings("ignore:Sending a large body")
 async def test_h40_oversized_object_is_rejected_and_not_retried(bench):
     big = ConfigMap("c", bench.namespace, data={"a": "x" * 3_200_000})
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as error:
         await apply(bench.writer, big)
-    assert refused.value.code in (413, 422, 500)
+    assert error.value.code in (413, 422, 500)
     assert bench.wire.writes == ["PATCH"]
 
 
@@ -197,20 +196,20 @@ async def test_h46_cache_without_managed_fields_leads_to_a_request(bench):
     bench.view.put(WIDGET, Object({**made, "metadata": metadata}))
     restarted = dataclasses.replace(bench.cached, last_writes={})
     bench.wire.forget()
-    # what it lacks is what tells that the note was ours and is to go
+    # Only the missing entry shows that the note was ours and must be removed.
     after = await apply(restarted, widget(bench, size=1), adopt=True)
     assert after.spec == {"size": 1}
     assert bench.wire.writes
 
 
 async def test_h29_applying_a_read_value_reverts_a_newer_one(bench):
-    """The hostname of the first incident: applied by force from a stale copy."""
+    """A hostname from a stale copy is applied by force."""
     made = await bench.other.apply(widget(bench, listeners=[{"name": "a"}]), field_manager="naive")
     await bench.merge(made, {"spec": {"listeners": [{"name": "a", "hostname": "old"}]}})
     await bench.merge(made, {"spec": {"listeners": [{"name": "a", "hostname": "new"}]}})
     naive = await bench.other.apply(widget(bench, listeners=[{"name": "a", "hostname": "old"}]), field_manager="naive")
     assert naive.spec["listeners"][0]["hostname"] == "old"
-    # ours names only what it owns, and what others put beside it stays
+    # fairlead applies only its own fields, and those of others stay.
     await bench.other.delete(WIDGET, "w", bench.namespace)
     made = await apply(bench.writer, widget(bench, listeners=[{"name": "a"}]))
     await bench.merge(made, {"spec": {"listeners": [{"name": "a", "hostname": "new"}]}})
@@ -219,12 +218,12 @@ async def test_h29_applying_a_read_value_reverts_a_newer_one(bench):
 
 
 async def test_h43_field_manager_kubectl_is_rejected(bench):
-    """A server may let it override what last-applied lists, and rewrites that annotation."""
+    """The server rewrites the last-applied annotation for this manager and may force its applies."""
     with pytest.raises(ValueError, match="kubectl"):
         bench.writer.with_manager("kubectl")
 
 
 async def test_h33_unforced_invalid_value_is_not_a_conflict(bench):
-    with pytest.raises(ApiError, match="expected numeric") as refused:
+    with pytest.raises(ApiError, match="expected numeric") as error:
         await bench.other.apply(widget(bench, size="text"), field_manager="naive", force=False)
-    assert refused.value.code == 500
+    assert error.value.code == 500

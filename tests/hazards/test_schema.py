@@ -1,4 +1,4 @@
-"""Hazards E: lists, schema, status and metadata. What the naive write does, and what ours does instead."""
+"""Hazards: lists, schema, status and metadata. Each test shows a naive write, and what fairlead does instead."""
 
 import pytest
 from workbench import WIDGET
@@ -22,8 +22,8 @@ async def test_h54_omitted_list_key_gets_its_default(bench):
     first = await bench.other.apply(service(bench, {"port": 80}), field_manager="a")
     again = await bench.other.apply(service(bench, {"port": 80, "protocol": "TCP"}), field_manager="a")
     assert len(again.spec["ports"]) == 1
-    assert again.resource_version != first.resource_version, "the same item, one field more is owned"
-    # ours: both spellings settle
+    assert again.resource_version != first.resource_version, "the same item, but one more owned field"
+    # fairlead: both forms converge.
     for payload in (service(bench, {"port": 80}), service(bench, {"port": 80, "protocol": "TCP"})):
         await apply(bench.cached, payload, adopt=True)
         bench.wire.forget()
@@ -32,9 +32,9 @@ async def test_h54_omitted_list_key_gets_its_default(bench):
 
 
 async def test_h55_duplicate_list_keys_are_500_and_not_retried(bench):
-    with pytest.raises(ApiError, match="duplicate entries for key") as refused:
+    with pytest.raises(ApiError, match="duplicate entries for key") as error:
         await apply(bench.writer, pod(bench, {"containerPort": 80}, {"containerPort": 80, "name": "x"}))
-    assert (refused.value.code, refused.value.reason) == (500, "")
+    assert (error.value.code, error.value.reason) == (500, "")
     assert bench.wire.writes == ["PATCH"]
 
 
@@ -43,7 +43,7 @@ async def test_h56_unmarked_list_is_replaced_as_a_whole(bench):
     await bench.merge(made, {"spec": {"lines": ["a", "theirs"]}})
     after = await bench.other.apply(WIDGET("w", bench.namespace, spec={"lines": ["a"]}), field_manager="a")
     assert after.spec["lines"] == ["a"]
-    # ours, where others add lines: a decision
+    # fairlead: a decision adds a line beside those of others.
 
     def add(draft):
         if "mine" not in draft.spec["lines"]:
@@ -55,9 +55,9 @@ async def test_h56_unmarked_list_is_replaced_as_a_whole(bench):
 
 
 async def test_h57_unknown_field_in_an_apply_is_500_and_not_retried(bench):
-    with pytest.raises(ApiError, match="field not declared in schema") as refused:
+    with pytest.raises(ApiError, match="field not declared in schema") as error:
         await apply(bench.writer, WIDGET("w", bench.namespace, spec={"none": 1}))
-    assert (refused.value.code, refused.value.reason) == (500, "")
+    assert (error.value.code, error.value.reason) == (500, "")
     assert bench.wire.writes == ["PATCH"]
 
 
@@ -112,9 +112,9 @@ async def test_h62_json_patch_test_needs_the_servers_encoding(bench):
     headers = {"Content-Type": PatchType.JSON}
     plain = b'[{"op":"test","path":"/data/u","value":"x?a=1&b=2"}]'
     assert (await bench.transport.request(HttpRequest("PATCH", path, headers=headers, body=plain))).status == 422
-    spelled = plain.replace(b"&", rb"\u0026")
-    assert (await bench.transport.request(HttpRequest("PATCH", path, headers=headers, body=spelled))).status == 200
-    # ours
+    escaped = plain.replace(b"&", rb"\u0026")
+    assert (await bench.transport.request(HttpRequest("PATCH", path, headers=headers, body=escaped))).status == 200
+    # fairlead
 
     def read(draft):
         draft.annotations["seen"] = draft["data"]["u"]

@@ -246,8 +246,8 @@ class Bench:
         except errors.NotFound:
             return False
 
-    async def make_anew(self, obj):
-        """Someone else deletes the object and makes another one of that name."""
+    async def recreate(self, obj):
+        """Delete the object as someone else, and create another one of that name."""
         await self.other.delete(self.kind_of(obj), obj.name, obj.namespace)
         again = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
         meta = {key: obj.metadata[key] for key in ("name", "namespace", "labels") if key in obj.metadata}

@@ -1,4 +1,4 @@
-"""Children: never a stranger's object, never a deleted one, never what was only read, nothing when nothing changes."""
+"""apply: no foreign object is changed, no deleted one recreated, no read value applied, and no no-op sent."""
 
 import asyncio
 import dataclasses
@@ -31,7 +31,7 @@ def cm(text="hello", name="child", **fields):
     return ConfigMap(name, data={"text": text}, **fields)
 
 
-async def test_a_first_apply_is_one_request_and_names_its_owner(bench, owner):
+async def test_first_apply_is_one_request_and_sets_the_owner(bench, owner):
     child = await apply(bench.writer, cm(), owner=owner)
     assert child["data"] == {"text": "hello"}
     assert child.namespace == owner.namespace
@@ -40,16 +40,16 @@ async def test_a_first_apply_is_one_request_and_names_its_owner(bench, owner):
     assert bench.wire.reads == []
 
 
-async def test_a_stranger_of_that_name_is_not_touched(bench, owner):
-    """Guard: create-or-refuse. A forced apply without it adopts silently."""
+async def test_foreign_object_of_that_name_is_not_changed(bench, owner):
+    """Guard: the create that fails if an object exists. Without it, a forced apply adopts the object silently."""
     theirs = await bench.config_map("child", data={"text": "theirs"})
-    with pytest.raises(ForeignObject, match=r"has no controller: delete it.*or choose another name") as told:
+    with pytest.raises(ForeignObject, match=r"has no controller: delete it.*or choose another name") as error:
         await apply(bench.writer, cm(), owner=owner)
-    assert "adopt=True" in told.value.hint
+    assert "adopt=True" in error.value.hint
     assert await bench.live(theirs) == theirs
 
 
-async def test_another_owners_child_is_not_touched_even_with_adopt(bench, owner):
+async def test_child_of_another_owner_is_not_changed_even_with_adopt(bench, owner):
     other = await bench.widget("other")
     theirs = await apply(Writer(bench.other, bench.world, "theirs"), cm("theirs"), owner=other)
     with pytest.raises(ForeignObject, match="controlled by Widget other"):
@@ -57,27 +57,27 @@ async def test_another_owners_child_is_not_touched_even_with_adopt(bench, owner)
     assert await bench.live(theirs) == theirs
 
 
-async def test_an_object_that_nobody_controls_can_be_adopted(bench, owner):
+async def test_object_without_controller_can_be_adopted(bench, owner):
     theirs = await bench.config_map("child", data={"text": "theirs", "more": "x"})
     child = await apply(bench.writer, cm(), owner=owner, adopt=True)
     assert child.uid == theirs.uid
     assert child["data"] == {"text": "hello", "more": "x"}
 
 
-async def test_an_object_that_is_seen_and_free_is_adopted_in_one_request_and_none_refused(bench, owner):
-    """What an earlier release made, for a fleet: a 409 each would be noise."""
+async def test_cached_object_without_controller_is_adopted_in_one_request(bench, owner):
+    """Adopting many objects of an earlier release must not cause a 409 for each."""
     theirs = bench.view.put(ConfigMap, await bench.config_map("child", data={"old": "x"}))
     child = await apply(bench.cached, cm(), owner=owner, adopt=True)
     assert (child.uid, child["data"]) == (theirs.uid, {"old": "x", "text": "hello"})
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
 
 
-@pytest.mark.parametrize("when", ["before", "made anew"])
-async def test_an_object_that_was_free_when_it_was_seen_is_not_adopted_from_a_controller(bench, owner, when):
-    """Guard: the version that was seen."""
+@pytest.mark.parametrize("when", ["before", "recreated"])
+async def test_object_is_not_adopted_if_it_got_a_controller_since_it_was_cached(bench, owner, when):
+    """Guard: the resourceVersion of the cached object."""
     theirs = bench.view.put(ConfigMap, await bench.config_map("child", data={"old": "x"}))
     other = await bench.widget("other")
-    live = await bench.make_anew(theirs) if when == "made anew" else theirs
+    live = await bench.recreate(theirs) if when == "recreated" else theirs
     ref = {"apiVersion": other.api_version, "kind": other.kind, "name": other.name, "uid": other.uid}
     live = await bench.merge(live, {"metadata": {"ownerReferences": [{**ref, "controller": True}]}})
     with pytest.raises(ForeignObject, match="is controlled by Widget other"):
@@ -88,15 +88,15 @@ async def test_an_object_that_was_free_when_it_was_seen_is_not_adopted_from_a_co
     assert await bench.live(theirs) == live
 
 
-async def test_a_cached_stranger_is_looked_at_live_first(bench, owner):
-    """A view may still show the stranger that is gone."""
+async def test_cached_foreign_object_is_read_live_first(bench, owner):
+    """The cache may still show a foreign object that was deleted."""
     theirs = bench.view.put(ConfigMap, await bench.config_map("child"))
     await bench.other.delete(ConfigMap, theirs.name, theirs.namespace)
     assert (await apply(bench.cached, cm(), owner=owner))["data"] == {"text": "hello"}
 
 
-async def test_a_deleted_child_is_not_revived_by_who_saw_it(bench, owner):
-    """Guard: uid. The change was meant for the object that was there."""
+async def test_deleted_child_that_was_seen_is_not_recreated(bench, owner):
+    """Guard: uid. The change was intended for the deleted object."""
     child = await apply(bench.cached, cm(), owner=owner)
     await bench.other.delete(ConfigMap, child.name, child.namespace)
     with pytest.raises(ObjectDeleted):
@@ -106,8 +106,8 @@ async def test_a_deleted_child_is_not_revived_by_who_saw_it(bench, owner):
     assert (await apply(bench.cached, cm("changed"), owner=owner)).uid != child.uid
 
 
-async def test_a_child_that_the_watch_told_to_be_gone_is_made_anew_at_once(bench, owner):
-    """Guard: scope. What a whole watch does not show is not there, whatever this process remembers of it."""
+async def test_child_that_the_watch_reported_deleted_is_recreated(bench, owner):
+    """Guard: coverage. An object that a complete watch does not show does not exist, even if it is remembered."""
     child = await apply(bench.cached, cm(), owner=owner)
     await bench.other.delete(ConfigMap, child.name, child.namespace)
     bench.view.objects.clear()
@@ -116,10 +116,10 @@ async def test_a_child_that_the_watch_told_to_be_gone_is_made_anew_at_once(bench
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_a_child_made_anew_by_someone_is_not_taken_over(bench, owner):
+async def test_child_recreated_by_someone_else_is_not_taken_over(bench, owner):
     """Guard: uid."""
     child = await apply(bench.cached, cm(), owner=owner)
-    new = await bench.make_anew(child)
+    new = await bench.recreate(child)
     with pytest.raises(ObjectReplaced):
         await apply(bench.cached, cm("changed"), owner=owner)
     assert await bench.live(new) == new
@@ -127,7 +127,7 @@ async def test_a_child_made_anew_by_someone_is_not_taken_over(bench, owner):
         await apply(bench.cached, cm("changed"), owner=owner)
 
 
-async def test_the_uid_is_remembered_without_a_view(bench, owner):
+async def test_uid_is_remembered_without_a_cache(bench, owner):
     child = await apply(bench.writer, cm(), owner=owner)
     bench.wire.forget()
     await apply(bench.writer, cm("more"), owner=owner)
@@ -137,14 +137,14 @@ async def test_the_uid_is_remembered_without_a_view(bench, owner):
         await apply(bench.writer, cm("most"), owner=owner)
 
 
-async def test_a_lost_answer_of_a_create_is_looked_up(bench, owner):
+async def test_lost_answer_of_a_create_is_looked_up(bench, owner):
     bench.wire.lost = 1
     child = await apply(bench.writer, cm(), owner=owner)
     assert child["data"] == {"text": "hello"}
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET"]
 
 
-async def test_a_lost_answer_of_a_change_is_looked_up(bench, owner):
+async def test_lost_answer_of_a_change_is_looked_up(bench, owner):
     await apply(bench.cached, cm(), owner=owner)
     bench.wire.forget()
     bench.wire.lost = 1
@@ -152,7 +152,7 @@ async def test_a_lost_answer_of_a_change_is_looked_up(bench, owner):
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET"]
 
 
-async def test_fields_of_others_stay_and_fields_left_out_go(bench, owner):
+async def test_foreign_fields_stay_and_omitted_own_fields_are_removed(bench, owner):
     child = await apply(bench.cached, cm(labels={"ours": "1"}), owner=owner)
     foreign = {"metadata": {"labels": {"theirs": "1"}, "finalizers": ["a.b/c"]}, "data": {"theirs": "x"}}
     bench.view.put(ConfigMap, await bench.merge(child, foreign))
@@ -162,13 +162,13 @@ async def test_fields_of_others_stay_and_fields_left_out_go(bench, owner):
     assert child.finalizers == ["a.b/c"]
 
 
-async def test_a_field_that_another_took_is_taken_back(bench, owner):
+async def test_field_that_another_manager_took_is_taken_back(bench, owner):
     child = await apply(bench.cached, cm(), owner=owner)
     bench.view.put(ConfigMap, await bench.merge(child, {"data": {"text": "theirs"}}))
     assert (await apply(bench.cached, cm(), owner=owner))["data"] == {"text": "hello"}
 
 
-async def test_cluster_scoped_children_of_a_namespaced_owner_are_known_by_their_entry(bench, owner):
+async def test_cluster_scoped_child_is_recognized_by_its_apply_entry(bench, owner):
     role = ClusterRole(f"{bench.namespace}-role", rules=[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}])
     made = await apply(bench.writer, role, owner=owner)
     assert "ownerReferences" not in made.metadata
@@ -179,7 +179,7 @@ async def test_cluster_scoped_children_of_a_namespaced_owner_are_known_by_their_
     await bench.other.delete(ClusterRole, made.name)
 
 
-async def test_children_in_another_namespace_are_known_by_their_entry(bench, owner):
+async def test_child_in_another_namespace_is_recognized_by_its_apply_entry(bench, owner):
     made = await apply(bench.writer, ConfigMap(f"{bench.namespace}-c", "default", data={"a": "1"}), owner=owner)
     assert "ownerReferences" not in made.metadata
     again = Writer(bench.client, bench.world, bench.writer.manager)
@@ -190,7 +190,7 @@ async def test_children_in_another_namespace_are_known_by_their_entry(bench, own
     await bench.other.delete(ConfigMap, made.name, "default")
 
 
-async def test_a_cluster_scoped_owner_controls_namespaced_children(bench):
+async def test_cluster_scoped_owner_controls_namespaced_children(bench):
     role = await bench.other.create(ClusterRole(f"{bench.namespace}-owner", rules=[]))
     child = await apply(bench.writer, cm(namespace=bench.namespace), owner=role)
     [ref] = child.metadata["ownerReferences"]
@@ -211,34 +211,34 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("said", FRAMES)
-async def test_what_has_not_the_shape_of_a_payload_is_said_before_anything_is_sent(bench, owner, said):
-    for payload in FRAMES[said]:
+@pytest.mark.parametrize("message", FRAMES)
+async def test_malformed_payload_is_rejected_before_anything_is_sent(bench, owner, message):
+    for payload in FRAMES[message]:
         for write in (apply(bench.writer, payload, owner=owner), apply_all(bench.writer, [payload], owner=owner)):
-            with pytest.raises(ValueError, match=said):
+            with pytest.raises(ValueError, match=message):
                 await write
     assert bench.wire.sent == []
 
 
-async def test_what_cannot_be_a_payload_says_what_to_do(bench, owner):
+async def test_rejected_payload_names_the_remedy(bench, owner):
     generated = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}
     with pytest.raises(ValueError, match="a ConfigMap needs a name"):
         await apply(bench.writer, generated, owner=owner)
     with pytest.raises(ValueError, match=r"stringData\.port must be text.*: quote it"):
         await apply(bench.writer, Secret("s", stringData={"port": 80}), owner=owner)
-    with pytest.raises(ValueError, match="stringData") as told:
+    with pytest.raises(ValueError, match="stringData") as error:
         await apply(bench.writer, Secret("s", stringData={"password": 12345}), owner=owner)
-    assert "12345" not in str(told.value), "conditions and logs are read by more people than Secrets"
+    assert "12345" not in str(error.value), "more people read conditions and logs than Secrets"
     assert bench.wire.sent == []
 
 
-async def test_writes_to_one_object_go_one_after_another(bench, owner):
-    """Guard: turns. Unordered, the ten would meet each other's create and look."""
+async def test_writes_to_one_object_are_serialized(bench, owner):
+    """Guard: the lock. Without it the ten writes would conflict and read the object again."""
     await asyncio.gather(*(apply(bench.cached, cm(str(n)), owner=owner) for n in range(10)))
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 10
 
 
-async def test_a_batch_is_tried_whole_and_says_what_failed(bench, owner):
+async def test_apply_all_tries_every_payload_and_reports_failures(bench, owner):
     await bench.config_map("b")
     with pytest.raises(ForeignObject, match=r"ConfigMap .*/b"):
         await apply_all(bench.writer, [cm(name="a"), cm(name="b"), cm(name="c")], owner=owner)
@@ -246,7 +246,7 @@ async def test_a_batch_is_tried_whole_and_says_what_failed(bench, owner):
         assert (await bench.other.get(ConfigMap, name, bench.namespace))["data"] == {"text": "hello"}
 
 
-async def test_what_a_server_gave_cannot_be_applied(bench, owner):
+async def test_object_read_from_a_server_cannot_be_applied(bench, owner):
     child = await apply(bench.writer, cm(), owner=owner)
     for wrong in (
         child,
@@ -257,26 +257,26 @@ async def test_what_a_server_gave_cannot_be_applied(bench, owner):
             await apply(bench.writer, wrong, owner=owner)
 
 
-async def test_a_view_of_a_decision_cannot_be_applied(bench, owner):
-    kept = []
+async def test_part_of_a_draft_cannot_be_applied(bench, owner):
+    leaked = []
 
     def keep(draft):
-        kept[:] = [draft.spec]
+        leaked[:] = [draft.spec]
 
-    with pytest.raises(Exception, match="kept"):
+    with pytest.raises(Exception, match="leaked"):
         await decide(bench.writer, WIDGET, owner, keep)
     with pytest.raises(ReadValueInPayload, match=r"data\.spec"):
-        await apply(bench.writer, {**cm(), "data": {"spec": kept[0]}}, owner=owner)
+        await apply(bench.writer, {**cm(), "data": {"spec": leaked[0]}}, owner=owner)
 
 
-async def test_an_unknown_field_is_an_error_and_sent_once(bench, owner):
+async def test_unknown_field_is_an_error_and_sent_once(bench, owner):
     with pytest.raises(ApiError, match="not declared in schema"):
         await apply(bench.writer, {**cm(), "spec": {"no": "such"}}, owner=owner)
     assert bench.wire.writes == ["PATCH"]
 
 
 async def test_two_releases_of_one_operator_delete_each_others_fields(bench, owner):
-    """What leader election is for: to a server both are one field manager, and the last to apply is right."""
+    """Leader election prevents this. To the server both releases are one field manager."""
     old, new = (Writer(bench.client, bench.world, "operator") for _ in range(2))
     await apply(old, ConfigMap("child", data={"a": "1", "dropped": "x"}), owner=owner)
     for _ in range(2):
@@ -294,20 +294,20 @@ def binding(role):
     return RoleBinding("rb", roleRef=ref, subjects=[{"kind": "ServiceAccount", "name": "a"}])
 
 
-async def test_an_immutable_field_is_an_error_that_names_the_remedy(bench, owner):
+async def test_immutable_field_is_an_error_that_names_the_remedy(bench, owner):
     await apply(bench.writer, binding("view"), owner=owner)
     with pytest.raises(ImmutableField, match=r"roleRef.*delete the object so that it is created again"):
         await apply(bench.writer, binding("edit"), owner=owner)
 
 
-async def test_an_immutable_field_is_changed_by_making_the_child_anew_where_allowed(bench, owner):
+async def test_recreate_changes_an_immutable_field(bench, owner):
     old = await apply(bench.writer, binding("view"), owner=owner)
     new = await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
     assert new["roleRef"]["name"] == "edit"
     assert new.uid != old.uid
 
 
-async def test_an_immutable_field_of_an_object_that_nobody_controls_is_changed_with_adopt_and_recreate(bench, owner):
+async def test_recreate_with_adopt_changes_an_immutable_field_of_an_adopted_object(bench, owner):
     theirs = await bench.other.create({**binding("view"), "metadata": {"name": "rb", "namespace": bench.namespace}})
     with pytest.raises(ForeignObject):
         await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
@@ -320,8 +320,8 @@ async def test_an_immutable_field_of_an_object_that_nobody_controls_is_changed_w
 
 
 @pytest.mark.parametrize("when", ["before the change", "after its refusal", "before the delete"])
-async def test_making_anew_never_deletes_what_someone_put_there_meanwhile(bench, owner, when):
-    """Guards: what is deleted is ours by a live look, and it is the one that was looked at."""
+async def test_recreate_never_deletes_an_object_that_someone_else_created(bench, owner, when):
+    """Guards: a live read shows that the deleted object is ours, and its uid is a precondition."""
     await apply(bench.writer, binding("view"), owner=owner)
     strangers = []
 
@@ -340,8 +340,8 @@ async def test_making_anew_never_deletes_what_someone_put_there_meanwhile(bench,
     assert await bench.live(strangers[0]) == strangers[0]
 
 
-async def test_a_child_is_not_deleted_for_one_that_no_server_would_take(bench, owner):
-    """Guard: an immutable field is all that stands in the way, else the new one is refused and the old one gone."""
+async def test_recreate_does_not_delete_for_an_invalid_payload(bench, owner):
+    """Guard: recreate only if immutable fields are the only cause. Otherwise the old object would be lost."""
 
     def labelled(label, container):
         pod = {"metadata": {"labels": {"a": label}}, "spec": {"containers": [{"name": container, "image": "i"}]}}
@@ -355,8 +355,8 @@ async def test_a_child_is_not_deleted_for_one_that_no_server_would_take(bench, o
     assert new.uid != old.uid
 
 
-async def test_a_value_that_only_says_immutable_is_invalid_and_deletes_nothing(bench, owner):
-    """Servers put the value that they refuse into their message."""
+async def test_invalid_value_containing_immutable_deletes_nothing(bench, owner):
+    """Servers quote the rejected value in their message."""
     old = await apply(bench.writer, cm(), owner=owner)
     for key in ("is immutable!", 'a " may not change'):
         with pytest.raises(Invalid):
@@ -364,28 +364,28 @@ async def test_a_value_that_only_says_immutable_is_invalid_and_deletes_nothing(b
     assert await bench.exists(old)
 
 
-async def test_an_immutable_field_is_told_beside_a_map_that_is_emptied(bench, owner):
+async def test_immutable_field_is_reported_beside_an_emptied_map(bench, owner):
     await apply(bench.writer, WIDGET("child", spec={"fixed": "a", "options": {"a": "b"}}), owner=owner)
     with pytest.raises(ImmutableField, match=r"spec\.fixed"):
         await apply(bench.writer, WIDGET("child", spec={"fixed": "b", "options": {}}), owner=owner)
 
 
-async def test_immutable_by_a_rule_of_the_kind(bench, owner):
+async def test_immutable_field_by_a_validation_rule_is_reported(bench, owner):
     await apply(bench.writer, WIDGET("child", spec={"fixed": "a"}), owner=owner)
     with pytest.raises(ImmutableField, match=r"spec\.fixed"):
         await apply(bench.writer, WIDGET("child", spec={"fixed": "b"}), owner=owner)
 
 
-async def test_making_anew_waits_until_the_old_one_is_gone(bench, owner):
+async def test_recreate_waits_until_the_old_object_is_gone(bench, owner):
     old = await apply(bench.writer, binding("view"), owner=owner)
     await bench.merge(old, {"metadata": {"finalizers": ["a.b/c"]}})
 
-    async def let_go():  # goes after the refused change, the delete, and one look that finds it still there
+    async def remove_finalizer():  # Runs after the rejected change, the delete, and one read of the terminating object.
         live = await bench.live(old)
         assert live.deleting
         await bench.merge(old, {"metadata": {"finalizers": None}})
 
-    bench.wire.after_reads(3, let_go)
+    bench.wire.after_reads(3, remove_finalizer)
     new = await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
     assert new.uid != old.uid
 
@@ -434,7 +434,7 @@ PAYLOADS["a service with defaulted protocol"]["spec"]["ports"][0]["name"] = "a"
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
-async def test_a_repeated_apply_sends_nothing_also_after_foreign_writes(bench, owner, payload):
+async def test_repeated_apply_sends_nothing_even_after_foreign_writes(bench, owner, payload):
     child = await apply(bench.cached, payload, owner=owner)
     bench.wire.forget()
     await apply(bench.cached, payload, owner=owner)
@@ -446,7 +446,7 @@ async def test_a_repeated_apply_sends_nothing_also_after_foreign_writes(bench, o
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
-async def test_after_a_restart_a_repeated_apply_costs_one_request_at_most(bench, owner, payload):
+async def test_repeated_apply_after_a_restart_costs_at_most_one_request(bench, owner, payload):
     await apply(bench.cached, payload, owner=owner)
     bench.wire.forget()
     restarted = dataclasses.replace(bench.cached, last_writes={})
@@ -499,22 +499,22 @@ CHANGES = {
 
 @pytest.mark.parametrize(("before", "after"), CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("restart", [False, True], ids=["", "restarted"])
-async def test_a_changed_payload_is_sent_and_takes_effect(bench, owner, before, after, restart):
+async def test_changed_payload_is_sent_and_takes_effect(bench, owner, before, after, restart):
     child = await apply(bench.cached, before, owner=owner)
     bench.wire.forget()
     writer = dataclasses.replace(bench.cached, last_writes={}) if restart else bench.cached
     changed = await apply(writer, after, owner=owner)
     assert bench.wire.writes == ["PATCH"]
     assert changed.resource_version != child.resource_version
-    # what a fresh apply of the same payload gives is what the change gave
+    # A fresh apply of the same payload gives the same result as the change.
     await bench.other.delete(bench.kind_of(child), child.name, child.namespace)
     fresh = await apply(Writer(bench.other, bench.world, "ours"), after, owner=owner)
     body = {key: value for key, value in fresh.items() if key not in ("metadata", "status")}
     assert {key: changed[key] for key in body} == body
 
 
-async def test_a_map_can_be_emptied(bench, owner):
-    """A server makes null of the map whose last key is given up, and refuses that."""
+async def test_map_can_be_emptied(bench, owner):
+    """If an apply gives up the last key of a map, the server turns the map into null and rejects it."""
     await apply(bench.cached, WIDGET("child", spec={"size": 1, "options": {"a": "b"}}), owner=owner)
     empty = WIDGET("child", spec={"size": 1, "options": {}})
     assert not (await apply(bench.cached, empty, owner=owner)).spec.get("options")
@@ -523,7 +523,7 @@ async def test_a_map_can_be_emptied(bench, owner):
     assert bench.wire.sent == []
 
 
-async def test_a_steady_state_of_twenty_children_sends_nothing_and_one_change_sends_one(bench, owner):
+async def test_unchanged_children_send_nothing_and_one_change_sends_one_request(bench, owner):
     children = [cm(str(n), name=f"child-{n}") for n in range(20)]
     await apply_all(bench.cached, children, owner=owner)
     bench.wire.forget()
@@ -534,8 +534,8 @@ async def test_a_steady_state_of_twenty_children_sends_nothing_and_one_change_se
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_a_name_that_was_forgotten_costs_what_a_restart_does(bench, owner, monkeypatch):
-    """More names than are remembered: nothing more is sent, or one request where the server normalises."""
+async def test_forgotten_name_costs_as_much_as_a_restart(bench, owner, monkeypatch):
+    """With more names than are remembered, a name costs no request, or one if the server normalizes values."""
     monkeypatch.setattr("fairlead.writes.writer.MAX_REMEMBERED", 2)
     for child in (cm(name="a"), deployment(), cm(name="c")):
         await apply(bench.cached, child, owner=owner)
@@ -548,7 +548,7 @@ async def test_a_name_that_was_forgotten_costs_what_a_restart_does(bench, owner,
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
 
 
-async def test_a_name_that_was_forgotten_is_found_again_without_a_view(bench, owner, monkeypatch):
+async def test_forgotten_name_is_found_again_without_a_cache(bench, owner, monkeypatch):
     monkeypatch.setattr("fairlead.writes.writer.MAX_REMEMBERED", 1)
     child = await apply(bench.writer, cm("a"), owner=owner)
     await apply(bench.writer, cm(name="other"), owner=owner)
@@ -557,7 +557,7 @@ async def test_a_name_that_was_forgotten_is_found_again_without_a_view(bench, ow
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET", "PATCH"]
 
 
-async def test_a_name_that_is_remembered_makes_no_other_forgotten(bench, owner, monkeypatch):
+async def test_remembered_name_does_not_evict_another(bench, owner, monkeypatch):
     monkeypatch.setattr("fairlead.writes.writer.MAX_REMEMBERED", 2)
     for _ in range(2):
         for child in (cm(name="a"), cm(name="b")):
@@ -565,7 +565,7 @@ async def test_a_name_that_is_remembered_makes_no_other_forgotten(bench, owner, 
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 4
 
 
-async def test_a_child_deleted_by_someone_before_it_is_made_anew_is_gone(bench, owner):
+async def test_child_deleted_by_someone_else_is_not_recreated(bench, owner):
     await apply(bench.writer, binding("view"), owner=owner)
     bench.wire.then = [lambda: bench.other.delete(RoleBinding, "rb", bench.namespace)]
     with pytest.raises(ObjectDeleted):
@@ -573,7 +573,7 @@ async def test_a_child_deleted_by_someone_before_it_is_made_anew_is_gone(bench, 
 
 
 @pytest.mark.parametrize("placed", [False, True], ids=["both implied", "one names the namespace"])
-async def test_two_payloads_of_one_object_are_refused(bench, owner, placed):
+async def test_two_payloads_of_one_object_are_rejected(bench, owner, placed):
     namespace = bench.namespace if placed else None
     twice = [WIDGET("child", spec={"size": 1}), WIDGET("other"), WIDGET("child", namespace, spec={"note": "x"})]
     with pytest.raises(DuplicatePayload, match="Widget child is in two payloads"):

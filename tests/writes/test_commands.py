@@ -13,7 +13,7 @@ from fairlead.api.builtin import Secret
 from fairlead.tools.blame import blame, fights
 from fairlead.writes import apply
 
-WIDGETS = "widgets.writes.fairlead.test"  # whole: other tests leave widgets of their own on a shared server
+WIDGETS = "widgets.writes.fairlead.test"  # The full name: other tests leave other widgets on a shared server.
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ async def test_blame_names_the_owner_of_each_field(bench, fairlead):
     assert "managedFields" not in done.stdout
 
 
-@pytest.mark.only("embedded", reason="tests before this one left widgets of theirs on the real server")
-async def test_a_kind_is_known_by_each_of_its_names(bench, fairlead):
+@pytest.mark.only("embedded", reason="earlier tests left their own widgets on the real server")
+async def test_kind_is_accepted_by_each_of_its_names(bench, fairlead):
     await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}))
     for word in ("Widget", "widget", "widgets", "widgets.writes.fairlead.test", "widgets.v1.writes.fairlead.test"):
         done = await fairlead("blame", word, "w")
@@ -63,7 +63,7 @@ async def test_a_kind_is_known_by_each_of_its_names(bench, fairlead):
         assert "size: 1" in done.stdout
 
 
-async def test_blame_points_out_fights(bench, fairlead):
+async def test_blame_reports_fights(bench, fairlead):
     await bench.other.create(WIDGET("w", bench.namespace, spec={"size": 1}), field_manager=MANAGER)
     await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}), adopt=True)
     answer = json.loads((await fairlead("blame", WIDGETS, "w", "-o", "json")).stdout)
@@ -82,8 +82,8 @@ def owners_by_line(obj):
     return {line.text.strip(): [owner.manager for owner in line.owners] for line in blame(obj)}
 
 
-def test_blame_tells_the_owners_of_keys_beside_one_who_owns_only_the_map():
-    """As after a migration of one key of two: what is left of the old entry is that the map is there."""
+def test_blame_lists_owners_of_keys_beside_the_owner_of_the_map():
+    """As after a migration of one key of two: the old entry still owns the map itself."""
     entries = [managed("new", "Apply", {"f:data": {"f:a": {}}}), managed("old", "Update", {"f:data": {}})]
     shown = owners_by_line({"metadata": {"managedFields": entries}, "data": {"a": "1", "b": "2"}})
     assert (shown['a: "1"'], shown['b: "2"']) == (["new"], [])
@@ -91,14 +91,14 @@ def test_blame_tells_the_owners_of_keys_beside_one_who_owns_only_the_map():
     assert owners_by_line({"metadata": {"managedFields": atomic}, "data": {"a": "1"}})["data:"] == ["new", "old"]
 
 
-def test_blame_points_out_who_fights_through_a_subresource():
+def test_blame_reports_fights_through_a_subresource():
     replicas = {"f:spec": {"f:replicas": {}}}
     entries = [managed("ours", "Apply", replicas), managed("scaler", "Update", replicas, "scale")]
     [fight] = fights({"metadata": {"managedFields": entries}, "spec": {"replicas": 1}})
     assert (fight.fields, "both own it" in fight.why) == ((".spec.replicas",), True)
 
 
-async def test_blame_points_out_who_applies_string_data(bench, fairlead):
+async def test_blame_reports_managers_that_apply_string_data(bench, fairlead):
     secret = Secret("s", bench.namespace, stringData={"password": "hunter2"})
     await bench.other.apply(secret, field_manager="naive")
     [fight] = json.loads((await fairlead("blame", "secret", "s", "-o", "json")).stdout)["fights"]
@@ -106,7 +106,7 @@ async def test_blame_points_out_who_applies_string_data(bench, fairlead):
     assert "apply data" in fight["why"]
 
 
-async def test_blame_shows_no_secret(bench, fairlead):
+async def test_blame_does_not_show_secrets(bench, fairlead):
     secret = Secret("s", bench.namespace, stringData={"password": "hunter2"})
     secret["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": '{"password":"hunter2"}'}
     await bench.other.create(secret)
@@ -117,17 +117,17 @@ async def test_blame_shows_no_secret(bench, fairlead):
         assert base64.b64encode(b"hunter2").decode() not in done.stdout
 
 
-async def test_what_is_not_there_is_one_line(bench, fairlead):
+async def test_missing_object_is_reported_in_one_line(bench, fairlead):
     cases = {
         (WIDGETS, "none"): "there is no Widget none",
         ("nonsense", "x"): "no kind 'nonsense'",
         (WIDGETS, ""): "'' is not the name of a Widget",
         (WIDGETS, "a/b"): "'a/b' is not the name of a Widget",
     }
-    for args, said in cases.items():
+    for args, message in cases.items():
         done = await fairlead("blame", *args)
         assert (done.returncode, done.stdout) == (2, "")
-        assert said in done.stderr
+        assert message in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
 
@@ -157,7 +157,7 @@ async def test_migrate_moves_a_fleet_and_a_second_run_has_nothing_to_do(bench, f
     assert after.spec == {"size": 3}
 
 
-async def test_migrate_names_the_managers_that_are_there_when_none_of_the_name_is(bench, fairlead):
+async def test_migrate_lists_existing_managers_if_none_matches(bench, fairlead):
     await bench.widget("w", spec={"note": "x"})
     args = ("--field", "spec.note", "-n", bench.namespace)
     done = await fairlead("migrate", WIDGETS, "--from-manager", "makre", *args)
@@ -165,7 +165,7 @@ async def test_migrate_names_the_managers_that_are_there_when_none_of_the_name_i
     assert done.stderr == "no object has an Update entry of makre; there are: maker (1)\n"
 
 
-async def test_migrate_says_in_a_line_to_whom_it_cannot_move(fairlead):
+async def test_migrate_rejects_an_invalid_target_manager_in_one_line(fairlead):
     for args in (("--from-manager", "old", "--to", "kubectl"), ("--from-manager", "kubectl")):
         done = await fairlead("migrate", WIDGETS, *args, "--field", "spec.note")
         assert done.returncode == 2
@@ -173,7 +173,7 @@ async def test_migrate_says_in_a_line_to_whom_it_cannot_move(fairlead):
         assert "Traceback" not in done.stderr
 
 
-async def test_migrate_says_in_a_line_that_its_list_is_refused(bench, fairlead):
+async def test_migrate_reports_a_forbidden_list_in_one_line(bench, fairlead):
     args = ("--from-manager", "old", "--to", MANAGER, "--field", "spec.note", "-n", "No_Such.Namespace/..")
     done = await fairlead("migrate", WIDGETS, *args)
     assert done.returncode == 1
@@ -181,7 +181,7 @@ async def test_migrate_says_in_a_line_that_its_list_is_refused(bench, fairlead):
     assert "Traceback" not in done.stderr
 
 
-async def test_release_takes_one_finalizer_off_every_object_and_leaves_the_others(bench, fairlead):
+async def test_release_removes_one_finalizer_from_every_object(bench, fairlead):
     for name, finalizers in {"a": ["x.y/ours", "x.y/theirs"], "b": ["x.y/ours"], "c": ["x.y/theirs"]}.items():
         made = await bench.widget(name)
         await bench.merge(made, {"metadata": {"finalizers": finalizers}})

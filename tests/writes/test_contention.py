@@ -1,4 +1,4 @@
-"""Many writers on one object, half of them foreign PUT loops: every write of ours lands, at about one request each."""
+"""Many writers on one object, half of them foreign PUT loops: all our writes succeed with about one request each."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from fairlead.writes import StatusReport, Writer, decide, status
 
 
 async def put_loop(bench, name, subresource, landed):
-    """Someone who gets, changes what is his and puts, for ever; conflicts are his own affair."""
+    """Read, change own fields and PUT without end. Ignore conflicts."""
     count = 0
     while True:
         count += 1
@@ -37,15 +37,15 @@ async def count_up(writer, widget, mine, times):
 
 
 @pytest.mark.parametrize(("writers", "times"), [(2, 40), (8, 10), (32, 3)])
-async def test_decisions_land_among_put_loops_at_about_one_request_each(bench, writers, times):
+async def test_decisions_beside_put_loops_need_about_one_request_each(bench, writers, times):
     half = writers // 2
     widget = await bench.widget(spec={"size": 1}, status={"counts": {"seed": 0}})
-    wires = [Wire(bench.transport) for _ in range(half)]  # as many processes: nothing is shared between them
+    wires = [Wire(bench.transport) for _ in range(half)]  # Like separate processes: they share nothing.
     ours = [Writer(Client(wire, bench.world), bench.world, f"ours-{n}") for n, wire in enumerate(wires)]
     landed = asyncio.Event()
     foreign = [asyncio.create_task(put_loop(bench, f"f{n}", "status" if n % 2 else None, landed)) for n in range(half)]
     try:
-        await landed.wait()  # they are at it; against ours some of them hardly ever land again
+        await landed.wait()  # The PUT loops are running. Beside our writes, some of them rarely succeed again.
         await asyncio.gather(*(count_up(writer, widget, f"o{n}", times) for n, writer in enumerate(ours)))
     finally:
         for task in foreign:
@@ -57,17 +57,17 @@ async def test_decisions_land_among_put_loops_at_about_one_request_each(bench, w
     assert requests <= 1.1 * times * half
 
 
-async def test_conditions_are_added_at_one_request_each_though_others_write_that_list_before_each(bench):
-    """The tightest of foreign writers: someone says something new in a condition of his just before each of ours."""
+async def test_condition_is_added_in_one_request_while_others_write_the_list(bench):
+    """The worst case: someone changes a foreign condition just before each of our writes."""
     theirs = [{"type": f"F{n}", "status": "True", "message": "0"} for n in range(4)]
     widget = await bench.widget(status={"conditions": theirs})
-    said = []
+    messages = []
 
     async def interfere():
         bench.wire.first = [interfere]
         live = await bench.live(widget)
-        said.append(str(len(said)))
-        new = [{**each, "message": said[-1]} if "F" in each["type"] else each for each in live.status["conditions"]]
+        messages.append(str(len(messages)))
+        new = [{**c, "message": messages[-1]} if "F" in c["type"] else c for c in live.status["conditions"]]
         await bench.merge(live, {"status": {"conditions": new}}, "status")
 
     bench.wire.first = [interfere]
@@ -75,14 +75,14 @@ async def test_conditions_are_added_at_one_request_each_though_others_write_that
         report = StatusReport(1)
         report.condition(f"O{n}", True, "Because")
         widget = await status.write_status(bench.writer, WIDGET, widget, report)
-    assert len(bench.wire.sent) == len(said) == 20
+    assert len(bench.wire.sent) == len(messages) == 20
     conditions = (await bench.live(widget)).status["conditions"]
-    assert [each["type"] for each in conditions] == [f"F{n}" for n in range(4)] + [f"O{n}" for n in range(20)]
-    assert [each["message"] for each in conditions[:4]] == ["19"] * 4
+    assert [c["type"] for c in conditions] == [f"F{n}" for n in range(4)] + [f"O{n}" for n in range(20)]
+    assert [c["message"] for c in conditions[:4]] == ["19"] * 4
 
 
-async def test_a_foreign_label_never_refuses_a_status_report(bench):
-    """Two hundred objects, each labelled by someone between the look and the report: no conflict, one request each."""
+async def test_foreign_label_never_rejects_a_status_report(bench):
+    """Someone labels 200 objects between our read and our report: no conflict, one request each."""
     for n in range(200):
         widget = await bench.widget(f"w{n}")
         await bench.merge(widget, {"metadata": {"labels": {"theirs": "x"}}})

@@ -1,4 +1,4 @@
-"""A decision lands only on what it was made on. A test of a guard says which one it is that would be missed."""
+"""decide: changes are written only while everything that was read still holds. A docstring names the guard tested."""
 
 import asyncio
 import dataclasses
@@ -27,15 +27,15 @@ from fairlead.writes import (
 )
 
 
-def plan(draft, made="ours"):
-    """The double plan: whoever sees none makes one."""
+def plan(draft, new="ours"):
+    """Set a plan if there is none. Without a guard, two writers would both set one."""
     if draft.status.get("plan"):
         return draft.status["plan"]["id"]
-    draft.status["plan"] = {"id": made, "steps": ["a"]}
-    return made
+    draft.status["plan"] = {"id": new, "steps": ["a"]}
+    return new
 
 
-async def test_a_decision_is_one_request(bench):
+async def test_decision_is_one_request(bench):
     widget = await bench.widget(spec={"size": 1})
     decided = await decide(bench.writer, WIDGET, widget, plan)
     assert (decided.result, decided.changed) == ("ours", True)
@@ -44,15 +44,15 @@ async def test_a_decision_is_one_request(bench):
     assert bench.wire.reads == []
 
 
-async def test_a_decision_to_change_nothing_sends_nothing(bench):
+async def test_decision_without_changes_sends_nothing(bench):
     widget = await bench.widget(status={"plan": {"id": "theirs"}})
     decided = await decide(bench.writer, WIDGET, widget, plan)
     assert (decided.result, decided.changed) == ("theirs", False)
     assert bench.wire.sent == []
 
 
-async def test_the_other_plan_is_seen_and_kept(bench):
-    """Guard: the absence that is filled, with status already there."""
+async def test_plan_of_another_writer_is_kept(bench):
+    """Guard: the absence that is filled, if status exists."""
     widget = await bench.widget(status={"phase": "Old"})
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"plan": {"id": "theirs"}}}, "status")]
     decided = await decide(bench.writer, WIDGET, widget, plan)
@@ -60,15 +60,15 @@ async def test_the_other_plan_is_seen_and_kept(bench):
     assert (await bench.live(widget)).status["plan"] == {"id": "theirs"}
 
 
-async def test_the_other_plan_is_seen_and_kept_where_status_was_missing(bench):
-    """Guard: the absence at its first missing ancestor."""
+async def test_plan_of_another_writer_is_kept_if_status_was_missing(bench):
+    """Guard: the absence at the first missing parent."""
     widget = await bench.widget()
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"plan": {"id": "theirs"}}}, "status")]
     assert (await decide(bench.writer, WIDGET, widget, plan)).result == "theirs"
     assert (await bench.live(widget)).status == {"plan": {"id": "theirs"}}
 
 
-async def test_what_was_read_is_guarded_though_it_is_not_written(bench):
+async def test_value_that_was_only_read_is_guarded(bench):
     """Guard: the test of a value that was read."""
     widget = await bench.widget(spec={"size": 1})
 
@@ -80,7 +80,7 @@ async def test_what_was_read_is_guarded_though_it_is_not_written(bench):
     assert decided.object.status["phase"] == "Big"
 
 
-async def test_an_absence_that_was_read_is_guarded_though_it_is_not_filled(bench):
+async def test_absence_that_was_only_read_is_guarded(bench):
     """Guard: the test of an absence that was read."""
     widget = await bench.widget(spec={"size": 1})
 
@@ -91,7 +91,7 @@ async def test_an_absence_that_was_read_is_guarded_though_it_is_not_filled(bench
     assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "Noted"
 
 
-async def test_an_item_that_was_looked_for_in_vain_is_guarded(bench):
+async def test_search_for_a_missing_item_is_guarded(bench):
     """Guard: the test of a list that was read to its end."""
     widget = await bench.widget(spec={"listeners": [{"name": "a", "port": 1}]})
 
@@ -104,8 +104,8 @@ async def test_an_item_that_was_looked_for_in_vain_is_guarded(bench):
     assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "B"
 
 
-async def test_that_a_map_is_there_is_guarded_without_what_is_in_it(bench):
-    """Guard: the test of presence; a change inside the map must not disturb, its removal must."""
+async def test_existence_of_a_map_is_guarded_without_its_contents(bench):
+    """Guard: the test of presence. A change inside the map is irrelevant, its removal is not."""
     widget = await bench.widget(spec={"options": {"a": "1"}})
 
     def phase(draft):
@@ -119,8 +119,8 @@ async def test_that_a_map_is_there_is_guarded_without_what_is_in_it(bench):
     assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "None"
 
 
-async def test_a_replaced_value_is_guarded_though_it_was_not_read(bench):
-    """Guard: the test of a value that is replaced. Both set it blindly; the later one must know of the other."""
+async def test_replaced_value_is_guarded_without_a_read(bench):
+    """Guard: the test of a replaced value. Both writers set it without a read, and the later one must run again."""
     widget = await bench.widget(status={"phase": "Old"})
 
     def blind(draft):
@@ -133,8 +133,8 @@ async def test_a_replaced_value_is_guarded_though_it_was_not_read(bench):
     assert tested == ["Old", "Theirs"]
 
 
-async def test_a_removed_value_is_guarded_though_it_was_not_read(bench):
-    """Guard: the test of a value that is removed. It must be known what goes."""
+async def test_removed_value_is_guarded_without_a_read(bench):
+    """Guard: the test of a value that is removed. The function must know the removed value."""
     widget = await bench.widget(spec={"options": {"a": "1"}})
 
     def blind(draft):
@@ -145,7 +145,7 @@ async def test_a_removed_value_is_guarded_though_it_was_not_read(bench):
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET", "PATCH"]
 
 
-async def test_unrelated_writers_do_not_disturb(bench):
+async def test_unrelated_writers_cause_no_second_run(bench):
     widget = await bench.widget(spec={"size": 1}, status={"phase": "Old"})
 
     async def foreign():
@@ -157,40 +157,40 @@ async def test_unrelated_writers_do_not_disturb(bench):
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_an_object_made_anew_is_another_one(bench):
-    """Guard: uid. The new object has what the decision read, and still must not get it."""
+async def test_decision_on_a_recreated_object_is_rejected(bench):
+    """Guard: uid. The new object has the values that were read, and still must not be changed."""
     widget = await bench.widget(spec={"size": 1})
-    await bench.make_anew(widget)
+    await bench.recreate(widget)
     with pytest.raises(ObjectReplaced, match="read it again"):
         await decide(bench.writer, WIDGET, widget, plan)
     assert "status" not in await bench.live(widget)
 
 
-async def test_a_view_that_knows_the_new_object_does_not_lend_it_to_the_old_one(bench):
+async def test_cached_recreated_object_is_not_used_for_the_old_one(bench):
     """Guard: the newest copy must be of the same uid."""
     widget = await bench.widget(spec={"size": 1})
-    bench.view.put(WIDGET, await bench.make_anew(widget))
+    bench.view.put(WIDGET, await bench.recreate(widget))
     with pytest.raises(ObjectReplaced):
         await decide(bench.cached, WIDGET, widget, plan)
     assert "status" not in await bench.live(widget)
 
 
-async def test_a_deleted_object_is_gone(bench):
+async def test_decision_on_a_deleted_object_is_rejected(bench):
     widget = await bench.widget()
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
     with pytest.raises(ObjectDeleted):
         await decide(bench.writer, WIDGET, widget, plan)
 
 
-async def test_a_lost_answer_is_looked_up_not_repeated(bench):
+async def test_lost_answer_is_looked_up_and_not_repeated(bench):
     widget = await bench.widget()
     bench.wire.lost = 1
-    decided = await decide(bench.writer, WIDGET, widget, functools.partial(plan, made="first"))
+    decided = await decide(bench.writer, WIDGET, widget, functools.partial(plan, new="first"))
     assert decided.result == "first"
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET"]
 
 
-async def test_values_that_python_spells_otherwise_than_go_can_be_guarded(bench):
+async def test_values_that_python_and_go_encode_differently_can_be_guarded(bench):
     odd = {"url": "x?a=1&b=<2>", "sep": "\u2028\u2029", "text": "ü\u00a0\U0001f600", "quote": 'a"\\\n\t/'}
     widget = await bench.widget(spec={"free": {**odd, "small": 1e-7, "float": 1.5, "big": 2**53}})
 
@@ -201,8 +201,8 @@ async def test_values_that_python_spells_otherwise_than_go_can_be_guarded(bench)
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_a_guard_that_fails_although_it_holds_is_reported(bench, monkeypatch):
-    """A test that can never pass must not be taken for a conflict and tried for ever."""
+async def test_failed_test_that_should_pass_is_reported(bench, monkeypatch):
+    """A test that can never pass must not be retried like a conflict."""
     widget = await bench.widget(spec={"note": "a&b"}, status={"phase": "Old"})
     real = bench.client.patch
 
@@ -223,8 +223,8 @@ async def test_a_guard_that_fails_although_it_holds_is_reported(bench, monkeypat
 DENIED = {"reason": "Invalid", "code": 422, "message": 'admission webhook "w" denied the request: not on Fridays'}
 
 
-async def test_a_webhooks_refusal_is_raised_as_it_is_also_in_a_crowd(bench, monkeypatch):
-    """It has no causes, like a test that failed."""
+async def test_webhook_rejection_is_raised_unchanged_under_contention(bench, monkeypatch):
+    """The error has no causes, like that of a failed test."""
     widget = await bench.widget(spec={"note": "a"})
 
     async def denied(*args, **options):
@@ -236,7 +236,7 @@ async def test_a_webhooks_refusal_is_raised_as_it_is_also_in_a_crowd(bench, monk
         await decide(bench.writer, WIDGET, widget, lambda draft: draft.status.update(phase=draft.spec["note"]))
 
 
-async def test_a_schema_error_is_an_error_not_a_conflict(bench):
+async def test_schema_error_is_not_a_conflict(bench):
     widget = await bench.widget()
 
     def wrong(draft):
@@ -244,10 +244,12 @@ async def test_a_schema_error_is_an_error_not_a_conflict(bench):
 
     with pytest.raises(Invalid, match="phase"):
         await decide(bench.writer, WIDGET, widget, wrong)
-    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"], "nobody else is to blame: no look at the object"
+    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"], (
+        "it is not a conflict, so the object is not read again"
+    )
 
 
-async def test_a_crowd_on_the_very_field_ends_in_an_error(bench):
+async def test_many_writers_on_one_field_end_in_an_error(bench):
     widget = await bench.widget(status={"phase": "0"})
 
     def count(draft):
@@ -263,10 +265,10 @@ async def test_a_crowd_on_the_very_field_ends_in_an_error(bench):
         await decide(bench.writer, WIDGET, widget, count)
 
 
-def test_a_crowd_on_one_field_parts_by_waits_of_chance():
-    """Thirty processes count in one field. Without the waits they go in step, and all but sixteen of them give up."""
+def test_many_writers_on_one_field_are_separated_by_random_delays():
+    """Thirty processes increment one field. Without delays they stay in step, and only sixteen succeed."""
 
-    class Slow:  # what every request of a real server takes, in virtual time
+    class Slow:  # The latency of a real server, in virtual time.
         def __init__(self, transport):
             self.transport = transport
 
@@ -279,7 +281,7 @@ def test_a_crowd_on_one_field_parts_by_waits_of_chance():
     def increment(draft):
         draft.status["counts"]["n"] += 1
 
-    async def crowd():
+    async def increment_concurrently():
         world = virtual.world()
         bench = Bench(SimpleNamespace(namespace="default"), Server(world, tokens=["t"]).transport())
         await install(bench.other)
@@ -288,11 +290,11 @@ def test_a_crowd_on_one_field_parts_by_waits_of_chance():
         await asyncio.gather(*(decide(writer, WIDGET, widget, increment) for writer in writers))
         return (await bench.live(widget)).status["counts"]["n"]
 
-    assert virtual.run(crowd()) == 30
+    assert virtual.run(increment_concurrently()) == 30
 
 
-async def test_decisions_of_one_process_take_turns(bench):
-    """Guard: turns. Without them the ten would fail each other's tests and read live."""
+async def test_decisions_of_one_process_are_serialized(bench):
+    """Guard: the lock. Without it the ten decisions would fail each other's tests and read live."""
     widget = await bench.widget(status={"phase": "0"})
     bench.view.put(WIDGET, widget)
 
@@ -304,7 +306,7 @@ async def test_decisions_of_one_process_take_turns(bench):
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 10
 
 
-async def test_status_and_spec_are_two_decisions(bench):
+async def test_status_and_spec_need_two_decisions(bench):
     widget = await bench.widget()
 
     def both(draft):
@@ -321,7 +323,7 @@ async def test_spec_is_written_at_the_main_endpoint(bench):
     assert (await bench.live(widget)).spec == {"note": "n", "size": 4}
 
 
-async def test_only_named_fields_may_change(bench):
+async def test_only_declared_fields_may_change(bench):
     widget = await bench.widget(spec={"size": 1, "note": "n"})
 
     def change(draft):
@@ -333,7 +335,7 @@ async def test_only_named_fields_may_change(bench):
     assert (await bench.live(widget)).spec == {"size": 1, "note": "m"}
 
 
-async def test_functions_that_are_not_pure_are_refused(bench):
+async def test_impure_functions_are_rejected(bench):
     widget = await bench.widget()
     counter, plans = iter(range(100)), []
 
@@ -366,8 +368,8 @@ async def test_functions_that_are_not_pure_are_refused(bench):
         lazily: "generator",
         invents: "different values",
     }
-    for function, said in cases.items():
-        with pytest.raises(ImpureDecision, match=said):
+    for function, message in cases.items():
+        with pytest.raises(ImpureDecision, match=message):
             await decide(bench.writer, WIDGET, widget, function)
     assert bench.wire.sent == []
 
@@ -384,24 +386,24 @@ class Slotted:
 
 
 class Callable:
-    def __init__(self, kept):
-        self.kept = kept
+    def __init__(self, calls):
+        self.calls = calls
 
     def __call__(self, draft):
-        self.kept.append("x")
+        self.calls.append("x")
         draft.status["phase"] = "x"
 
 
-def by_keyword(draft, *, kept=[]):  # noqa: B006 - the mistake
-    kept.append("x")
+def by_keyword(draft, *, calls=[]):  # noqa: B006 - the mistake under test
+    calls.append("x")
     draft.status["phase"] = "x"
 
 
 def wrapped():
-    kept = []
+    calls = []
 
     def collects(draft):
-        kept.append("x")
+        calls.append("x")
         draft.status["phase"] = "x"
 
     @functools.wraps(collects)
@@ -412,28 +414,28 @@ def wrapped():
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "name"),
     [
         (Slotted().count, "self._Slotted__runs"),
-        (Callable([]), "self.kept"),
-        (functools.partial(Callable([])), "self.kept"),
-        (by_keyword, "default kept"),
-        (wrapped(), "wrapped kept"),
+        (Callable([]), "self.calls"),
+        (functools.partial(Callable([])), "self.calls"),
+        (by_keyword, "default calls"),
+        (wrapped(), "wrapped calls"),
     ],
     ids=["slots", "callable object", "partial", "keyword-only default", "wrapped"],
 )
-def test_what_a_function_keeps_from_run_to_run_is_seen(function, said):
-    with pytest.raises(ImpureDecision, match=f"it changes .*{said}"):
+def test_state_kept_between_runs_is_detected(function, name):
+    with pytest.raises(ImpureDecision, match=f"it changes .*{name}"):
         purity.run(function, {"metadata": {"uid": "u"}})
 
 
-def test_what_is_not_itself_or_holds_itself_may_be_captured():
+def test_nan_and_cyclic_values_may_be_captured():
     odd, held = float("nan"), {"a": 1}
     held["self"] = held
     assert purity.run(lambda draft: len(held) + (odd == odd), {"metadata": {"uid": "u"}})[0] == 2
 
 
-async def test_what_a_function_hands_out_is_plain_and_guarded(bench):
+async def test_returned_values_are_plain_and_guarded(bench):
     widget = await bench.widget(spec={"options": {"a": "1"}}, status={"phase": "Old"})
 
     def function(draft):
@@ -449,7 +451,7 @@ class Found:
     options: dict
 
 
-async def test_what_a_function_hands_out_in_a_dataclass_is_plain_and_guarded(bench):
+async def test_values_returned_in_a_dataclass_are_plain_and_guarded(bench):
     widget = await bench.widget(spec={"options": {"a": "1"}}, status={"phase": "Old"})
 
     def function(draft):
@@ -462,20 +464,20 @@ async def test_what_a_function_hands_out_in_a_dataclass_is_plain_and_guarded(ben
     assert type(decided.result.options) is dict
 
 
-async def test_a_function_may_hand_out_a_tuple_that_cannot_be_made_of_its_items(bench):
+async def test_function_may_return_a_tuple_that_cannot_be_rebuilt(bench):
     widget = await bench.widget()
     decided = await decide(bench.writer, WIDGET, widget, lambda draft: time.gmtime(draft.generation))
     assert decided.result == time.gmtime(1)
 
 
-async def test_what_leaves_a_function_unseen_is_not_read_later(bench):
+async def test_draft_part_that_escaped_cannot_be_read_later(bench):
     widget = await bench.widget(spec={"options": {"a": "1"}})
     decided = await decide(bench.writer, WIDGET, widget, lambda draft: iter([draft.spec["options"]]))
     with pytest.raises(WriteError, match="plain copy"):
         next(decided.result).get("a")
 
 
-async def test_a_copy_that_is_given_is_not_passed_over_for_an_older_one(bench):
+async def test_newer_given_copy_is_preferred_to_an_older_cached_one(bench):
     bench.view.put(WIDGET, await bench.widget(spec={"size": 1}))
     newer = await bench.merge(bench.view.peek(WIDGET, "w", bench.namespace), {"spec": {"size": 2}})
     decided = await decide(bench.cached, WIDGET, newer, lambda draft: draft.spec["size"])

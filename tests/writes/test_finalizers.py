@@ -1,4 +1,4 @@
-"""Only our own entry, and never on an object that is being deleted."""
+"""finalizers: only our own entry changes, and never on an object that is being deleted."""
 
 import pytest
 from workbench import MANAGER, WIDGET
@@ -15,7 +15,7 @@ async def held(bench, *entries):
     return await bench.merge(widget, {"metadata": {"finalizers": list(entries)}})
 
 
-async def test_an_add_is_one_request_and_none_when_it_is_on(bench):
+async def test_add_is_one_request_and_none_if_the_finalizer_exists(bench):
     widget = await finalizers.add(bench.writer, WIDGET, await bench.widget(), OURS)
     assert widget.finalizers == [OURS]
     assert bench.wire.writes == ["PATCH"]
@@ -23,22 +23,22 @@ async def test_an_add_is_one_request_and_none_when_it_is_on(bench):
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_an_add_keeps_a_foreign_entry_that_came_meanwhile(bench):
-    """Guard: the list as seen (here: its absence)."""
+async def test_add_keeps_a_foreign_entry_added_meanwhile(bench):
+    """Guard: the list that was read, here its absence."""
     widget = await bench.widget()
     await bench.merge(widget, {"metadata": {"finalizers": [THEIRS]}})
     assert (await finalizers.add(bench.writer, WIDGET, widget, OURS)).finalizers == [THEIRS, OURS]
 
 
-async def test_a_removal_from_a_stale_copy_keeps_a_foreign_entry(bench):
-    """Guard: the list as seen."""
+async def test_remove_from_a_stale_copy_keeps_a_foreign_entry(bench):
+    """Guard: the list that was read."""
     widget = await held(bench, OURS)
     await bench.merge(widget, {"metadata": {"finalizers": [OURS, THEIRS]}})
     await finalizers.remove(bench.writer, WIDGET, widget, OURS)
     assert (await bench.live(widget)).finalizers == [THEIRS]
 
 
-async def test_removing_the_last_lets_a_deleting_object_go_and_tells_the_view(bench):
+async def test_removing_the_last_finalizer_deletes_the_object_and_updates_the_cache(bench):
     widget = bench.view.put(WIDGET, await held(bench, OURS))
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
     bench.cached.last_writes_of(WIDGET, widget.name, widget.namespace)[MANAGER, ""] = LastWrite(widget.uid)
@@ -48,8 +48,8 @@ async def test_removing_the_last_lets_a_deleting_object_go_and_tells_the_view(be
     assert bench.cached.last_writes == {}
 
 
-async def test_a_deleting_object_gets_no_finalizer(bench):
-    """Guard: that nobody deletes it. The copy does not know of the deletion yet."""
+async def test_deleting_object_gets_no_finalizer(bench):
+    """Guard: the missing deletionTimestamp. The copy does not show the deletion yet."""
     widget = await held(bench, THEIRS)
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
     with pytest.raises(ObjectDeleting):
@@ -57,11 +57,11 @@ async def test_a_deleting_object_gets_no_finalizer(bench):
     assert (await bench.live(widget)).finalizers == [THEIRS]
 
 
-async def test_an_object_made_anew_keeps_its_finalizer(bench):
+async def test_recreated_object_keeps_its_finalizer(bench):
     """Guard: uid."""
     widget = await held(bench, OURS)
     await bench.merge(widget, {"metadata": {"finalizers": None}})
-    new = await bench.make_anew(widget)
+    new = await bench.recreate(widget)
     await bench.merge(new, {"metadata": {"finalizers": [OURS]}})
     await finalizers.remove(bench.writer, WIDGET, widget, OURS)
     assert (await bench.live(new)).finalizers == [OURS]
@@ -69,15 +69,15 @@ async def test_an_object_made_anew_keeps_its_finalizer(bench):
         await finalizers.add(bench.writer, WIDGET, widget, THEIRS)
 
 
-async def test_a_removal_of_what_is_gone_is_done(bench):
+async def test_remove_from_a_deleted_object_succeeds(bench):
     widget = await held(bench, OURS)
     await bench.merge(widget, {"metadata": {"finalizers": None}})
     await bench.other.delete(WIDGET, widget.name, widget.namespace)
     await finalizers.remove(bench.writer, WIDGET, widget, OURS)
 
 
-async def test_duplicates_of_ours_go_together(bench):
-    """A server stores duplicates that a JSON patch or a create made."""
+async def test_remove_removes_every_duplicate(bench):
+    """A server stores duplicates of a JSON patch or a create."""
     made = await bench.other.create(
         {**WIDGET("dup", bench.namespace), "metadata": {
             "name": "dup", "namespace": bench.namespace, "finalizers": [OURS, THEIRS, OURS]}}
@@ -86,7 +86,7 @@ async def test_duplicates_of_ours_go_together(bench):
     assert (await bench.live(made)).finalizers == [THEIRS]
 
 
-async def test_an_uninstall_releases_every_object_and_keeps_foreign_entries(bench):
+async def test_release_all_releases_every_object_and_keeps_foreign_entries(bench):
     for n in range(5):
         widget = await bench.widget(f"w{n}")
         await bench.merge(widget, {"metadata": {"finalizers": [OURS, THEIRS] if n else [THEIRS]}})
@@ -95,18 +95,18 @@ async def test_an_uninstall_releases_every_object_and_keeps_foreign_entries(benc
         assert widget.finalizers == [THEIRS]
 
 
-async def test_an_uninstall_tries_every_object_and_says_which_was_refused(bench, monkeypatch):
+async def test_release_all_tries_every_object_and_lists_failures(bench, monkeypatch):
     for n in range(3):
         widget = await bench.widget(f"w{n}")
         await bench.merge(widget, {"metadata": {"finalizers": [OURS]}})
     patch = bench.client.patch
 
-    async def refuse_one(kind, name, *args, **options):
+    async def reject_one(kind, name, *args, **options):
         if name == "w0":
             raise Forbidden({"message": "not that one", "reason": "Forbidden", "code": 403})
         return await patch(kind, name, *args, **options)
 
-    monkeypatch.setattr(bench.client, "patch", refuse_one)
+    monkeypatch.setattr(bench.client, "patch", reject_one)
     with pytest.raises(
         WriteError, match=f"removed from 2 objects, but not from 1: Widget {bench.namespace}/w0: not that one$"
     ):

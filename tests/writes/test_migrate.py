@@ -1,4 +1,4 @@
-"""Update to Apply: only what is declared moves, values stay, and a later apply can then let go of it."""
+"""migrate: only declared fields move, values stay, and a later apply can remove the fields."""
 
 import pytest
 from workbench import MANAGER, WIDGET
@@ -10,7 +10,7 @@ OLD = "old-agent"
 
 
 async def once_written(bench, **fields):
-    """A widget that this controller made in the old way, by create and update."""
+    """Create a widget that this controller once wrote by create and update."""
     made = WIDGET("w", bench.namespace, **fields)
     return await bench.other.create(made, field_manager=OLD)
 
@@ -22,13 +22,13 @@ def entries(obj):
 LISTENERS = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
 
 
-async def test_without_it_a_field_once_written_by_update_stays_for_ever(bench):
+async def test_field_written_by_update_stays_without_a_migration(bench):
     await once_written(bench, spec={"listeners": LISTENERS, "note": "x"})
     after = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"listeners": LISTENERS[:1]}), adopt=True)
     assert [item["name"] for item in after.spec["listeners"]] == ["a", "b"]
 
 
-async def test_after_it_an_apply_lets_go_of_what_it_leaves_out(bench):
+async def test_apply_after_a_migration_removes_omitted_fields(bench):
     old = await once_written(bench, spec={"listeners": LISTENERS, "note": "x"})
     moved = await migrate(bench.writer, WIDGET, old, fields=["spec.listeners", "spec.note"], managers=[OLD])
     assert {".spec.note", '.spec.listeners[name="a"].port'} <= set(moved.moved)
@@ -38,8 +38,8 @@ async def test_after_it_an_apply_lets_go_of_what_it_leaves_out(bench):
     assert "note" not in after.spec
 
 
-async def test_what_is_not_declared_stays_with_the_old_entry(bench):
-    """Guard: declared paths only. The entry is also that of another controller of the same process."""
+async def test_undeclared_fields_stay_in_the_old_entry(bench):
+    """Guard: declared paths only. Another controller of the same process shares the entry."""
     old = await once_written(bench, spec={"note": "ours", "options": {"theirs": "x"}})
     moved = await migrate(bench.writer, WIDGET, old, fields=["spec.note"], managers=[OLD])
     owners = entries(moved.object)
@@ -59,8 +59,8 @@ async def test_entries_of_other_managers_stay(bench):
     assert after.spec == {"note": "theirs"}
 
 
-async def test_a_write_between_the_look_and_the_move_is_not_lost(bench):
-    """Guard: resourceVersion. Its entry would be overwritten with the list as it was."""
+async def test_write_between_read_and_migration_is_not_lost(bench):
+    """Guard: resourceVersion. Without it, the other writer's entry would be overwritten."""
     old = await once_written(bench, spec={"size": 1, "note": "x"})
     bench.wire.first = [lambda: bench.merge(old, {"spec": {"note": "theirs"}}, manager="someone")]
     moved = await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])
@@ -68,7 +68,7 @@ async def test_a_write_between_the_look_and_the_move_is_not_lost(bench):
     assert ".spec.note" not in moved.moved
 
 
-async def test_a_second_time_sends_nothing(bench):
+async def test_second_migration_sends_nothing(bench):
     old = await once_written(bench, spec={"size": 1})
     await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])
     bench.wire.forget()
@@ -77,14 +77,14 @@ async def test_a_second_time_sends_nothing(bench):
     assert bench.wire.writes == []
 
 
-async def test_a_dry_run_says_what_would_move(bench):
+async def test_dry_run_reports_what_would_move(bench):
     old = await once_written(bench, spec={"size": 1})
     planned = await migrate(bench.writer, WIDGET, old, fields=["spec.size"], managers=[OLD], dry_run=True)
     assert planned.moved == (".spec.size",)
     assert bench.wire.writes == []
 
 
-async def test_a_key_with_dots_is_named_by_a_pointer(bench):
+async def test_key_with_dots_is_given_as_a_pointer(bench):
     old = await once_written(bench, annotations={"a.b/c": "x", "d": "y"})
     moved = await migrate(bench.writer, WIDGET, old, fields=["/metadata/annotations/a.b~1c"], managers=[OLD])
     assert moved.moved == (".metadata.annotations.a.b/c",)
@@ -95,8 +95,8 @@ BOTH = [{"name": "a", "port": 1, "hostname": "h.a"}, {"name": "b", "port": 2, "h
 
 
 @pytest.mark.parametrize("proxy_first", [True, False])
-async def test_two_controllers_that_wrote_under_one_name_each_take_their_own_fields_of_the_items(bench, proxy_first):
-    """One made the listeners, the other filled in their hostnames, and one Update entry has it all."""
+async def test_two_controllers_with_one_manager_name_take_their_own_fields(bench, proxy_first):
+    """One controller created the listeners, another set their hostnames, and one Update entry owns both."""
     old = await once_written(bench, spec={"listeners": BOTH})
     proxy, gateway = bench.writer.with_manager("proxy"), bench.writer.with_manager("gateway")
     moves = [(proxy, PROXY), (gateway, ["spec.listeners[*].hostname"])]
@@ -105,16 +105,16 @@ async def test_two_controllers_that_wrote_under_one_name_each_take_their_own_fie
     owners = entries(moved.object)
     assert owners[OLD, "Update"]["f:spec"] == {".": {}, "f:listeners": {}}
     assert owners["gateway", "Apply"]["f:spec"]["f:listeners"]['k:{"name":"a"}'] == {"f:hostname": {}}
-    # the proxy's next apply names no hostname: it stays where the listener stays, and goes with the one that goes
-    kept = WIDGET("w", bench.namespace, spec={"listeners": [{"name": "a", "port": 7}]})
-    after = await apply(proxy, kept, adopt=True)
+    # The proxy's next apply omits the hostnames. They stay with the listeners that stay.
+    remaining = WIDGET("w", bench.namespace, spec={"listeners": [{"name": "a", "port": 7}]})
+    after = await apply(proxy, remaining, adopt=True)
     assert after.spec["listeners"][0] == {"name": "a", "port": 7, "hostname": "h.a", "mode": "plain"}
     hosts = {"listeners": [{"name": "a", "hostname": "h.new"}]}
     after = await apply(gateway, WIDGET("w", bench.namespace, spec=hosts), adopt=True)
     assert after.spec["listeners"] == [{"name": "a", "port": 7, "hostname": "h.new", "mode": "plain"}]
 
 
-async def test_one_item_of_a_keyed_list_moves_and_its_neighbour_stays(bench):
+async def test_one_item_of_a_keyed_list_moves_alone(bench):
     old = await once_written(bench, spec={"listeners": LISTENERS, "tags": ["x", "y"]})
     fields = ["spec.listeners[name=a]", "spec.tags[=x]"]
     moved = await migrate(bench.writer, WIDGET, old, fields=fields, managers=[OLD])
@@ -129,7 +129,7 @@ async def test_one_item_of_a_keyed_list_moves_and_its_neighbour_stays(bench):
     assert after.spec["tags"] == ["y"]
 
 
-async def test_before_first_apply_is_an_entry_like_any_other(bench):
+async def test_before_first_apply_can_be_migrated(bench):
     await once_written(bench, spec={"note": "x"})
     await bench.raw(
         "PATCH", WIDGET.path(bench.namespace, "w"), {"metadata": {"managedFields": [{}]}}, "merge-patch"
@@ -141,21 +141,21 @@ async def test_before_first_apply_is_an_entry_like_any_other(bench):
     assert after.spec == {"size": 2}
 
 
-async def test_what_is_gone_is_gone(bench):
+async def test_migration_of_a_deleted_object_is_rejected(bench):
     old = await once_written(bench)
     await bench.other.delete(WIDGET, "w", bench.namespace)
     with pytest.raises(ObjectDeleted):
         await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])
 
 
-async def test_a_move_whose_answer_was_lost_is_told(bench):
+async def test_migration_with_a_lost_answer_reports_what_moved(bench):
     widget = await bench.other.create(WIDGET("w", bench.namespace, spec={"note": "x"}), field_manager="old")
     bench.wire.lost = 1
     done = await migrate(bench.writer, WIDGET, widget, fields=["spec.note"], managers=["old"])
     assert [path.removeprefix(".") for path in done.moved] == ["spec.note"]
 
 
-async def test_entries_of_subresources_are_left_alone(bench):
+async def test_entries_of_subresources_do_not_move(bench):
     widget = await bench.widget(spec={"note": "x"})
     widget = await bench.merge(widget, {"status": {"phase": "Old"}}, subresource="status", manager="old")
     done = await migrate(bench.writer, WIDGET, widget, fields=["status.phase"], managers=["old"])
@@ -163,8 +163,8 @@ async def test_entries_of_subresources_are_left_alone(bench):
     assert done.object["metadata"]["managedFields"] == widget["metadata"]["managedFields"]
 
 
-async def test_a_webhooks_refusal_is_raised_as_it_is(bench, monkeypatch):
-    """It has no causes, like a test that failed."""
+async def test_webhook_rejection_is_raised_unchanged(bench, monkeypatch):
+    """The error has no causes, like that of a failed test."""
     widget = await bench.widget(spec={"note": "a"})
 
     async def denied(*args, **options):

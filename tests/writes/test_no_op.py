@@ -1,4 +1,4 @@
-"""An apply that is not sent would have changed nothing: on random payloads, drift and foreign fields."""
+"""Skipped applies would have changed nothing, for random payloads, drift and foreign fields."""
 
 import asyncio
 from types import SimpleNamespace
@@ -47,16 +47,16 @@ async def check(before, drift, after):
     seen = await bench.other.apply(payload(before), field_manager=MANAGER)
     if drift is not None:
         seen = await bench.merge(seen, {"spec": drift})
-    elided = is_no_op(payload(after), seen, MANAGER)
+    skipped = is_no_op(payload(after), seen, MANAGER)
     try:
         applied = await bench.other.apply(payload(after), field_manager=MANAGER)
-    except Invalid:  # a map whose last key is given up
-        assert not elided
+    except Invalid:  # A map whose last key is given up.
+        assert not skipped
         return
-    if elided:
+    if skipped:
         assert json_equal({**applied, "metadata": 0}, {**seen, "metadata": 0})
     if json_equal(after, before) and drift is None:
-        assert elided, "the same payload again is recognised, here where nothing is normalised"
+        assert skipped, "an identical payload is recognized if the server normalizes nothing"
     await bench.transport.close()
 
 
@@ -67,24 +67,24 @@ async def check(before, drift, after):
 @example({"options": {}}, {"options": {"a": "b"}}, {"options": {}})
 @example({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, {"tags": ["a", "b"]})
 @example({"free": {"a": True}}, None, {"free": {"a": 1}})
-def test_what_is_not_sent_would_have_changed_nothing(before, drift, after):
+def test_skipped_apply_would_have_changed_nothing(before, drift, after):
     asyncio.run(check(before, drift, after))
 
 
 @settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(spec)
-def test_the_same_payload_again_is_not_sent(fields):
+def test_identical_payload_is_not_sent_again(fields):
     asyncio.run(check(fields, None, fields))
 
 
-async def test_an_empty_list_where_another_has_items_is_sent(bench):
+async def test_empty_list_is_sent_where_another_manager_has_items(bench):
     first = await apply(bench.cached, WIDGET("w", bench.namespace, spec={"size": 1}))
     bench.view.put(WIDGET, await bench.merge(first, {"spec": {"lines": ["x"]}}))
     after = await apply(bench.cached, WIDGET("w", bench.namespace, spec={"size": 1, "lines": []}))
     assert after.spec["lines"] == []
 
 
-async def test_an_empty_map_where_another_has_one_is_not_sent_and_would_change_no_value(bench):
+async def test_empty_map_is_not_sent_where_another_manager_has_a_map(bench):
     first = await apply(bench.cached, WIDGET("w", bench.namespace, spec={"size": 1}))
     theirs = bench.view.put(WIDGET, await bench.merge(first, {"spec": {"options": {"a": "1"}}}))
     payload = WIDGET("w", bench.namespace, spec={"size": 1, "options": {}})

@@ -1,4 +1,4 @@
-"""One flush, stable times, nothing of others touched, nothing sent when nothing changed."""
+"""write_status: one request, stable transition times, no foreign field changed, no no-op sent."""
 
 import pytest
 from workbench import WIDGET
@@ -31,7 +31,7 @@ def ready(generation=1, value=True, message="fine", **fields):
     return report
 
 
-async def test_a_first_report_is_one_request(bench, writer):
+async def test_first_report_is_one_request(bench, writer):
     widget = await bench.widget()
     after = await status.write_status(writer, WIDGET, widget, ready(addresses=["a"]))
     assert after.status["addresses"] == ["a"]
@@ -40,7 +40,7 @@ async def test_a_first_report_is_one_request(bench, writer):
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_the_same_report_sends_nothing(bench, writer):
+async def test_repeated_report_sends_nothing(bench, writer):
     widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(phase="P"))
     bench.wire.forget()
     again = await status.write_status(writer, WIDGET, widget, ready(phase="P"))
@@ -48,14 +48,14 @@ async def test_the_same_report_sends_nothing(bench, writer):
     assert bench.wire.sent == []
 
 
-async def test_a_report_that_says_what_is_there_sends_nothing_after_a_restart(bench, writer):
+async def test_repeated_report_sends_nothing_after_a_restart(bench, writer):
     widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(phase="P"))
     bench.wire.forget()
     await status.write_status(Writer(bench.client, World(Clock()), "ours"), WIDGET, widget, ready(phase="P"))
     assert bench.wire.sent == []
 
 
-async def test_a_transition_moves_the_time_and_nothing_else_does(bench, writer):
+async def test_only_a_transition_changes_the_transition_time(bench, writer):
     widget = await status.write_status(writer, WIDGET, await bench.widget(), ready())
     first = widget.condition("Ready")["lastTransitionTime"]
     widget = await status.write_status(writer, WIDGET, widget, ready(message="still fine"))
@@ -64,7 +64,7 @@ async def test_a_transition_moves_the_time_and_nothing_else_does(bench, writer):
     assert widget.condition("Ready")["lastTransitionTime"] > first
 
 
-async def test_others_conditions_and_fields_stay_and_do_not_disturb(bench, writer):
+async def test_foreign_conditions_and_fields_stay_and_cause_no_retry(bench, writer):
     widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(phase="P"))
     foreign = [*widget.status["conditions"], {"type": "Theirs", "status": "True"}]
     bench.wire.forget()
@@ -78,8 +78,8 @@ async def test_others_conditions_and_fields_stay_and_do_not_disturb(bench, write
     assert (after.status["counts"], after.status["phase"]) == ({"x": 1}, "Q")
 
 
-async def test_an_added_condition_keeps_one_that_came_meanwhile(bench, writer):
-    """Guard: the types that are there, and how many."""
+async def test_added_condition_keeps_one_added_meanwhile(bench, writer):
+    """Guard: the existing types, and their number."""
     widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}]})
     both = [{"type": "B", "status": "True"}, {"type": "A", "status": "True"}]
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": both}}, subresource="status")]
@@ -87,8 +87,8 @@ async def test_an_added_condition_keeps_one_that_came_meanwhile(bench, writer):
     assert {condition["type"] for condition in after.status["conditions"]} == {"A", "B", "Ready"}
 
 
-async def test_a_condition_that_someone_adds_first_is_not_added_twice(bench, writer):
-    """Guard: how many conditions there are. One that came after the last was not among those looked at."""
+async def test_condition_that_someone_adds_first_is_not_added_twice(bench, writer):
+    """Guard: the number of conditions. One that was appended meanwhile was not read."""
     first = {"type": "A", "status": "True"}
     widget = await bench.widget(status={"conditions": [first]})
     both = [first, {"type": "Ready", "status": "False"}]
@@ -97,7 +97,7 @@ async def test_a_condition_that_someone_adds_first_is_not_added_twice(bench, wri
     assert [(c["type"], c["status"]) for c in after.status["conditions"]] == [("A", "True"), ("Ready", "True")]
 
 
-async def test_an_added_condition_is_not_disturbed_by_what_others_say_in_theirs(bench, writer):
+async def test_adding_a_condition_ignores_changes_in_foreign_conditions(bench, writer):
     widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}]})
     other = [{"type": "A", "status": "False", "message": "no"}]
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"conditions": other}}, subresource="status")]
@@ -107,7 +107,7 @@ async def test_an_added_condition_is_not_disturbed_by_what_others_say_in_theirs(
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
 
 
-async def test_a_condition_without_a_generation_is_not_disturbed_by_what_others_say_in_theirs(bench, writer):
+async def test_condition_without_generation_ignores_changes_in_foreign_ones(bench, writer):
     mine = {"type": "Ready", "status": "False", "reason": "Old", "message": ""}
     widget = await bench.widget(status={"conditions": [{"type": "A", "status": "True"}, mine]})
     other = [{"type": "A", "status": "False"}, mine]
@@ -117,16 +117,16 @@ async def test_a_condition_without_a_generation_is_not_disturbed_by_what_others_
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
 
 
-async def test_what_a_report_says_stands_though_it_stood_there_before(bench, writer):
-    """Guard: a value that is what it is to be. Someone changes it just before the rest of the report arrives."""
+async def test_reported_value_is_restored_if_someone_changes_it_meanwhile(bench, writer):
+    """Guard: a value that already is the reported one. Someone changes it just before the report arrives."""
     widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(phase="P"))
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"phase": "Theirs"}}, subresource="status")]
     after = await status.write_status(writer, WIDGET, widget, ready(value=False, phase="P"))
     assert (after.is_true("Ready"), after.status["phase"]) == (False, "P")
 
 
-async def test_a_condition_is_found_again_where_another_moved_it(bench, writer):
-    """Guard: the test of the type at the place that is written."""
+async def test_condition_that_another_writer_moved_is_found(bench, writer):
+    """Guard: the test of the type at the index that is written."""
     widget = await status.write_status(writer, WIDGET, await bench.widget(), ready())
     ours = widget.status["conditions"][0]
     moved = [{"type": "B", "status": "True"}, ours]
@@ -135,7 +135,7 @@ async def test_a_condition_is_found_again_where_another_moved_it(bench, writer):
     assert [(c["type"], c["status"]) for c in after.status["conditions"]] == [("B", "True"), ("Ready", "False")]
 
 
-async def test_a_replaced_value_is_looked_at_again(bench, writer):
+async def test_replaced_value_causes_another_run(bench, writer):
     """Guard: the test of each value that is replaced."""
     widget = await bench.widget(status={"phase": "Old"})
     bench.wire.first = [lambda: bench.merge(widget, {"status": {"phase": "Theirs"}}, subresource="status")]
@@ -143,8 +143,8 @@ async def test_a_replaced_value_is_looked_at_again(bench, writer):
     assert bench.wire.writes == ["PATCH", "PATCH"]
 
 
-async def test_a_newer_generation_is_never_reported_over(bench, writer):
-    """Guard: observedGeneration never goes back, though only the live copy shows that it would."""
+async def test_newer_generation_is_never_overwritten(bench, writer):
+    """Guard: observedGeneration never decreases, even if only the live object shows the newer one."""
     widget = await bench.widget(status={"observedGeneration": 1, "phase": "Old"})
     newer = {"status": {"observedGeneration": 2, "phase": "Newer"}}
     bench.wire.first = [lambda: bench.merge(widget, newer, subresource="status")]
@@ -153,7 +153,7 @@ async def test_a_newer_generation_is_never_reported_over(bench, writer):
     assert (await bench.live(widget)).status == newer["status"]
 
 
-async def test_a_field_is_taken_away(bench, writer):
+async def test_none_removes_a_field(bench, writer):
     widget = await bench.widget(status={"phase": "Old", "addresses": ["a"]})
     report = StatusReport(1)
     report.set(addresses=None)
@@ -161,7 +161,7 @@ async def test_a_field_is_taken_away(bench, writer):
     assert after.status == {"phase": "Old", "observedGeneration": 1}
 
 
-async def test_a_field_that_the_schema_drops_is_not_sent_again_and_again(bench, writer):
+async def test_field_that_the_schema_drops_is_sent_once(bench, writer):
     widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(unknown="x"))
     assert "unknown" not in widget.status
     bench.wire.forget()
@@ -170,7 +170,7 @@ async def test_a_field_that_the_schema_drops_is_not_sent_again_and_again(bench, 
 
 
 @pytest.mark.parametrize("fields", [{"unknown": "x"}, {"ends": [{"name": "x"}]}], ids=["dropped", "defaulted"])
-async def test_what_a_server_makes_of_a_report_is_not_sent_again_after_foreign_writes(bench, writer, fields):
+async def test_normalized_report_is_not_sent_again_after_foreign_writes(bench, writer, fields):
     widget = await status.write_status(writer, WIDGET, await bench.widget(), ready(**fields))
     bench.wire.forget()
     for n in range(5):
@@ -200,14 +200,14 @@ async def test_two_new_conditions_and_a_changed_one_are_one_request(bench, write
 
 
 @pytest.mark.parametrize("field", ["conditions", "observedGeneration"])
-def test_what_has_a_guard_of_its_own_is_not_set_as_a_field(field):
+def test_conditions_and_generation_cannot_be_set_as_fields(field):
     report = StatusReport(10)
     with pytest.raises(ValueError, match=field):
         report.set(**{field: []})
     assert report.fields == {}
 
 
-async def test_a_condition_never_goes_back_though_nothing_is_said_of_the_object(bench, writer):
+async def test_condition_never_reports_an_older_generation(bench, writer):
     newer = {"type": "Ready", "status": "True", "reason": "New", "observedGeneration": 5}
     widget = await bench.widget(status={"conditions": [newer]})
     report = StatusReport(4, observed=False)

@@ -1,4 +1,4 @@
-"""What a deciding function reads becomes what is tested, no more and no less."""
+"""Tracked maps and lists: a patch tests exactly what the function read."""
 
 import copy
 import json
@@ -14,7 +14,7 @@ from fairlead.server.patches import json_patch
 from fairlead.writes.access_log import AccessLog
 from fairlead.writes.draft import Draft
 from fairlead.writes.guarded_patch import build_guarded_patch
-from fairlead.writes.json_patch import passes_all_tests as holds
+from fairlead.writes.json_patch import passes_all_tests
 from fairlead.writes.tracked import TrackedList, TrackedMap, collect_edits, plain
 
 OBJ = {
@@ -43,7 +43,7 @@ def patch(function, obj=OBJ):
 
 
 def guards_of(function):
-    """The tests of the patch beyond uid and the write that makes it worth sending."""
+    """Return the tests of the patch, without those of the uid and of the write itself."""
 
     def write_too(draft):
         function(draft)
@@ -56,7 +56,7 @@ def guards_of(function):
     return tests
 
 
-TWO = {"/spec/ports/2": {"": "u"}}  # a mark that was added at the end is found there, so there are two
+TWO = {"/spec/ports/2": {"": "u"}}  # The marker is found at index 2, so the list has two items.
 
 
 READS = [
@@ -102,31 +102,31 @@ READS = [
 
 
 @pytest.mark.parametrize(("function", "expected"), [(f, e) for _, f, e in READS], ids=[name for name, _, _ in READS])
-def test_reads_are_tested_as_what_they_are(function, expected):
+def test_each_kind_of_read_has_its_tests(function, expected):
     assert guards_of(function) == expected
 
 
 def change(function, obj=OBJ):
     ops = patch(function, obj)
-    assert holds(obj, ops)
+    assert passes_all_tests(obj, ops)
     return [tuple(op.values()) for op in ops[1:]]
 
 
-def test_a_replaced_value_is_tested():
+def test_replaced_value_is_tested():
     assert change(lambda d: d.status.update(phase="New")) == [
         ("test", "/status/phase", "Old"),
         ("replace", "/status/phase", "New"),
     ]
 
 
-def test_a_filled_absence_is_tested():
+def test_filled_absence_is_tested():
     assert change(lambda d: d.status.update(plan={"id": 1})) == [
         ("test", "/status/plan", None),
         ("add", "/status/plan", {"id": 1}),
     ]
 
 
-def test_an_absence_is_guarded_at_its_first_missing_ancestor_and_made_in_one_piece():
+def test_absence_is_tested_and_filled_at_the_first_missing_parent():
     def annotate(draft):
         draft.annotations["x"] = "1"
         draft.annotations["y"] = "2"
@@ -137,7 +137,7 @@ def test_an_absence_is_guarded_at_its_first_missing_ancestor_and_made_in_one_pie
     ]
 
 
-def test_what_is_put_into_an_item_is_guarded_by_the_item():
+def test_field_added_to_an_item_is_guarded_by_the_item():
     def add(draft):
         draft.spec["ports"][0]["protocol"] = "UDP"
 
@@ -147,14 +147,14 @@ def test_what_is_put_into_an_item_is_guarded_by_the_item():
     ]
 
 
-def test_a_removal_is_tested():
+def test_removal_is_tested():
     def remove(draft):
         del draft.spec["size"]
 
     assert change(remove) == [("test", "/spec/size", 3), ("remove", "/spec/size")]
 
 
-def test_an_item_at_the_end_is_added_where_the_list_was_seen_to_end():
+def test_appended_item_requires_the_length_that_was_read():
     def append(draft):
         draft.spec["ports"] += [{"name": "z"}, {"name": "a"}]
 
@@ -167,7 +167,7 @@ def test_an_item_at_the_end_is_added_where_the_list_was_seen_to_end():
     ]
 
 
-def test_a_list_whose_items_move_is_tested_whole():
+def test_list_with_moved_items_is_tested_as_a_whole():
     def insert(draft):
         draft.spec["ports"].insert(0, {"name": "z"})
 
@@ -178,17 +178,17 @@ def test_a_list_whose_items_move_is_tested_whole():
 
 
 @pytest.mark.parametrize("items", [[], [0], [0, 1, 2], {"0": 0, "1": 1}, None])
-def test_a_list_of_another_length_fails_its_test(items):
+def test_list_of_another_length_fails_its_test(items):
     obj = {**OBJ, "spec": {"steps": [0, 1]}}
     ops = patch(lambda draft: draft.status.update(many=len(draft.spec["steps"])), obj)
     other = {**OBJ, "spec": {"steps": items}}
-    assert holds(obj, ops)
-    assert not holds(other, ops)
+    assert passes_all_tests(obj, ops)
+    assert not passes_all_tests(other, ops)
     with pytest.raises(json_patch.CannotApply):
         json_patch.apply(other, json_patch.decode(gojson.dumps(ops)))
 
 
-def test_much_of_a_list_is_tested_as_the_list_and_too_much_as_the_version():
+def test_many_reads_are_tested_as_a_list_and_too_many_as_the_version():
     obj = {
         **OBJ,
         "spec": {"steps": [{"n": n, "m": n} for n in range(200)], "many": dict.fromkeys(map(str, range(6000)), 1)},
@@ -205,14 +205,14 @@ def test_much_of_a_list_is_tested_as_the_list_and_too_much_as_the_version():
 
 
 @pytest.mark.parametrize("steps", [[None], [1, None], [[None]], [{"a": [None]}]], ids=str)
-def test_a_list_that_has_a_null_is_never_tested_whole(steps):
-    """A real server gives up such a request without an answer, so the version stands for the list."""
+def test_list_with_null_is_never_tested_as_a_whole(steps):
+    """A real server closes the connection for such a test, so the patch tests the resourceVersion."""
     obj = {**OBJ, "spec": {"steps": steps}}
     ops = patch(lambda draft: draft.status.update(phase=str(draft.spec["steps"])), obj)
     assert [op["path"] for op in ops if op["op"] == "test"] == ["/metadata/uid", "/metadata/resourceVersion"]
 
 
-def test_a_change_to_what_is_there_already_is_no_change():
+def test_setting_the_present_value_is_not_a_change():
     def same_again(draft):
         draft.status["phase"] = "Old"
         draft.spec["ports"] = [{"port": 1, "name": "x"}, {"name": "y", "port": 2}]
@@ -221,7 +221,7 @@ def test_a_change_to_what_is_there_already_is_no_change():
     assert patch(same_again) == []
 
 
-def test_own_changes_are_seen_and_later_ones_win():
+def test_own_changes_are_visible_and_the_last_one_counts():
     def function(draft):
         draft.status["plan"] = {"steps": ["a"]}
         draft.status["plan"]["steps"].append("b")
@@ -239,7 +239,7 @@ def test_own_changes_are_seen_and_later_ones_win():
     assert after["status"] == OBJ["status"]
 
 
-def test_a_true_and_a_one_are_not_the_same():
+def test_true_and_one_are_different():
     obj = {**OBJ, "spec": {"on": True}}
     assert change(lambda d: d.spec.update(on=1), obj) == [("test", "/spec/on", True), ("replace", "/spec/on", 1)]
 
@@ -274,8 +274,8 @@ def test_items_keep_their_identity_when_the_list_changes(edit):
 
 
 def patched(obj, ops):
-    """What a server makes of the patch."""
-    assert holds(obj, ops)
+    """Return the object after a server applied the patch."""
+    assert passes_all_tests(obj, ops)
     return json_patch.apply(obj, json_patch.decode(gojson.dumps(ops)))
 
 
@@ -327,30 +327,30 @@ COPIES = ("copy", "or", "values", "slice", "list", "add")
 
 
 def play(root, steps):
-    """Each step does something to one of the things held, with a scalar or another of them; what it gives is held."""
-    held, said = [root], []
+    """Run each step on one of the values, with a scalar or another value, and add its result to the values."""
+    values, results = [root], []
     for target, action, key, n, value, other in steps:
-        it = held[target % len(held)]
+        it = values[target % len(values)]
         mapping = isinstance(it, dict | TrackedMap)
         actions, argument = (MAPS, key) if mapping else (SEQUENCES, n)
-        value = copy.deepcopy(value) if other is None else held[other % len(held)]
+        value = copy.deepcopy(value) if other is None else values[other % len(values)]
         name = list(actions)[action % len(actions)]
         try:
             got = actions[name](it, argument, value)
-            for each in (root, it, value):
-                if isinstance(each, dict | list):
-                    plain(each)  # no JSON has itself in it
+            for item in (root, it, value):
+                if isinstance(item, dict | list):
+                    plain(item)  # Raises for a cycle.
         except (KeyError, IndexError, ValueError) as error:
-            said.append(type(error).__name__)
+            results.append(type(error).__name__)
             continue
-        said.append((name, shape(got, name in COPIES)))
+        results.append((name, shape(got, name in COPIES)))
         new = got if isinstance(got, list) and name in ("slice", "list", "values") else [got]
-        held += [each for each in (*new, got) if isinstance(each, dict | list | TrackedMap | TrackedList)]
-    return said
+        values += [item for item in (*new, got) if isinstance(item, dict | list | TrackedMap | TrackedList)]
+    return results
 
 
 def shape(value, below=False):
-    """What is learnt from having it, or from having what is in it, without looking further."""
+    """Return what the type of a value, or of its items, reveals without reading further."""
     if below and isinstance(value, dict | list):
         return [(key, shape(value[key])) for key in (value if isinstance(value, dict) else range(len(value)))]
     return "map" if isinstance(value, dict | TrackedMap) else "list" if isinstance(value, list | TrackedList) else value
@@ -363,23 +363,23 @@ STEP = st.tuples(
 
 @settings(max_examples=60, deadline=None)
 @given(spec=st.dictionaries(KEYS, VALUES, max_size=3), steps=st.lists(STEP, max_size=12))
-def test_a_draft_behaves_as_a_plain_copy_would(spec, steps):
+def test_draft_behaves_like_a_plain_copy(spec, steps):
     obj = {**OBJ, "spec": spec}
     before, expected = copy.deepcopy(obj), copy.deepcopy(obj)
     try:
-        said = play(expected["spec"], steps)
+        results = play(expected["spec"], steps)
     except RecursionError:
         reject()
     log = AccessLog(obj)
     draft = Draft(log)
-    assert play(draft["spec"], steps) == said
+    assert play(draft["spec"], steps) == results
     assert draft.plain() == expected
     ops = build_guarded_patch(log, collect_edits(draft)).ops
     assert obj == before, "the object itself is never changed"
     assert patched(obj, ops) == expected
 
 
-def test_a_map_that_lost_its_last_key_is_empty():
+def test_map_without_its_last_key_is_empty():
     def empty(draft):
         del draft.labels["a/b"]
         assert not draft.labels
@@ -388,7 +388,7 @@ def test_a_map_that_lost_its_last_key_is_empty():
     assert ("remove", "/metadata/labels/a~1b") in change(empty)
 
 
-def test_a_list_that_lost_its_last_item_is_empty():
+def test_list_without_its_last_item_is_empty():
     draft = Draft(AccessLog(OBJ))
     for items in (draft.spec["none"], draft.spec["tags"]):
         items.append("x")
@@ -397,17 +397,17 @@ def test_a_list_that_lost_its_last_item_is_empty():
         assert not items
 
 
-def test_nothing_set_where_nothing_is_sends_nothing():
+def test_setting_none_for_a_missing_key_sends_nothing():
     assert patch(lambda d: d.spec.update(gone=None)) == []
 
 
-def test_a_part_that_was_taken_away_is_filled_anew():
-    def anew(draft):
+def test_removed_part_can_be_filled_again():
+    def refill(draft):
         del draft["status"]
         assert draft.get("status") is None
         draft.status["ready"] = True
 
-    assert change(anew) == [("test", "/status", {"phase": "Old"}), ("replace", "/status", {"ready": True})]
+    assert change(refill) == [("test", "/status", {"phase": "Old"}), ("replace", "/status", {"ready": True})]
 
 
 @settings(max_examples=int(os.environ.get("FAIRLEAD_EXAMPLES", "150")), deadline=None, derandomize=True)
@@ -416,8 +416,8 @@ def test_a_part_that_was_taken_away_is_filled_anew():
     steps=st.lists(STEP, max_size=8),
     theirs=st.lists(STEP, min_size=1, max_size=3),
 )
-def test_where_the_guards_hold_the_function_would_do_the_same_again(spec, steps, theirs):
-    """What guards are for: someone changed the object, yet every test passes, so the decision is right about it too."""
+def test_if_the_tests_pass_the_function_would_decide_the_same(spec, steps, theirs):
+    """If someone changed the object and every test still passes, the decision is right for the changed object too."""
     obj, other = {**OBJ, "spec": spec}, {**copy.deepcopy(OBJ), "spec": copy.deepcopy(spec)}
     log = AccessLog(obj)
     draft = Draft(log)
@@ -426,14 +426,14 @@ def test_where_the_guards_hold_the_function_would_do_the_same_again(spec, steps,
         play(other["spec"], theirs)
     except RecursionError:
         reject()
-    said = play(draft["spec"], steps)
+    results = play(draft["spec"], steps)
     draft.status["mark"] = 1
     ops = build_guarded_patch(log, collect_edits(draft)).ops
-    if other == obj or not holds(other, ops):
+    if other == obj or not passes_all_tests(other, ops):
         return
     landed = patched(other, ops)
     again = copy.deepcopy(other)
-    assert play(again["spec"], steps) == said
+    assert play(again["spec"], steps) == results
     assert landed == {**again, "status": {**again["status"], "mark": 1}}
 
 
@@ -476,34 +476,34 @@ def walk(value):
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
-def test_what_people_do_with_maps_and_lists_works_on_those_of_a_draft(use):
+def test_usual_operations_on_maps_and_lists_work_on_a_draft(use):
     obj = {**OBJ, "spec": {"m": {"a": [1, 2], "b": "x"}, "s": [{"n": 1}, 7]}}
     draft = Draft(AccessLog(obj))
     assert plain(use(draft.spec["m"], draft.spec["s"])) == plain(use(**copy.deepcopy(obj["spec"])))
 
 
-def test_json_of_a_view_fails_with_what_it_is_and_of_a_plain_copy_works():
-    """The standard library's fast encoder takes a dict's own memory, in which a view has nothing."""
+def test_json_dumps_rejects_a_tracked_map_and_accepts_its_plain_copy():
+    """The C encoder of the standard library reads the memory of the dict, which is empty in a tracked map."""
     draft = Draft(AccessLog(OBJ))
     with pytest.raises(TypeError, match=r"take its plain\(\) copy"):
         json.dumps(draft.spec)
     assert json.loads(json.dumps(draft.spec.plain())) == OBJ["spec"]
 
 
-def test_a_key_that_looks_like_a_number_is_no_place_in_a_list():
-    """A map that was read has become a list meanwhile."""
-    assert not holds({"spec": ["x", "x", "x"]}, [{"op": "test", "path": "/spec/\u00b2", "value": "x"}])
+def test_numeric_key_is_not_a_list_index():
+    """A map that was read became a list meanwhile."""
+    assert not passes_all_tests({"spec": ["x", "x", "x"]}, [{"op": "test", "path": "/spec/\u00b2", "value": "x"}])
 
 
-def test_a_null_in_a_map_is_not_sent_again_where_a_server_left_it_out():
+def test_null_in_a_map_that_the_server_dropped_is_not_sent_again():
     assert patch(lambda d: d.status.update(phase="Old", plan=None)) == []
     obj = {**OBJ, "status": {"plan": {"id": 1, "steps": [{"n": 1}]}}}
     assert patch(lambda d: d.status.update(plan={"id": 1, "none": None, "steps": [{"n": 1, "m": None}]}), obj) == []
     assert patch(lambda d: d.status.update(plan={"id": 2, "none": None}), obj) != []
 
 
-def test_a_change_inside_of_what_is_no_list_any_more_is_passed_over():
-    """Whether tests would hold is asked of what is there now: a text, or a map with a key that looks like a place."""
+def test_change_inside_a_former_list_is_ignored():
+    """The tests are evaluated on the present object: a text, or a map with a numeric key."""
     change = {"op": "replace", "path": "/spec/x/0", "value": 1}
-    assert holds({"spec": {"x": "text"}}, [change])
-    assert holds({"spec": {"x": {}}}, [change, {"op": "test", "path": "/spec/x/0", "value": 1}])
+    assert passes_all_tests({"spec": {"x": "text"}}, [change])
+    assert passes_all_tests({"spec": {"x": {}}}, [change, {"op": "test", "path": "/spec/x/0", "value": 1}])

@@ -1,4 +1,4 @@
-"""Odd input: keys, numbers, nulls and shapes that someone may put into an object, and what cannot be written at all."""
+"""Edge cases: unusual keys, numbers, nulls and shapes in an object, and values that cannot be written."""
 
 import asyncio
 import datetime
@@ -31,7 +31,7 @@ from fairlead.writes import (
 KEYS = ["~", "/", "", "a~1b", "~0", "ü/~\u2028", "0", "-", "\U0001f600", "a b", '"q\\', "\u0001", "%2F", "a.b/c", "<&>"]
 
 
-async def test_any_key_can_be_read_set_and_removed_in_one_request_each(bench):
+async def test_any_key_can_be_read_set_and_removed_in_one_request(bench):
     widget = await bench.widget(spec={"free": dict.fromkeys(KEYS, "old")})
 
     def read(draft):
@@ -59,7 +59,7 @@ NUMBERS = [2**53 + 1, 2**63 - 1, -(2**63), 0, 1.5, 1e-7, 1e21, 0.1 + 0.2, 1e300,
 LONG = [2**63, 2**64, 2**70, 10**30, -(2**63) - 1]
 
 
-async def test_numbers_are_guarded_and_a_decision_that_stands_is_not_sent_again(bench):
+async def test_numbers_are_guarded_and_an_unchanged_decision_is_not_sent(bench):
     widget = await bench.widget(spec={"free": {"numbers": NUMBERS}})
 
     def decision(draft):
@@ -71,8 +71,8 @@ async def test_numbers_are_guarded_and_a_decision_that_stands_is_not_sent_again(
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
 
 
-async def test_a_null_in_a_list_can_be_read_with_its_list(bench):
-    """A real server gives up a request that tests a list with a null in it, and closes the connection."""
+async def test_list_that_contains_null_can_be_read(bench):
+    """A real server closes the connection if a patch tests a list that contains null."""
     items = [None, 1, {"x": None}, []]
     widget = await bench.widget(spec={"free": {"l": items, "m": {"l": [items]}}})
 
@@ -93,8 +93,8 @@ async def test_a_null_in_a_list_can_be_read_with_its_list(bench):
     assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 3
 
 
-async def test_an_answer_that_is_lost_again_and_again_is_said_to_be(bench):
-    """Each time the server refused, for all that is known: this is no crowd on what was read."""
+async def test_repeatedly_lost_answer_raises_unknown_outcome(bench):
+    """A lost answer is not contention: nobody else changed what was read."""
     widget = await bench.widget(status={"counts": {"n": 0}})
 
     def increment(draft):
@@ -113,8 +113,8 @@ LOST = {
 
 
 @pytest.mark.parametrize("write", LOST.values(), ids=LOST.keys())
-async def test_a_write_that_never_gets_there_is_said_to_be_of_unknown_outcome(bench, monkeypatch, write):
-    """Though each look works: nobody is in the way, and no look will help."""
+async def test_write_that_never_arrives_raises_unknown_outcome(bench, monkeypatch, write):
+    """The reads succeed, so a retry would never end."""
     widget, sent = await bench.widget(spec={"size": 1}), []
 
     async def lost(*args, **options):
@@ -128,29 +128,29 @@ async def test_a_write_that_never_gets_there_is_said_to_be_of_unknown_outcome(be
     assert len(sent) == 2
 
 
-ONE_TEXT = {
+SINGLE_STRINGS = {
     "fields": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields="spec", managers=["maker"]),
     "managers": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields=["spec"], managers="maker-of-all"),
     "only": lambda bench, obj: decide(bench.writer, WIDGET, obj, lambda draft: draft.spec.clear(), only="spec"),
 }
 
 
-@pytest.mark.parametrize("option", ONE_TEXT)
-async def test_one_text_is_not_taken_for_a_list_of_names(bench, option):
-    """`in` a text is every part of it: the entries of `maker` are not those of `maker-of-all`."""
+@pytest.mark.parametrize("option", SINGLE_STRINGS)
+async def test_single_string_is_not_accepted_as_a_list(bench, option):
+    """A string contains all its substrings: `maker` would match `maker-of-all`."""
     widget = await bench.widget(spec={"size": 1})
     with pytest.raises(ValueError, match=rf"{option}=.* is one text where a list is wanted: write {option}=\["):
-        await ONE_TEXT[option](bench, widget)
+        await SINGLE_STRINGS[option](bench, widget)
     assert bench.wire.sent == []
 
 
-def test_nor_is_the_name_of_a_former_field_manager():
+def test_single_string_is_not_accepted_as_former_field_managers():
     for make in (lambda: Operator("o", formerly="old"), lambda: Writer(None, World(), "o", former_managers="old")):
         with pytest.raises(ValueError, match=r"former\w+='old' is one text"):
             make()
 
 
-BY_HAND = {
+WRITES = {
     "delete": lambda bench, obj: delete(bench.writer, WIDGET, obj),
     "decide": lambda bench, obj: decide(bench.writer, WIDGET, obj, lambda draft: draft.status.update(phase="x")),
     "report": lambda bench, obj: status.write_status(bench.writer, WIDGET, obj, StatusReport(1)),
@@ -160,24 +160,24 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in BY_HAND if name != "own"])
-async def test_an_object_of_another_kind_is_not_taken_for_one_of_its_name_that_is_gone(bench, name):
+@pytest.mark.parametrize("name", [name for name in WRITES if name != "own"])
+async def test_object_of_another_kind_is_rejected(bench, name):
     other = await bench.config_map("w")
     with pytest.raises(ValueError, match=f"Widget {bench.namespace}/w was expected, but the object is a ConfigMap"):
-        await BY_HAND[name](bench, other)
+        await WRITES[name](bench, other)
     assert bench.wire.sent == []
 
 
-async def test_an_owner_of_which_only_metadata_was_read_is_not_named_by_a_kind_that_nobody_serves(bench):
+async def test_owner_with_only_metadata_is_rejected(bench):
     await bench.widget("owner")
     [owner] = (await bench.other.list(WIDGET, bench.namespace, metadata_only=True)).items
     with pytest.raises(ValueError, match="only the metadata of the owner owner was read: read the whole object"):
-        await BY_HAND["own"](bench, owner)
+        await WRITES["own"](bench, owner)
     assert bench.wire.sent == []
 
 
-@pytest.mark.parametrize("write", BY_HAND.values(), ids=BY_HAND.keys())
-async def test_an_object_built_by_hand_is_not_taken_for_the_one_of_its_name(bench, write):
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+async def test_object_without_a_uid_is_rejected(bench, write):
     widget = await bench.widget(spec={"size": 1})
     with pytest.raises(ValueError, match="has no uid: pass the object as the server returned it"):
         await write(bench, Object(WIDGET("w", bench.namespace, spec={"size": 1})))
@@ -185,7 +185,7 @@ async def test_an_object_built_by_hand_is_not_taken_for_the_one_of_its_name(benc
     assert await bench.live(widget) == widget
 
 
-SERVERS = {
+SERVER_MANAGED = {
     "/metadata/name": lambda draft: draft.metadata.update(name="other"),
     "/metadata/uid": lambda draft: draft.metadata.update(uid="other"),
     "/metadata/resourceVersion": lambda draft: draft.metadata.update(resourceVersion="1"),
@@ -198,17 +198,17 @@ SERVERS = {
 }
 
 
-@pytest.mark.parametrize(("path", "change"), SERVERS.items(), ids=SERVERS.keys())
-async def test_what_is_the_servers_is_left_alone(bench, path, change):
-    """Emptied managedFields would take everyone's ownership away; another version could never land."""
+@pytest.mark.parametrize(("path", "change"), SERVER_MANAGED.items(), ids=SERVER_MANAGED.keys())
+async def test_decision_cannot_change_server_managed_fields(bench, path, change):
+    """Emptied managedFields would remove everyone's ownership. Another resourceVersion could never be written."""
     widget = await bench.widget(spec={"size": 1})
     with pytest.raises(WriteError, match=f"changes {path}, which the server manages"):
         await decide(bench.writer, WIDGET, widget, change)
     assert bench.wire.sent == []
 
 
-async def test_string_data_is_not_written_over_what_others_put_into_data(bench):
-    """It is not there to be tested, and a server merges it into data unseen."""
+async def test_decision_cannot_change_string_data(bench):
+    """stringData cannot be tested, and the server merges it into data."""
     secret = await bench.other.create(Secret("s", bench.namespace, data={"a": "b2xk"}))
     theirs = await bench.merge(secret, {"data": {"a": "dGhlaXJz"}})
     with pytest.raises(WriteError, match=r"changes stringData.*: change data instead, encoded in base64"):
@@ -216,14 +216,14 @@ async def test_string_data_is_not_written_over_what_others_put_into_data(bench):
     assert await bench.live(secret) == theirs
 
 
-HOLDS_ITSELF = {}
-HOLDS_ITSELF["again"] = [HOLDS_ITSELF]
-UNSAYABLE = [
+CYCLIC = {}
+CYCLIC["again"] = [CYCLIC]
+UNREPRESENTABLE = [
     ({80: "x"}, "the key 80 of .* must be text.*: quote it"),
     ({"a": {None: 1}}, "the key None of .* must be text"),
     ({"a": "\ud800"}, "contains a lone surrogate.*: decode it with"),
     ({"\udfff": 1}, "the key .* contains a lone surrogate"),
-    (HOLDS_ITSELF, "contains itself, or is nested without end: use a copy"),
+    (CYCLIC, "contains itself, or is nested without end: use a copy"),
     (float("nan"), "which JSON cannot represent: use a finite number"),
     (float("inf"), "which JSON cannot represent: use a finite number"),
     ([float("-inf")], "which JSON cannot represent: use a finite number"),
@@ -232,38 +232,42 @@ UNSAYABLE = [
 ]
 
 
-@pytest.mark.parametrize(("value", "said"), UNSAYABLE, ids=[said.partition(",")[0] for _, said in UNSAYABLE])
-async def test_what_json_cannot_say_is_said_before_anything_is_sent(bench, value, said):
+@pytest.mark.parametrize(
+    ("value", "message"), UNREPRESENTABLE, ids=[message.partition(",")[0] for _, message in UNREPRESENTABLE]
+)
+async def test_values_that_json_cannot_represent_are_rejected(bench, value, message):
     widget = await bench.widget()
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         await decide(bench.writer, WIDGET, widget, lambda draft: draft.spec.update(free={"n": value}))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         await defaults.fill(bench.writer, WIDGET, widget, {"spec": {"free": {"n": value}}})
-    with pytest.raises(ValueError, match=rf"Widget {bench.namespace}/c.*{said}") as told:
+    with pytest.raises(ValueError, match=rf"Widget {bench.namespace}/c.*{message}") as error:
         await apply(bench.writer, WIDGET("c", bench.namespace, spec={"free": {"n": value}}))
-    assert "spec.free.n" in str(told.value) or value is HOLDS_ITSELF
-    with pytest.raises(ValueError, match=said) as told:
+    assert "spec.free.n" in str(error.value) or value is CYCLIC
+    with pytest.raises(ValueError, match=message) as error:
         StatusReport(1).set(phase=value)
-    assert "status.phase" in str(told.value)
+    assert "status.phase" in str(error.value)
     assert bench.wire.sent == []
 
 
-async def test_a_part_of_the_object_is_not_put_into_itself(bench):
+async def test_part_of_the_object_cannot_contain_itself(bench):
     widget = await bench.widget(status={"phase": "Old"})
     with pytest.raises(ValueError, match=r"the result of the decision contains itself.*: use a copy"):
         await decide(bench.writer, WIDGET, widget, lambda draft: draft.status.update(plan=draft.status))
-    kept = {"phase": "Old", "plan": {"id": "Old"}}
+    expected = {"phase": "Old", "plan": {"id": "Old"}}
     copied = await decide(bench.writer, WIDGET, widget, lambda d: d.status.update(plan={"id": d.status["phase"]}))
-    assert copied.object.status == kept
+    assert copied.object.status == expected
 
 
-@pytest.mark.parametrize("said", [("A", True, None), (None, True, "R"), ("A", True, "R", ValueError("x"))], ids=str)
-def test_what_is_no_text_in_a_condition_is_said_where_it_is_reported(said):
+@pytest.mark.parametrize(
+    "condition", [("A", True, None), (None, True, "R"), ("A", True, "R", ValueError("x"))], ids=str
+)
+def test_condition_with_a_value_that_is_not_text_is_rejected(condition):
     with pytest.raises(ValueError, match=r"of condition .* must be text.*: quote it, or use str\(\)"):
-        StatusReport(1).condition(*said)
+        StatusReport(1).condition(*condition)
 
 
-async def test_times_bytes_and_tuples_are_written_as_json_has_them(bench):
+async def test_times_bytes_and_tuples_are_converted_to_json(bench):
     widget = await bench.widget()
     value = {"t": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "b": b"x", "l": (1, 2)}
     for _ in range(2):
@@ -272,7 +276,7 @@ async def test_times_bytes_and_tuples_are_written_as_json_has_them(bench):
     assert bench.wire.writes == ["PATCH"]
 
 
-async def test_a_set_is_written_in_order_so_that_equal_ones_are_equal(bench):
+async def test_equal_sets_are_written_in_the_same_order(bench):
     widget = await bench.widget()
     for value in ({8, 0, 16}, {16, 8, 0}):
         spec = {"free": {"s": value}}
@@ -282,8 +286,8 @@ async def test_a_set_is_written_in_order_so_that_equal_ones_are_equal(bench):
     assert bench.wire.writes == ["PATCH", "PATCH"]
 
 
-async def test_a_child_that_nothing_would_show_to_be_ours_is_refused_at_once(bench):
-    """Without a field there is no Apply entry: after a restart the child would be a stranger's to who made it."""
+async def test_child_without_fields_and_owner_is_rejected(bench):
+    """Without a field there is no Apply entry, so after a restart the child would look foreign."""
     owner = await bench.widget("owner")
     for payload in (Namespace(f"{bench.namespace}-x"), ConfigMap("c", "default", labels=None)):
         with pytest.raises(ValueError, match="give it a label"):
@@ -295,7 +299,7 @@ async def test_a_child_that_nothing_would_show_to_be_ours_is_refused_at_once(ben
 
 
 LOOSE = kind("loose.fairlead.test/v1", "Loose")
-SHAPES = [
+ACCEPTED = [
     {"conditions": [None]},
     {"conditions": ["x", 1, None, []]},
     {"conditions": [{"status": "True"}, {"type": ["Ready"]}]},
@@ -305,11 +309,11 @@ SHAPES = [
     {"observedGeneration": 9.5},
     None,
 ]
-NO_SHAPES = [{"conditions": {}}, {"conditions": "x"}, "text", 5, []]
+MALFORMED = [{"conditions": {}}, {"conditions": "x"}, "text", 5, []]
 
 
 async def loose(bench, content):
-    """An object of a kind without a schema, with that in its status."""
+    """Create an object of a kind without a schema, with that status."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {**CRD["spec"]["versions"][0], "schema": schema}
     names = {"kind": "Loose", "plural": "looses", "singular": "loose", "listKind": "LooseList"}
@@ -332,19 +336,19 @@ async def report_on(content):
     return after.status
 
 
-@pytest.mark.parametrize("content", SHAPES, ids=map(str, SHAPES))
-def test_a_report_stands_beside_what_is_no_condition(content):
+@pytest.mark.parametrize("content", ACCEPTED, ids=map(str, ACCEPTED))
+def test_report_is_written_beside_malformed_conditions(content):
     after = asyncio.run(report_on(content))
-    ready = [each for each in after["conditions"] if isinstance(each, dict) and each.get("type") == "Ready"]
-    assert [each["status"] for each in ready] == ["True"]
+    ready = [item for item in after["conditions"] if isinstance(item, dict) and item.get("type") == "Ready"]
+    assert [item["status"] for item in ready] == ["True"]
     assert after["observedGeneration"] == ready[0]["observedGeneration"] == 1
     theirs = [
-        each for each in (content or {}).get("conditions") or () if "Ready" not in str(each) or each["type"] != "Ready"
+        item for item in (content or {}).get("conditions") or () if "Ready" not in str(item) or item["type"] != "Ready"
     ]
     assert after["conditions"][: len(theirs)] == theirs
 
 
-@pytest.mark.parametrize("content", NO_SHAPES, ids=map(str, NO_SHAPES))
-def test_a_report_that_cannot_stand_says_why(content):
+@pytest.mark.parametrize("content", MALFORMED, ids=map(str, MALFORMED))
+def test_report_into_a_malformed_status_is_rejected(content):
     with pytest.raises(WriteError, match=r"is not a (list|map)"):
         asyncio.run(report_on(content))

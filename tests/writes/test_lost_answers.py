@@ -1,4 +1,4 @@
-"""Each discipline when the answer of its write is lost, or the write never got there: looked up, and made once."""
+"""Every write function if the answer is lost or the write never arrives: it reads the object and writes once."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ OURS = "a.b/ours"
 
 
 async def child(bench, owner):
-    """A child that is there already; what happens to writes is for the next one."""
+    """Create a child first, so that the fault affects only the next write."""
     lost, cancelled, bench.wire.lost, bench.wire.cancelled = bench.wire.lost, bench.wire.cancelled, 0, 0
     made = await apply(bench.writer, WIDGET("child", spec={"size": 1}), owner=owner)
     bench.wire.lost, bench.wire.cancelled = lost, cancelled
@@ -68,7 +68,7 @@ async def do_finalizers(bench, owner):
 
 
 async def do_last_finalizer(bench, owner):
-    """The removal lets the object go, and its answer is lost: there is nothing to look up, and that is fine."""
+    """The removal deletes the object, so a read after the lost answer finds nothing, which counts as success."""
     await bench.merge(owner, {"metadata": {"finalizers": [OURS]}})
     await bench.other.delete(WIDGET, owner.name, owner.namespace)
     await finalizers.remove(bench.writer, WIDGET, await bench.live(owner), OURS)
@@ -88,7 +88,7 @@ async def do_delete(bench, owner):
 
 async def do_prune(bench, owner):
     made = await child(bench, owner)
-    assert [each.name for each in await prune(bench.writer, owner, WIDGET, [made], keep=[])] == ["child"]
+    assert [pruned.name for pruned in await prune(bench.writer, owner, WIDGET, [made], keep=[])] == ["child"]
     assert not await bench.exists(made)
 
 
@@ -107,7 +107,7 @@ DISCIPLINES = [value for name, value in list(globals().items()) if name.startswi
 
 
 @pytest.mark.parametrize("go", DISCIPLINES, ids=lambda go: go.__name__[3:])
-async def test_a_lost_answer_is_looked_up_and_the_write_is_not_made_twice(bench, go):
+async def test_lost_answer_is_looked_up_and_the_write_is_not_repeated(bench, go):
     owner = await bench.widget("owner", spec={"size": 1})
     bench.wire.lost = 1
     await go(bench, owner)
@@ -116,7 +116,7 @@ async def test_a_lost_answer_is_looked_up_and_the_write_is_not_made_twice(bench,
 
 
 @pytest.mark.parametrize("go", DISCIPLINES, ids=lambda go: go.__name__[3:])
-async def test_a_write_that_was_cancelled_holds_nobody_up_and_can_be_made_again(bench, go):
+async def test_cancelled_write_blocks_nobody_and_can_be_repeated(bench, go):
     owner = await bench.widget("owner", spec={"size": 1})
     bench.wire.cancelled = 1
     with pytest.raises(asyncio.CancelledError):
