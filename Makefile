@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test clients-test histories hazards mutate soak conformance differential kills check format bench bench-peers docs real lock schemas clean
+.PHONY: help demo test clients-test histories hazards mutate soak conformance differential kills check pyright format bench bench-peers docs real lock schemas clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,15 @@ check: $(STAMP) ## format, lint, types, layers
 	@echo "ruff check" && $(BIN)/ruff check --quiet .
 	@echo "mypy --strict" && $(BIN)/mypy
 	@echo "import-linter" && $(BIN)/lint-imports
+
+PYRIGHT := $(VENV)/pyright
+$(PYRIGHT)/.installed: $(STAMP)
+	@command -v npm >/dev/null || { echo "make pyright needs npm: https://nodejs.org"; exit 1; }
+	@npm install --silent --no-audit --no-fund --prefix $(PYRIGHT) pyright@1.1.414
+	@touch $@
+
+pyright: $(PYRIGHT)/.installed ## check the types of docs/examples with pyright as well
+	@$(BIN)/python -m pytest -q tests/project/test_public_api.py $(ARGS)
 
 real: ## build a real kube-apiserver, once, for the other half of the tests
 	@scripts/real/build

@@ -1,4 +1,4 @@
-"""How an operator is tested: docs/how-to/test-an-operator.md explains each part."""
+"""Tests of the greeter. docs/how-to/test-an-operator.md explains each part."""
 
 import asyncio
 
@@ -6,22 +6,36 @@ import pytest
 from greeter import Greeting, op
 
 import fairlead as fl
-from fairlead.server.faults import Fault
+from fairlead.testing import Cluster, Fault, StartOperator, VirtualClock
 
 
-async def test_a_greeting_is_answered_and_follows_its_spec(cluster, operator):
+async def greeting_text(cluster: Cluster) -> object:
+    config_map = await cluster.get(fl.ConfigMap, "hello")
+    assert config_map is not None
+    return config_map["data"]["text"]
+
+
+async def test_config_map_follows_the_spec(cluster: Cluster, operator: StartOperator) -> None:
     greeting = await cluster.create(Greeting("hello", spec={"who": "world"}))
     await operator(op)
     await cluster.wait_until_idle()
-    assert (await cluster.get(fl.ConfigMap, "hello"))["data"] == {"text": "Hello, world"}
+    assert await greeting_text(cluster) == "Hello, world"
 
     await cluster.edit(greeting, spec={"who": "moon"})
     await cluster.wait_until_idle()
-    assert (await cluster.get(fl.ConfigMap, "hello"))["data"] == {"text": "Hello, moon"}
-    assert (await cluster.get(Greeting, "hello")).is_true("Ready")
+    assert await greeting_text(cluster) == "Hello, moon"
 
 
-async def test_at_rest_nothing_is_sent(cluster, operator):
+async def test_object_becomes_ready(cluster: Cluster, operator: StartOperator) -> None:
+    await cluster.create(Greeting("hello", spec={"who": "world"}))
+    await operator(op)
+    await cluster.wait_until_idle()
+    greeting = await cluster.get(Greeting, "hello")
+    assert greeting is not None
+    assert greeting.is_true("Ready")
+
+
+async def test_resync_sends_no_request(cluster: Cluster, operator: StartOperator) -> None:
     await cluster.create(Greeting("hello", spec={"who": "world"}))
     running = await operator(op)
     await cluster.wait_until_idle()
@@ -31,7 +45,7 @@ async def test_at_rest_nothing_is_sent(cluster, operator):
     assert cluster.request_counts[0] == before
 
 
-async def test_what_fails_for_a_while_is_put_right(cluster, operator):
+async def test_operator_recovers_from_faults(cluster: Cluster, operator: StartOperator) -> None:
     faults = cluster.faults(
         Fault(status=503, verb="patch", count=6),
         Fault(drop="after", verb="patch", count=2),
@@ -41,14 +55,14 @@ async def test_what_fails_for_a_while_is_put_right(cluster, operator):
     await operator(op)
     await cluster.create(Greeting("hello", spec={"who": "world"}))
     await cluster.wait_until_idle()
-    assert (await cluster.get(fl.ConfigMap, "hello"))["data"] == {"text": "Hello, world"}
+    assert await greeting_text(cluster) == "Hello, world"
     assert faults.counts["503"] == 6
     await cluster.check_caches()
 
 
-async def test_a_day_passes_at_once(cluster, operator):
-    if cluster.world.clock.__class__.__name__ != "VirtualClock":
-        pytest.skip("nobody waits a day for a test")
+async def test_watches_stay_fresh_for_a_day(cluster: Cluster, operator: StartOperator) -> None:
+    if not isinstance(cluster.world.clock, VirtualClock):
+        pytest.skip("a day takes a day on a real server")
     running = await operator(op)
     await asyncio.sleep(24 * 3600)
     assert running.unready() == {}

@@ -76,6 +76,39 @@ def test_a_file_is_a_program_with_the_same_flags():
     assert done.returncode == 0, done.stderr
 
 
+MISTAKES = {
+    "a missing argument": ("@op.reconcile(Thing)\nasync def run(obj): ...", 5, "called as run(obj, ctx)"),
+    "a misspelt option": ("@op.reconcile(Thing, own=[])\nasync def run(obj, ctx): ...", 5, "argument 'own'"),
+    "a misspelt payload field": (
+        "@op.reconcile(Thing)\nasync def run(obj, ctx):\n    await ctx.apply(fl.ConfigMap('c', dta={}))",
+        7,
+        "did you mean data?",
+    ),
+    "a forgotten await": (
+        "@op.reconcile(Thing)\nasync def run(obj, ctx):\n    ctx.apply(fl.ConfigMap('c', data={}))",
+        7,
+        "write `await` before the call",
+    ),
+    "a returned value": ("@op.reconcile(Thing)\nasync def run(obj, ctx):\n    return 5", 5, "raise fl.RequeueAfter"),
+    "a hook that returns a coroutine": (
+        "op.reconcile(Thing)(lambda obj, ctx: None)\n@op.startup\ndef start(resources):\n    return op.run(None)",
+        6,
+        "returned a coroutine",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_in_user_code_is_reported_at_its_line_without_a_traceback(write, thing, mistake):
+    code, line, remedy = MISTAKES[mistake]
+    head = 'import fairlead as fl\nop = fl.Operator("wrong")\nThing = fl.kind("run.example.com/v1", "Thing")\n\n'
+    done = fairlead("run", write("wrong.py", head + code), "--embedded", "--once", "--apply", thing)
+    assert done.returncode != 0
+    assert f"wrong.py:{line}: " in done.stderr or f"wrong.py, line {line}: " in done.stderr, done.stderr
+    assert remedy in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_once_leaves_with_1_and_says_what_failed(failing, thing):
     done = fairlead("run", failing, "--embedded", "--once", "--apply", thing)
     assert done.returncode == 1

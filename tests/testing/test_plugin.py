@@ -37,14 +37,40 @@ def run(folder, *args):
 @pytest.mark.parametrize("plugins", [(), ("-p", "no:asyncio")], ids=["beside pytest-asyncio", "without it"])
 def test_the_tests_in_docs_examples_pass(plugins):
     done = run(EXAMPLES, str(EXAMPLES / "test_greeter.py"), *plugins)
-    assert done.outcomes == {"passed": 4}, done.failures
+    assert done.outcomes == {"passed": 5}, done.failures
 
 
 @pytest.mark.real
 def test_the_tests_in_docs_examples_pass_on_a_real_server(real_server, monkeypatch):
     monkeypatch.setattr(RealServer, "__enter__", lambda _: real_server)  # Use the running server.
     done = run(EXAMPLES, str(EXAMPLES / "test_greeter.py"), "--api-server=real")
-    assert done.outcomes == {"passed": 2, "skipped": 2}, done.failures
+    assert done.outcomes == {"passed": 3, "skipped": 2}, done.failures
+
+
+def test_failure_report_starts_in_the_test_and_names_the_error_once(tmp_path):
+    (tmp_path / "test_failing.py").write_text(
+        textwrap.dedent(
+            """
+            import fairlead as fl
+            Thing = fl.kind("t.example.com/v1", "Thing")
+            op = fl.Operator("failing")
+
+            @op.reconcile(Thing)
+            async def reconcile(obj, ctx):
+                raise ValueError("no such colour")
+
+            async def test_it(cluster, operator):
+                await cluster.create(Thing("thing"))
+                await operator(op)
+                await cluster.wait_until_idle(within=60)
+            """
+        )
+    )
+    done = run(tmp_path, str(tmp_path))
+    report, _, log = done.failures.partition("Captured log call")
+    assert report.count("no such colour") == 1
+    assert "asyncio" not in report
+    assert log.count("Traceback") <= 1
 
 
 def test_time_is_virtual_by_default_and_a_stuck_operator_is_reported(tmp_path):

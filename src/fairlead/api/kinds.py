@@ -1,19 +1,33 @@
-"""Kinds: what an object is called and under which path a server keeps it."""
+"""Kinds: group, version, kind and plural of an object, and the request path that follows from them."""
 
+import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from fairlead.api.errors import UserError
 from fairlead.api.objects import Object
+
+
+class PayloadError(UserError, TypeError):
+    """A payload has a field that its kind does not have, such as `fl.ConfigMap("x", dta={…})`.
+
+    The message starts with the file and line of the call. Fix the name of the keyword argument.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of object at one API version.
 
-    Calling it builds a payload: `ConfigMap("greeting", data={"text": "hello"})`. Two Kinds are the same kind when
-    group, version and kind agree; `plural` and `namespaced` are what discovery settles.
+    Call it to build a payload. The result is a plain dict that contains exactly the given fields.
+
+    Guarantees: for a built-in kind, an unknown top-level field raises `PayloadError`. Fields of custom kinds, and the
+    content of fields, are validated by the server.
+
+    Example:
+        fl.ConfigMap("greeting", data={"text": "hello"})
     """
 
     group: str
@@ -21,6 +35,8 @@ class Kind:
     kind: str
     plural: str
     namespaced: bool = True
+    fields: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """The top-level fields beside metadata, or nothing if they are not known."""
 
     @property
     def api_version(self) -> str:
@@ -28,11 +44,14 @@ class Kind:
 
     @property
     def key(self) -> tuple[str, str]:
-        """(apiVersion, kind): what tells kinds apart."""
+        """(apiVersion, kind), which identifies the kind. `plural` and `namespaced` may be guesses until discovery."""
         return self.api_version, self.kind
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The request path. Without a namespace, a namespaced kind's collection is that of all namespaces."""
+        """Return the request path. Without a namespace, the path of a namespaced kind lists all namespaces.
+
+        Raises: ValueError if a name of a namespaced kind comes without a namespace.
+        """
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if namespace and self.namespaced:
             parts += ["namespaces", quote(namespace, safe="")]
@@ -51,20 +70,40 @@ class Kind:
         annotations: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> Object:
-        """A new object of this kind with just what was given."""
+        """Return a new object of this kind with exactly the given fields.
+
+        Raises: PayloadError if a built-in kind has no such field.
+        """
+        if self.fields and (unknown := fields.keys() - self.fields - {"metadata"}):
+            raise self._unknown_field(min(unknown))
         metadata: dict[str, Any] = {}
-        given = {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}
-        for key, value in given.items():
+        arguments = {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}
+        for key, value in arguments.items():
             if value is not None:
                 metadata[key] = dict(value) if isinstance(value, Mapping) else value
         return Object({"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **fields})
+
+    def _unknown_field(self, name: str) -> PayloadError:
+        from fairlead.api.source_locations import caller_location, with_location  # Only an error needs it.
+
+        similar = difflib.get_close_matches(name, self.fields, 1)
+        hint = f"did you mean {similar[0]}?" if similar else f"it has {', '.join(sorted(self.fields))}"
+        return PayloadError(with_location(caller_location(), f"{self.kind} has no field {name}: {hint}"))
 
     def __str__(self) -> str:
         return f"{self.kind}.{self.version}.{self.group}" if self.group else self.kind
 
 
 def kind(api_version: str, kind: str, plural: str | None = None, namespaced: bool = True) -> Kind:
-    """Declare a kind. `plural` and `namespaced` are guesses until a server's discovery settles them."""
+    """Declare a kind, usually a custom one.
+
+    `plural` and `namespaced` are guesses that discovery corrects when the operator talks to a server.
+
+    Raises: ValueError if the apiVersion or the kind is empty.
+
+    Example:
+        Greeting = fl.kind("example.com/v1", "Greeting")
+    """
     group, _, version = api_version.rpartition("/")
     if not version or not kind:
         raise ValueError(f"a kind needs an apiVersion and a kind, got {api_version!r} and {kind!r}")
@@ -72,7 +111,7 @@ def kind(api_version: str, kind: str, plural: str | None = None, namespaced: boo
 
 
 def guess_plural(kind: str) -> str:
-    """The plural that Kubernetes itself would guess: ingresses, policies, gateways, endpoints."""
+    """Return the plural that Kubernetes itself would guess: ingresses, policies, gateways, endpoints."""
     lower = kind.lower()
     if lower == "endpoints":
         return lower

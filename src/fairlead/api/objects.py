@@ -1,14 +1,19 @@
-"""An object is its JSON: a dict with a few properties, nothing hidden."""
+"""Objects: the JSON of a Kubernetes object as a dict, with properties for the fields that are read most."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 class Object(dict[str, Any]):
-    """A Kubernetes object as a plain dict, with names for what is read most.
+    """A Kubernetes object: a dict with properties for the fields that are read most.
 
-    The properties read the dict and nothing else; `labels`, `spec`, `status` and the like answer an empty dict when
-    absent (a fresh one: writing into it changes nothing).
+    Guarantees: the properties read the dict and nothing else.
+
+    Does not guarantee: that `obj.labels`, `obj.spec` or `obj.status` is part of the object. An absent field reads as a
+    new empty dict, and a change of that dict does not change the object.
+
+    Example:
+        obj.spec["who"]; obj.name; obj.is_true("Ready")
     """
 
     __slots__ = ()
@@ -70,14 +75,14 @@ class Object(dict[str, Any]):
         return self.get("status") or {}
 
     def condition(self, type: str) -> dict[str, Any] | None:  # noqa: A002 - the API's own word
-        """The condition of that type, or None."""
+        """Return the condition of that type, or None if the status has none."""
         for condition in self.status.get("conditions") or ():
             if condition.get("type") == type:
                 return dict(condition)
         return None
 
     def is_true(self, type: str) -> bool:  # noqa: A002 - the API's own word
-        """Whether the condition of that type is there and True."""
+        """Whether the status has a condition of that type and its status is True."""
         condition = self.condition(type)
         return condition is not None and condition.get("status") == "True"
 
@@ -101,5 +106,5 @@ def is_removed(obj: Mapping[str, Any], *, by_delete: bool = False) -> bool:
 
 
 def as_integer(resource_version: str) -> int:
-    """The version as a number to compare, 0 when it is not one (some aggregated APIs)."""
+    """Return the resourceVersion as a number, or 0 if it is not numeric, as with some aggregated APIs."""
     return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else 0

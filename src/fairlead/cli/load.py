@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from fairlead.api.errors import UserError
+from fairlead.api.source_locations import is_fairlead
 from fairlead.runtime.operator import Operator
 
 THIRD_PARTY_DIRECTORIES = re.compile(r"\..+|__pycache__|node_modules|site-packages")
@@ -73,8 +74,8 @@ def _module(target: str) -> ModuleType:
         return importlib.import_module(
             conventional if is_package and importlib.util.find_spec(conventional) else target
         )
-    except OperatorNotFound:
-        raise
+    except UserError:
+        raise  # Its message names the file and the line already.
     except ModuleNotFoundError as error:
         if error.name and (target == error.name or target.startswith(f"{error.name}.")):
             raise OperatorNotFound(f"there is neither a file nor a module {target}") from error
@@ -114,5 +115,10 @@ def _from_file(path: Path) -> ModuleType:
 def _where(error: Exception) -> str:
     if isinstance(error, SyntaxError):
         return ""  # Its message has the place already.
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    # The line of the user's code that failed, not the line of fairlead that it called.
+    theirs = [(frame, line) for frame, line in frames if not is_fairlead(frame.f_globals.get("__name__", ""))]
+    if not theirs:
+        return ""
+    frame, line = theirs[-1]
+    return f"{Path(frame.f_code.co_filename).name}, line {line}: "

@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fairlead.api.errors import UserError
 from fairlead.api.kinds import kind
 from fairlead.api.objects import Object
 from fairlead.api.world import SystemClock, World
@@ -20,7 +21,7 @@ from fairlead.runtime.adaptive_concurrency import AdaptiveConcurrency
 from fairlead.runtime.context import ReadContext
 from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
-from fairlead.runtime.handlers import ThreadPerCall, call_handler, call_hook
+from fairlead.runtime.handlers import ThreadPerCall, call_handler, call_hook, reject_coroutine
 from fairlead.runtime.leases import Lease, LeaseLost
 from fairlead.runtime.loop_monitor import LoopMonitor
 from fairlead.runtime.metrics import Metrics, QueueMetrics
@@ -233,9 +234,12 @@ class Running:
 
         async def once() -> None:
             try:
-                await call_handler(function, ReadContext(self.services), timeout=None, threads=self._threads)
+                returned = await call_handler(function, ReadContext(self.services), timeout=None, threads=self._threads)
+                reject_coroutine(function, returned)
+            except UserError as error:
+                self.services.log.error("timer %s failed, next run in %g s: %s", name, seconds, error)
             except Exception:
-                self.services.log.exception("timer %s failed; it runs again in %g s", name, seconds)
+                self.services.log.exception("timer %s failed, next run in %g s", name, seconds)
 
         while True:
             await asyncio.sleep(seconds)

@@ -5,7 +5,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from fairlead.api import manifests
 from fairlead.api.builtin import Namespace
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 TIMEOUT = 90.0
 """Seconds that a test waits: twice the longest back-off and more. In virtual time waiting costs nothing."""
+
+
+class StartOperator(Protocol):
+    """The type of the pytest fixture `operator`: run an operator on the test's cluster until the test ends."""
+
+    async def __call__(self, operator: Operator, **options: Unpack[Options]) -> Running:
+        """Start the operator and return its run."""
 
 
 class Cluster:
@@ -127,6 +134,7 @@ class Cluster:
         Does not wait for `RequeueAfter`, `Wait` or a resync: use `asyncio.sleep`, which costs nothing in virtual time.
         Raises AssertionError after `within` seconds, naming the objects whose reconcile fails.
         """
+        __tracebackhide__ = True
         if not self._running:
             raise AssertionError("no operator runs in this test: await operator(op) first")
         try:
@@ -147,12 +155,14 @@ class Cluster:
 
         Raises AssertionError with the differences. May be called at any time, also while operators are busy.
         """
+        __tracebackhide__ = True
         differences = [difference for running in self._running for difference in await running.differences()]
         if differences:
             raise AssertionError("the cache differs from the server: " + "; ".join(differences))
 
     async def wait_for(self, condition: Callable[[], Awaitable[Any]], within: float = TIMEOUT) -> Any:
         """Call `condition` until its result is true, and return the result. Raises AssertionError after `within` s."""
+        __tracebackhide__ = True
         try:
             async with asyncio.timeout(within):
                 while True:

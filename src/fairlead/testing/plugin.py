@@ -10,17 +10,17 @@ import asyncio
 import inspect
 import itertools
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from fairlead.api.world import World
-    from fairlead.runtime.running import Running
     from fairlead.server.app import Server
-    from fairlead.testing.cluster import Cluster
+    from fairlead.testing.cluster import Cluster, StartOperator
     from fairlead.testing.real import RealServer
     from fairlead.testing.virtual import VirtualLoop
 
@@ -100,7 +100,7 @@ def cluster(request: pytest.FixtureRequest, api_server: "Server | RealServer", _
 
 
 @pytest.fixture
-def operator(cluster: "Cluster") -> "Callable[..., Coroutine[Any, Any, Running]]":
+def operator(cluster: "Cluster") -> "StartOperator":
     """Return a function that runs an operator until the test ends: `running = await operator(op)`."""
     return cluster.start
 
@@ -121,13 +121,25 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         async with _open(cluster):
             await test(**arguments)
 
-    if _is_virtual(pyfuncitem):
-        from fairlead.testing import virtual
+    __tracebackhide__ = True
+    try:
+        if _is_virtual(pyfuncitem):
+            from fairlead.testing import virtual
 
-        virtual.run_on(pyfuncitem.stash[_LOOP], main())
-    else:
-        asyncio.run(main())
+            virtual.run_on(pyfuncitem.stash[_LOOP], main())
+        else:
+            asyncio.run(main())
+    except Exception as error:
+        raise error.with_traceback(_traceback_from(error, test)) from error.__cause__
     return True
+
+
+def _traceback_from(error: BaseException, test: Callable[..., Any]) -> TracebackType | None:
+    """Return the traceback from the test function on: the event loop's frames before it explain nothing."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code is not test.__code__:
+        trace = trace.tb_next
+    return trace or error.__traceback__
 
 
 @asynccontextmanager
