@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.server.app import Server
 from fairlead.server.http.messages import Request
-from fairlead.server.tables.columns import json_path
+from fairlead.server.tables.columns import first_value
 
 WIDGET = {"spec": {"m": {"a.b": "AB"}, "l": [{"k": "x", "v": 1}, {"k": "y", "v": 2}]}}
 
@@ -41,7 +41,7 @@ WIDGET = {"spec": {"m": {"a.b": "AB"}, "l": [{"k": "x", "v": 1}, {"k": "y", "v":
     ],
 )
 def test_a_column_shows_the_first_value_at_its_path(path, value):
-    assert json_path(WIDGET, path) == value
+    assert first_value(WIDGET, path) == value
 
 
 def test_objects_without_a_namespace_are_not_selected_by_one():

@@ -1,1 +1,1 @@
-"""Tables: lists and events as the rows and columns that kubectl prints."""
+"""Tables: the rows and columns of objects that kubectl prints."""

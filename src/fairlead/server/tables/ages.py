@@ -1,15 +1,15 @@
-"""How long ago, as Tables say it."""
+"""Ages, as tables show them."""
 
 from fairlead.api.times import parse
 
 UNKNOWN = "<unknown>"
 
 
-def age(stamp: str | None, now: float) -> str:
-    """How long ago, in the few characters that kubectl shows."""
-    if not stamp:
+def format_age(timestamp: str | None, now: float) -> str:
+    """Return the age of a timestamp in kubectl's short form, such as 5m30s."""
+    if not timestamp:
         return UNKNOWN
-    seconds = int(now - parse(stamp))
+    seconds = int(now - parse(timestamp))
     if seconds < -1:
         return "<invalid>"
     seconds = max(seconds, 0)

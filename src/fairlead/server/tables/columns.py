@@ -1,15 +1,15 @@
-"""The columns that a definition adds to the Table of its objects."""
+"""Custom columns: the additionalPrinterColumns of a CustomResourceDefinition."""
 
 from typing import Any
 
 from fairlead.api import gojson
 from fairlead.server.registry.resource import Object
 from fairlead.server.tables import jsonpath
-from fairlead.server.tables.ages import age
+from fairlead.server.tables.ages import format_age
 
 
-def json_path(obj: Any, path: str) -> Any:
-    """The first value at the JSONPath of a column; None where there is none."""
+def first_value(obj: Any, path: str) -> Any:
+    """Return the first value at the JSONPath of a column, or None."""
     try:
         return next(iter(jsonpath.values(obj, path)), None)
     except jsonpath.PathError:
@@ -17,14 +17,14 @@ def json_path(obj: Any, path: str) -> Any:
 
 
 def custom_cell(column: Object, obj: Object, now: float) -> Any:
-    """The cell of an additionalPrinterColumn; None where the object has no such value or one of another type."""
-    value = json_path(obj, column["jsonPath"])
+    """Return the cell of an additionalPrinterColumn, or None if the value is missing or of another type."""
+    value = first_value(obj, column["jsonPath"])
     kind = column["type"]
     if value is None:
         return None
     if kind == "date":
         try:
-            return age(value, now) if isinstance(value, str) else None
+            return format_age(value, now) if isinstance(value, str) else None
         except ValueError:
             return "<invalid>"
     if kind == "string":
@@ -36,5 +36,5 @@ def custom_cell(column: Object, obj: Object, now: float) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if kind == "integer":
-        return int(value) if -(2**63) <= value < 2**63 else -(2**63)  # as Go cuts a float
+        return int(value) if -(2**63) <= value < 2**63 else -(2**63)  # as Go converts a float that is out of range
     return value

@@ -1,4 +1,4 @@
-"""JSONPath as printer columns use it, with what Kubernetes' own reader of it makes of odd paths and values."""
+"""JSONPath of printer columns, with the same results as Kubernetes' own implementation for unusual paths and values."""
 
 import operator
 import re
@@ -10,18 +10,18 @@ Step = Callable[[list[Any]], list[Any]]
 
 
 class PathError(Exception):
-    """The path cannot be read, or leads nowhere in this value: an index beyond a list, a list where none is."""
+    """The path is malformed, or does not fit the value: an index is out of bounds, or the value is not a list."""
 
 
 def values(obj: Any, path: str) -> list[Any]:
-    """All values at a path, such as `.spec.l[0:2].k`. Keys that are not there lead to none. Raises PathError."""
-    return _along(_steps(path), [obj])
+    """Return all values at a path, such as `.spec.l[0:2].k`. Missing keys yield no value. Raises PathError."""
+    return _apply_steps(_parse(path), [obj])
 
 
-def _along(steps: tuple[Step, ...], found: list[Any]) -> list[Any]:
+def _apply_steps(steps: tuple[Step, ...], values: list[Any]) -> list[Any]:
     for step in steps:
-        found = step(found)
-    return found
+        values = step(values)
+    return values
 
 
 _NAME = re.compile(r"(?:[^.\[\]\\\s]|\\.)+")
@@ -32,84 +32,84 @@ _LITERAL = re.compile(r"'(?P<one>[^']*)'|\"(?P<two>[^\"]*)\"|(?P<number>[+-]?\d+
 
 
 @cache
-def _steps(path: str) -> tuple[Step, ...]:
-    made: list[Step] = []
+def _parse(path: str) -> tuple[Step, ...]:
+    steps: list[Step] = []
     at = 0
     while at < len(path):
         if path.startswith("..", at):
-            made.append(_recursive)
+            steps.append(_descend)
             at += 2
             if name := _NAME.match(path, at):
-                made.append(_named(name[0]))
+                steps.append(_child_step(name[0]))
                 at = name.end()
         elif path[at] == "." and (name := _NAME.match(path, at + 1)):
-            made.append(_named(name[0]))
+            steps.append(_child_step(name[0]))
             at = name.end()
         elif found := _FILTER.match(path, at):
-            made.append(_filter(found[1]))
+            steps.append(_filter_step(found[1]))
             at = found.end()
         elif path[at] == "[" and (end := path.find("]", at)) > 0:
-            made += _bracket(path[at + 1 : end])
+            steps += _bracket_steps(path[at + 1 : end])
             at = end + 1
         else:
             raise PathError(f"cannot read {path[at:]!r}")
-    return tuple(made)
+    return tuple(steps)
 
 
-def _named(name: str) -> Step:
+def _child_step(name: str) -> Step:
     if name == "*":
-        return lambda found: [below for value in found for below in _below(value)]
+        return lambda values: [child for value in values for child in _children(value)]
     key = re.sub(r"\\(.)", r"\1", name)
-    return lambda found: [value[key] for value in found if isinstance(value, dict) and key in value]
+    return lambda values: [value[key] for value in values if isinstance(value, dict) and key in value]
 
 
-def _below(value: Any) -> list[Any]:
+def _children(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
 
 
-def _recursive(found: list[Any]) -> list[Any]:
-    """Every map and list that is not empty, each before what is below it."""
-    return [each for value in found if (below := _below(value)) for each in (value, *_recursive(below))]
+def _descend(values: list[Any]) -> list[Any]:
+    """Return all non-empty maps and lists below the values, each before its children."""
+    return [item for value in values if (children := _children(value)) for item in (value, *_descend(children))]
 
 
-def _bracket(text: str) -> tuple[Step, ...]:
+def _bracket_steps(text: str) -> tuple[Step, ...]:
     if text == "*":
         text = ":"
     if "," in text:
-        parts = [_bracket(part.strip(" ")) for part in text.split(",")]
-        return (lambda found: [value for part in parts for value in _along(part, found)],)
+        parts = [_bracket_steps(part.strip(" ")) for part in text.split(",")]
+        return (lambda values: [value for part in parts for value in _apply_steps(part, values)],)
     if len(text) > 1 and text[0] == text[-1] == "'":
-        return _steps(f".{text[1:-1]}")  # ['a.b'] are two steps, ['a\.b'] is one
+        return _parse(f".{text[1:-1]}")  # ['a.b'] is two steps, ['a\.b'] is one
     bounds = _SLICE.fullmatch(text)
     if bounds is None or not text:
         raise PathError(f"invalid array index {text}")
-    return (_slice(*bounds.groups()),)
+    return (_slice_step(*bounds.groups()),)
 
 
-def _slice(first: str, last: str | None, step: str | None) -> Step:
+def _slice_step(first: str, last: str | None, step: str | None) -> Step:
     start = int(first or "0")
-    one = last is None  # a single index
-    stop = start + 1 if one else int(last[1:]) if last and last[1:] else None
+    is_index = last is None
+    stop = start + 1 if is_index else int(last[1:]) if last and last[1:] else None
     stride = int(step[1:]) if step and step[1:] else 1
 
-    def items(found: list[Any]) -> list[Any]:
-        out: list[Any] = []
-        for value in found:
+    def items(values: list[Any]) -> list[Any]:
+        selected: list[Any] = []
+        for value in values:
             if value is None:
                 continue
             if not isinstance(value, list):
                 raise PathError("not a list")
             size = len(value)
             begin = start + size if start < 0 else start
-            end = size if stop is None else stop + size if stop < 0 or (stop == 0 and one) else stop
+            end = size if stop is None else stop + size if stop < 0 or (stop == 0 and is_index) else stop
             if begin == end:
-                return out
+                return selected
             if not (0 <= begin < size and 0 <= end <= size and begin < end) or stride <= 0:
                 raise PathError(f"array index out of bounds: {first}, length {size}")
-            out += value[begin:end:stride]
-        return out
+            selected += value[begin:end:stride]
+        return selected
 
     return items
 
@@ -124,10 +124,10 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _filter(text: str) -> Step:
+def _filter_step(text: str) -> Step:
     compared = _COMPARED.fullmatch(text)
-    left = _operand(compared[1] if compared else text)
-    right = _operand(compared[3]) if compared else None
+    left = _parse_operand(compared[1] if compared else text)
+    right = _parse_operand(compared[3]) if compared else None
     test = _OPERATORS.get(compared[2]) if compared else None
     if compared and test is None:
         raise PathError(f"unrecognized filter operator {compared[2]}")
@@ -138,24 +138,25 @@ def _filter(text: str) -> Step:
         pair = left(item), right(item)
         if not all(pair):
             return False
-        (mine, *more), (wanted, *others) = pair
-        if more or others or type(mine) is not type(wanted) or isinstance(mine, dict | list):
-            raise PathError("values that cannot be compared")
-        return test(mine, wanted)
+        (left_value, *more_left), (right_value, *more_right) = pair
+        comparable = type(left_value) is type(right_value) and not isinstance(left_value, dict | list)
+        if more_left or more_right or not comparable:
+            raise PathError("the values cannot be compared")
+        return test(left_value, right_value)
 
-    def chosen(found: list[Any]) -> list[Any]:
-        if not all(isinstance(value, list) for value in found):
-            raise PathError("not a list, and cannot be filtered")
-        return [item for value in found for item in value if passes(item)]
+    def select(values: list[Any]) -> list[Any]:
+        if not all(isinstance(value, list) for value in values):
+            raise PathError("not a list: it cannot be filtered")
+        return [item for value in values for item in value if passes(item)]
 
-    return chosen
+    return select
 
 
-def _operand(text: str) -> Callable[[Any], list[Any]]:
+def _parse_operand(text: str) -> Callable[[Any], list[Any]]:
     text = text.strip()
     if text.startswith("@"):
-        steps = _steps(text[1:])
-        return lambda item: _along(steps, [item])
+        steps = _parse(text[1:])
+        return lambda item: _apply_steps(steps, [item])
     found = _LITERAL.fullmatch(text)
     if found is None:
         raise PathError(f"cannot read {text!r}")

@@ -1,4 +1,4 @@
-"""What stands in the cells of a Table of built-in objects: one small function a column."""
+"""The cells of tables of built-in kinds: one function per column."""
 
 from fairlead.server.tables.cells import cluster, namespaced
 from fairlead.server.tables.cells.formatters import at

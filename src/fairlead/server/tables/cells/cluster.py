@@ -1,16 +1,16 @@
-"""The cells of what belongs to the cluster: nodes, volumes, classes, policies, and the server's own kinds."""
+"""The cells of cluster-scoped kinds."""
 
 from fairlead.server.registry.resource import Object
-from fairlead.server.tables.ages import UNKNOWN, age
+from fairlead.server.tables.ages import UNKNOWN, format_age
 from fairlead.server.tables.cells.formatters import (
     NONE,
     UNSET,
     Cell,
     at,
+    class_name,
     count,
     flag,
     modes,
-    named,
     phase,
     size,
     storage_class,
@@ -22,8 +22,8 @@ _ROLE = "node-role.kubernetes.io/"
 
 def _ready(node: Object) -> str:
     found = [c.get("status") for c in at(node, "status", "conditions") or () if c.get("type") == "Ready"]
-    told = ("Ready" if found[-1] == "True" else "NotReady") if found else "Unknown"
-    return f"{told},SchedulingDisabled" if at(node, "spec", "unschedulable") else told
+    status = ("Ready" if found[-1] == "True" else "NotReady") if found else "Unknown"
+    return f"{status},SchedulingDisabled" if at(node, "spec", "unschedulable") else status
 
 
 def _roles(node: Object) -> str:
@@ -66,17 +66,17 @@ def _parent(address: Object) -> str:
     return "/".join(part for part in (kind.lower(), given.get("namespace"), given.get("name")) if part)
 
 
-def _kind_of_parameter(policy: Object) -> str:
+def _param_kind(policy: Object) -> str:
     given = at(policy, "spec", "paramKind")
     return UNSET if given is None else f"{given.get('apiVersion') or ''}/{given.get('kind') or ''}"
 
 
-def _parameter(binding: Object) -> str:
+def _param_ref(binding: Object) -> str:
     given = at(binding, "spec", "paramRef") or {}
     return f"{given.get('namespace') or '*'}/{given['name']}" if given.get("name") else UNSET
 
 
-def _dangling(schema: Object) -> str:
+def _missing_priority_level(schema: Object) -> str:
     found = [c.get("status") for c in at(schema, "status", "conditions") or () if c.get("type") == "Dangling"]
     return found[0] or "" if found else "?"
 
@@ -89,7 +89,7 @@ def _limited(*path: str) -> Cell:
     return cell
 
 
-def _claimed(claim: Object) -> str:
+def _claim_state(claim: Object) -> str:
     deleted, status = bool(claim["metadata"].get("deletionTimestamp")), claim.get("status") or {}
     states = ["deleted"] if deleted else []
     if status.get("allocation") is None:
@@ -99,23 +99,25 @@ def _claimed(claim: Object) -> str:
     return ",".join(states)
 
 
-def _certified(request: Object) -> str:
+def _signing_condition(request: Object) -> str:
     given = {c.get("type") for c in at(request, "status", "conditions") or ()}
-    told = next((kind for kind in ("Denied", "Approved") if kind in given), "Pending")
-    return told + (",Failed" if "Failed" in given else "") + (",Issued" if at(request, "status", "certificate") else "")
+    status = next((kind for kind in ("Denied", "Approved") if kind in given), "Pending")
+    return (
+        status + (",Failed" if "Failed" in given else "") + (",Issued" if at(request, "status", "certificate") else "")
+    )
 
 
-def _lasting(request: Object) -> str:
+def _requested_duration(request: Object) -> str:
     seconds = at(request, "spec", "expirationSeconds")
-    return NONE if seconds is None else age("1970-01-01T00:00:00Z", seconds)
+    return NONE if seconds is None else format_age("1970-01-01T00:00:00Z", seconds)
 
 
 def _audiences(driver: Object) -> str:
-    asked = at(driver, "spec", "tokenRequests")
-    return UNSET if asked is None else ",".join(one.get("audience") or "" for one in asked)
+    requests = at(driver, "spec", "tokenRequests")
+    return UNSET if requests is None else ",".join(request.get("audience") or "" for request in requests)
 
 
-def _served_by(service: Object) -> str:
+def _service(service: Object) -> str:
     given = at(service, "spec", "service")
     return "Local" if given is None else f"{given.get('namespace')}/{given.get('name')}"
 
@@ -128,7 +130,7 @@ def _available(service: Object) -> str:
     return status if status == "True" else f"{status} ({found[0].get('reason') or ''})"
 
 
-_BINDING: dict[str, Cell] = {"PolicyName": text("spec", "policyName", empty=""), "ParamRef": _parameter}
+_BINDING: dict[str, Cell] = {"PolicyName": text("spec", "policyName", empty=""), "ParamRef": _param_ref}
 CELLS: dict[str, dict[str, Cell]] = {
     "/nodes": {
         "Status": _ready,
@@ -157,7 +159,7 @@ CELLS: dict[str, dict[str, Cell]] = {
         "PreemptionPolicy": text("preemptionPolicy", empty=""),
     },
     "storage.k8s.io/storageclasses": {
-        "Name": named(*(f"storageclass.{beta}kubernetes.io/is-default-class" for beta in ("", "beta."))),
+        "Name": class_name(*(f"storageclass.{beta}kubernetes.io/is-default-class" for beta in ("", "beta."))),
         "Provisioner": text("provisioner"),
         "ReclaimPolicy": text("reclaimPolicy"),
         "VolumeBindingMode": text("volumeBindingMode", empty=UNSET),
@@ -181,7 +183,7 @@ CELLS: dict[str, dict[str, Cell]] = {
     "storage.k8s.io/volumeattributesclasses": {"DriverName": text("driverName", empty="")},
     "node.k8s.io/runtimeclasses": {"Handler": text("handler", empty="")},
     "networking.k8s.io/ingressclasses": {
-        "Name": named("ingressclass.kubernetes.io/is-default-class"),
+        "Name": class_name("ingressclass.kubernetes.io/is-default-class"),
         "Controller": text("spec", "controller", empty=""),
         "Parameters": _parameters,
     },
@@ -191,25 +193,25 @@ CELLS: dict[str, dict[str, Cell]] = {
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": {"Webhooks": size("webhooks")},
     "admissionregistration.k8s.io/validatingadmissionpolicies": {
         "Validations": size("spec", "validations"),
-        "ParamKind": _kind_of_parameter,
+        "ParamKind": _param_kind,
     },
     "admissionregistration.k8s.io/mutatingadmissionpolicies": {
         "Mutations": size("spec", "mutations"),
-        "ParamKind": _kind_of_parameter,
+        "ParamKind": _param_kind,
     },
     "admissionregistration.k8s.io/validatingadmissionpolicybindings": _BINDING,
     "admissionregistration.k8s.io/mutatingadmissionpolicybindings": _BINDING,
     "certificates.k8s.io/certificatesigningrequests": {
         "SignerName": text("spec", "signerName"),
         "Requestor": text("spec", "username", empty=""),
-        "RequestedDuration": _lasting,
-        "Condition": _certified,
+        "RequestedDuration": _requested_duration,
+        "Condition": _signing_condition,
     },
     "flowcontrol.apiserver.k8s.io/flowschemas": {
         "PriorityLevel": text("spec", "priorityLevelConfiguration", "name", empty=""),
         "MatchingPrecedence": count("spec", "matchingPrecedence"),
         "DistinguisherMethod": text("spec", "distinguisherMethod", "type"),
-        "MissingPL": _dangling,
+        "MissingPL": _missing_priority_level,
     },
     "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": {
         "Type": text("spec", "type", empty=""),
@@ -218,11 +220,11 @@ CELLS: dict[str, dict[str, Cell]] = {
         "HandSize": _limited("limitResponse", "queuing", "handSize"),
         "QueueLengthLimit": _limited("limitResponse", "queuing", "queueLengthLimit"),
     },
-    "resource.k8s.io/resourceclaims": {"State": _claimed},
+    "resource.k8s.io/resourceclaims": {"State": _claim_state},
     "resource.k8s.io/resourceslices": {
         "Node": text("spec", "nodeName", empty=""),
         "Driver": text("spec", "driver", empty=""),
         "Pool": text("spec", "pool", "name", empty=""),
     },
-    "apiregistration.k8s.io/apiservices": {"Service": _served_by, "Available": _available},
+    "apiregistration.k8s.io/apiservices": {"Service": _service, "Available": _available},
 }

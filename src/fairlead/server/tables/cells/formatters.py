@@ -1,4 +1,4 @@
-"""The words that the cells of Tables are made of."""
+"""Common cell functions: each returns a function from an object to the text or number of its cell."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,11 +20,11 @@ def count(*path: str) -> Cell:
 
 
 def text(*path: str, empty: str = NONE) -> Cell:
-    return lambda obj: str(found) if (found := at(obj, *path)) not in (None, "") else empty
+    return lambda obj: str(value) if (value := at(obj, *path)) not in (None, "") else empty
 
 
-def ratio(done: tuple[str, ...], wanted: tuple[str, ...]) -> Cell:
-    return lambda obj: f"{at(obj, *done) or 0}/{at(obj, *wanted) or 0}"
+def ratio(actual: tuple[str, ...], desired: tuple[str, ...]) -> Cell:
+    return lambda obj: f"{at(obj, *actual) or 0}/{at(obj, *desired) or 0}"
 
 
 def containers(field: str, *path: str) -> Cell:
@@ -33,30 +33,30 @@ def containers(field: str, *path: str) -> Cell:
 
 def labels(*path: str) -> Cell:
     def cell(obj: Object) -> str:
-        found = at(obj, *path) or {}
-        return ",".join(f"{k}={v}" for k, v in sorted(found.items())) or NONE
+        labels = at(obj, *path) or {}
+        return ",".join(f"{k}={v}" for k, v in sorted(labels.items())) or NONE
 
     return cell
 
 
 def selector(*path: str) -> Cell:
     def cell(obj: Object) -> str:
-        found = at(obj, *path)
-        if found is None:
+        value = at(obj, *path)
+        if value is None:
             return NONE
-        parts = [(k, f"{k}={v}") for k, v in (found.get("matchLabels") or {}).items()]
-        for one in found.get("matchExpressions") or ():
-            values = ",".join(sorted(one.get("values") or ()))
-            key = one["key"]
+        parts = [(k, f"{k}={v}") for k, v in (value.get("matchLabels") or {}).items()]
+        for expression in value.get("matchExpressions") or ():
+            values = ",".join(sorted(expression.get("values") or ()))
+            key = expression["key"]
             shown = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}
-            parts.append((key, shown.get(one["operator"], f"!{key}")))
+            parts.append((key, shown.get(expression["operator"], f"!{key}")))
         return ",".join(text for _, text in sorted(parts)) or NONE
 
     return cell
 
 
-def few(found: list[str]) -> str:
-    return ",".join(found[:3]) + (f" + {len(found) - 3} more..." if len(found) > 3 else "")
+def first_three(values: list[str]) -> str:
+    return ",".join(values[:3]) + (f" + {len(values) - 3} more..." if len(values) > 3 else "")
 
 
 def phase(obj: Object) -> str:
@@ -67,12 +67,12 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 
 
 def modes(*path: str) -> Cell:
-    """Access modes, each once and in one order."""
+    """The access modes, without duplicates and in a fixed order."""
     return lambda obj: ",".join(short for mode, short in _MODES.items() if mode in (at(obj, *path) or ()))
 
 
 def size(*path: str) -> Cell:
-    """How many there are."""
+    """The number of items."""
     return lambda obj: len(at(obj, *path) or ())
 
 
@@ -80,23 +80,23 @@ def flag(*path: str) -> Cell:
     return lambda obj: bool(at(obj, *path))
 
 
-def named(*annotations: str) -> Cell:
-    """A class's name, and whether it is the default."""
+def class_name(*annotations: str) -> Cell:
+    """The name of a class, and whether it is the default."""
 
     def cell(obj: Object) -> str:
-        given, name = obj["metadata"].get("annotations") or {}, obj["metadata"].get("name") or ""
-        return f"{name} (default)" if any(given.get(key) == "true" for key in annotations) else name
+        values, name = obj["metadata"].get("annotations") or {}, obj["metadata"].get("name") or ""
+        return f"{name} (default)" if any(values.get(key) == "true" for key in annotations) else name
 
     return cell
 
 
 def storage_class(obj: Object) -> str:
-    """The class of a volume or claim, which an annotation named once."""
-    old = (obj["metadata"].get("annotations") or {}).get("volume.beta.kubernetes.io/storage-class")
-    return str(old if old is not None else at(obj, "spec", "storageClassName") or "")
+    """Return the storage class of a volume or claim. An old annotation takes precedence."""
+    annotation = (obj["metadata"].get("annotations") or {}).get("volume.beta.kubernetes.io/storage-class")
+    return str(annotation if annotation is not None else at(obj, "spec", "storageClassName") or "")
 
 
-def points(obj: Object) -> str:
-    """Where a load balancer is reached, each once and sorted."""
-    given = at(obj, "status", "loadBalancer", "ingress") or ()
-    return ",".join(sorted({p.get("ip") or p.get("hostname") or "" for p in given} - {""}))
+def load_balancer_addresses(obj: Object) -> str:
+    """Return the addresses of a load balancer, without duplicates and sorted."""
+    ingress = at(obj, "status", "loadBalancer", "ingress") or ()
+    return ",".join(sorted({p.get("ip") or p.get("hostname") or "" for p in ingress} - {""}))

@@ -1,11 +1,11 @@
-"""The cells of what is in a namespace, and of namespaces."""
+"""The cells of namespaced kinds, and of Namespaces."""
 
 from collections.abc import Callable
 from typing import Any
 
 from fairlead.api.times import parse
 from fairlead.server.registry.resource import Object
-from fairlead.server.tables.ages import age
+from fairlead.server.tables.ages import format_age
 from fairlead.server.tables.cells import pods
 from fairlead.server.tables.cells.autoscaler_targets import targets
 from fairlead.server.tables.cells.formatters import (
@@ -15,18 +15,18 @@ from fairlead.server.tables.cells.formatters import (
     at,
     containers,
     count,
-    few,
+    first_three,
     labels,
+    load_balancer_addresses,
     modes,
     phase,
-    points,
     ratio,
     selector,
     storage_class,
     text,
 )
 
-Timed = Callable[[Object, float], Any]  # asked with the time it is
+TimedCell = Callable[[Object, float], Any]  # takes the object and the current time
 
 
 def _data(obj: Object) -> int:
@@ -45,7 +45,7 @@ def _external(obj: Object) -> str:
     spec = obj["spec"]
     given = ",".join(spec.get("externalIPs") or ())
     if spec.get("type") == "LoadBalancer":
-        return ",".join(filter(None, (points(obj), given))) or "<pending>"
+        return ",".join(filter(None, (load_balancer_addresses(obj), given))) or "<pending>"
     if spec.get("type") == "ExternalName":
         return spec.get("externalName") or NONE
     return given or NONE
@@ -59,19 +59,19 @@ def _job_status(obj: Object) -> str:
 
 
 def _completions(obj: Object) -> str:
-    wanted = at(obj, "spec", "completions")
-    if wanted is None:
+    desired = at(obj, "spec", "completions")
+    if desired is None:
         parallel = at(obj, "spec", "parallelism") or 0
-        wanted = f"1 of {parallel}" if parallel > 1 else "1"
-    return f"{at(obj, 'status', 'succeeded') or 0}/{wanted}"
+        desired = f"1 of {parallel}" if parallel > 1 else "1"
+    return f"{at(obj, 'status', 'succeeded') or 0}/{desired}"
 
 
 def _hosts(obj: Object) -> str:
     rules = at(obj, "spec", "rules") or ()
     shown: list[str] = []
     for index, rule in enumerate(rules):
-        if len(shown) == _FEW:
-            return f"{','.join(shown)} + {len(rules) - _FEW} more..." if index < len(rules) else ",".join(shown)
+        if len(shown) == _MAX_HOSTS:
+            return f"{','.join(shown)} + {len(rules) - _MAX_HOSTS} more..." if index < len(rules) else ",".join(shown)
         shown += [rule["host"]] if rule.get("host") else []
     return ",".join(shown) or "*"
 
@@ -95,51 +95,51 @@ def _subjects(kind: str) -> Cell:
 
 def _involved(key: str) -> Cell:
     def cell(obj: Object) -> str:
-        about = obj.get(key) or {}
-        kind = (about.get("kind") or "").lower()
-        return f"{kind}/{about['name']}" if about.get("name") else kind
+        reference = obj.get(key) or {}
+        kind = (reference.get("kind") or "").lower()
+        return f"{kind}/{reference['name']}" if reference.get("name") else kind
 
     return cell
 
 
 def _source(obj: Object) -> str:
     source = obj.get("source") or obj.get("deprecatedSource") or {}
-    who = source.get("component") or obj.get("reportingComponent") or obj.get("reportingController") or ""
-    where = source.get("host") or obj.get("reportingInstance")
-    return f"{who}, {where}" if where else who
+    component = source.get("component") or obj.get("reportingComponent") or obj.get("reportingController") or ""
+    host = source.get("host") or obj.get("reportingInstance")
+    return f"{component}, {host}" if host else component
 
 
-def _event(about: str, said: str) -> dict[str, Cell]:
+def _event_cells(object_field: str, message_field: str) -> dict[str, Cell]:
     return {
         "Type": text("type", empty=""),
         "Reason": text("reason", empty=""),
-        "Object": _involved(about),
-        "Subobject": text(about, "fieldPath", empty=""),
+        "Object": _involved(object_field),
+        "Subobject": text(object_field, "fieldPath", empty=""),
         "Source": _source,
-        "Message": lambda obj: (obj.get(said) or "").strip(),
-        "Count": _often,
+        "Message": lambda obj: (obj.get(message_field) or "").strip(),
+        "Count": _event_count,
     }
 
 
 def _endpoint_ports(obj: Object) -> str:
     found = [str(port.get("port") or port.get("name", "*")) for port in obj.get("ports") or ()]
-    return few(found) or UNSET
+    return first_three(found) or UNSET
 
 
 def _endpoint_addresses(obj: Object) -> str:
     found = [a for e in obj.get("endpoints") or () for a in e.get("addresses") or ()]
-    return few(found) or UNSET
+    return first_three(found) or UNSET
 
 
 def _subsets(obj: Object) -> str:
-    """Endpoints of the old kind: addresses with each port."""
+    """Return the addresses of an Endpoints object with each of its ports."""
     found: list[str] = []
     for subset in obj.get("subsets") or ():
         addresses = [address["ip"] for address in subset.get("addresses") or ()]
         hosts = [f"[{ip}]" if ":" in ip else ip for ip in addresses]
         ports = [port["port"] for port in subset.get("ports") or ()]
         found += [f"{host}:{port}" for port in ports for host in hosts] if ports else addresses
-    return few(found) or NONE
+    return first_three(found) or NONE
 
 
 def _quota(limits: bool) -> Cell:
@@ -159,33 +159,33 @@ def _controller(obj: Object) -> str:
     return NONE
 
 
-def _held(obj: Object) -> str:
-    """How large a claim's volume is, once it has one."""
+def _claim_capacity(obj: Object) -> str:
+    """Return the size of a claim's volume, or "" before it has one."""
     return (at(obj, "status", "capacity", "storage") or "0") if at(obj, "spec", "volumeName") else ""
 
 
 def _duration(obj: Object, now: float) -> str:
     start, end = at(obj, "status", "startTime"), at(obj, "status", "completionTime")
-    return age(start, parse(end) if end else now) if start else ""
+    return format_age(start, parse(end) if end else now) if start else ""
 
 
 def _scheduled(obj: Object, now: float) -> str:
     stamp = at(obj, "status", "lastScheduleTime")
-    return age(stamp, now) if stamp else NONE
+    return format_age(stamp, now) if stamp else NONE
 
 
 def _first_seen(obj: Object, now: float) -> str:
-    return age(obj.get("firstTimestamp") or obj.get("deprecatedFirstTimestamp") or obj.get("eventTime"), now)
+    return format_age(obj.get("firstTimestamp") or obj.get("deprecatedFirstTimestamp") or obj.get("eventTime"), now)
 
 
 def _last_seen(obj: Object, now: float) -> str:
     if obj.get("series") is not None:
-        return age(at(obj, "series", "lastObservedTime"), now)
+        return format_age(at(obj, "series", "lastObservedTime"), now)
     last = obj.get("lastTimestamp") or obj.get("deprecatedLastTimestamp")
-    return age(last, now) if last else _first_seen(obj, now)
+    return format_age(last, now) if last else _first_seen(obj, now)
 
 
-def _often(obj: Object) -> int:
+def _event_count(obj: Object) -> int:
     if obj.get("series") is not None:
         return at(obj, "series", "count") or 0
     return obj.get("count") or obj.get("deprecatedCount") or 1
@@ -196,7 +196,7 @@ def _reference(obj: Object) -> str:
     return f"{target.get('kind')}/{target.get('name')}"
 
 
-_FEW = 3  # hosts that are shown
+_MAX_HOSTS = 3
 _JOB_STATES = ("Complete", "Failed", "Terminating", "Suspended", "FailureTarget", "SuccessCriteriaMet")
 _TEMPLATE = ("spec", "template", "spec")
 _PODS: dict[str, Cell] = {
@@ -236,15 +236,15 @@ CELLS: dict[str, dict[str, Cell]] = {
         "Nominated Node": text("status", "nominatedNodeName"),
         "Readiness Gates": pods.gates,
     },
-    "/events": _event("involvedObject", "message"),
-    "events.k8s.io/events": _event("regarding", "note"),
+    "/events": _event_cells("involvedObject", "message"),
+    "events.k8s.io/events": _event_cells("regarding", "note"),
     "/endpoints": {"Endpoints": _subsets},
     "/resourcequotas": {"Request": _quota(limits=False), "Limit": _quota(limits=True)},
     "apps/controllerrevisions": {"Controller": _controller, "Revision": lambda obj: obj.get("revision") or 0},
     "/persistentvolumeclaims": {
         "Status": phase,
         "Volume": text("spec", "volumeName", empty=""),
-        "Capacity": _held,
+        "Capacity": _claim_capacity,
         "StorageClass": storage_class,
         "VolumeAttributesClass": text("spec", "volumeAttributesClassName", empty=UNSET),
         "VolumeMode": text("spec", "volumeMode", empty=UNSET),
@@ -287,7 +287,7 @@ CELLS: dict[str, dict[str, Cell]] = {
     "networking.k8s.io/ingresses": {
         "Class": text("spec", "ingressClassName"),
         "Hosts": _hosts,
-        "Address": points,
+        "Address": load_balancer_addresses,
         "Ports": lambda obj: "80, 443" if at(obj, "spec", "tls") else "80",
     },
     "networking.k8s.io/networkpolicies": {"Pod-Selector": selector("spec", "podSelector")},
@@ -311,8 +311,8 @@ CELLS: dict[str, dict[str, Cell]] = {
         "Endpoints": _endpoint_addresses,
     },
 }
-_SEEN: dict[str, Timed] = {"Last Seen": _last_seen, "First Seen": _first_seen}
-TIMED: dict[str, dict[str, Timed]] = {  # cells that say how long ago something was
+_SEEN: dict[str, TimedCell] = {"Last Seen": _last_seen, "First Seen": _first_seen}
+TIMED: dict[str, dict[str, TimedCell]] = {  # cells that depend on the current time
     "/pods": {"Restarts": pods.restarts},
     "/events": _SEEN,
     "events.k8s.io/events": _SEEN,
