@@ -21,21 +21,21 @@ _ROLE = "node-role.kubernetes.io/"
 
 
 def _ready(node: Object) -> str:
-    found = [c.get("status") for c in at(node, "status", "conditions") or () if c.get("type") == "Ready"]
-    status = ("Ready" if found[-1] == "True" else "NotReady") if found else "Unknown"
+    matches = [c.get("status") for c in at(node, "status", "conditions") or () if c.get("type") == "Ready"]
+    status = ("Ready" if matches[-1] == "True" else "NotReady") if matches else "Unknown"
     return f"{status},SchedulingDisabled" if at(node, "spec", "unschedulable") else status
 
 
 def _roles(node: Object) -> str:
-    given = node["metadata"].get("labels") or {}
-    roles = {key.removeprefix(_ROLE) for key in given if key.startswith(_ROLE)} | {given.get("kubernetes.io/role", "")}
+    value = node["metadata"].get("labels") or {}
+    roles = {key.removeprefix(_ROLE) for key in value if key.startswith(_ROLE)} | {value.get("kubernetes.io/role", "")}
     return ",".join(sorted(roles - {""})) or NONE
 
 
 def _address(kind: str) -> Cell:
     def cell(node: Object) -> str:
-        found = [a.get("address") or "" for a in at(node, "status", "addresses") or () if a.get("type") == kind]
-        return found[0] if found else NONE
+        matches = [a.get("address") or "" for a in at(node, "status", "addresses") or () if a.get("type") == kind]
+        return matches[0] if matches else NONE
 
     return cell
 
@@ -51,40 +51,40 @@ def _claim(volume: Object) -> str:
 
 
 def _parameters(ingress_class: Object) -> str:
-    given = at(ingress_class, "spec", "parameters")
-    if given is None:
+    value = at(ingress_class, "spec", "parameters")
+    if value is None:
         return NONE
-    group = f".{given['apiGroup']}" if given.get("apiGroup") is not None else ""
-    return f"{given.get('kind')}{group}/{given.get('name')}"
+    group = f".{value['apiGroup']}" if value.get("apiGroup") is not None else ""
+    return f"{value.get('kind')}{group}/{value.get('name')}"
 
 
 def _parent(address: Object) -> str:
-    given = at(address, "spec", "parentRef")
-    if given is None:
+    value = at(address, "spec", "parentRef")
+    if value is None:
         return NONE
-    kind = f"{given.get('resource')}.{given['group']}" if given.get("group") else given.get("resource") or ""
-    return "/".join(part for part in (kind.lower(), given.get("namespace"), given.get("name")) if part)
+    kind = f"{value.get('resource')}.{value['group']}" if value.get("group") else value.get("resource") or ""
+    return "/".join(part for part in (kind.lower(), value.get("namespace"), value.get("name")) if part)
 
 
 def _param_kind(policy: Object) -> str:
-    given = at(policy, "spec", "paramKind")
-    return UNSET if given is None else f"{given.get('apiVersion') or ''}/{given.get('kind') or ''}"
+    value = at(policy, "spec", "paramKind")
+    return UNSET if value is None else f"{value.get('apiVersion') or ''}/{value.get('kind') or ''}"
 
 
 def _param_ref(binding: Object) -> str:
-    given = at(binding, "spec", "paramRef") or {}
-    return f"{given.get('namespace') or '*'}/{given['name']}" if given.get("name") else UNSET
+    value = at(binding, "spec", "paramRef") or {}
+    return f"{value.get('namespace') or '*'}/{value['name']}" if value.get("name") else UNSET
 
 
 def _missing_priority_level(schema: Object) -> str:
-    found = [c.get("status") for c in at(schema, "status", "conditions") or () if c.get("type") == "Dangling"]
-    return found[0] or "" if found else "?"
+    matches = [c.get("status") for c in at(schema, "status", "conditions") or () if c.get("type") == "Dangling"]
+    return matches[0] or "" if matches else "?"
 
 
 def _limited(*path: str) -> Cell:
     def cell(level: Object) -> object:
-        given = at(level, "spec", "limited", *path)
-        return NONE if given is None else given
+        value = at(level, "spec", "limited", *path)
+        return NONE if value is None else value
 
     return cell
 
@@ -100,10 +100,10 @@ def _claim_state(claim: Object) -> str:
 
 
 def _signing_condition(request: Object) -> str:
-    given = {c.get("type") for c in at(request, "status", "conditions") or ()}
-    status = next((kind for kind in ("Denied", "Approved") if kind in given), "Pending")
+    value = {c.get("type") for c in at(request, "status", "conditions") or ()}
+    status = next((kind for kind in ("Denied", "Approved") if kind in value), "Pending")
     return (
-        status + (",Failed" if "Failed" in given else "") + (",Issued" if at(request, "status", "certificate") else "")
+        status + (",Failed" if "Failed" in value else "") + (",Issued" if at(request, "status", "certificate") else "")
     )
 
 
@@ -118,16 +118,16 @@ def _audiences(driver: Object) -> str:
 
 
 def _service(service: Object) -> str:
-    given = at(service, "spec", "service")
-    return "Local" if given is None else f"{given.get('namespace')}/{given.get('name')}"
+    value = at(service, "spec", "service")
+    return "Local" if value is None else f"{value.get('namespace')}/{value.get('name')}"
 
 
 def _available(service: Object) -> str:
-    found = [c for c in at(service, "status", "conditions") or () if c.get("type") == "Available"]
-    if not found:
+    matches = [c for c in at(service, "status", "conditions") or () if c.get("type") == "Available"]
+    if not matches:
         return "Unknown"
-    status = found[0].get("status") or ""
-    return status if status == "True" else f"{status} ({found[0].get('reason') or ''})"
+    status = matches[0].get("status") or ""
+    return status if status == "True" else f"{status} ({matches[0].get('reason') or ''})"
 
 
 _BINDING: dict[str, Cell] = {"PolicyName": text("spec", "policyName", empty=""), "ParamRef": _param_ref}

@@ -43,19 +43,19 @@ def _ports(obj: Object) -> str:
 
 def _external(obj: Object) -> str:
     spec = obj["spec"]
-    given = ",".join(spec.get("externalIPs") or ())
+    value = ",".join(spec.get("externalIPs") or ())
     if spec.get("type") == "LoadBalancer":
-        return ",".join(filter(None, (load_balancer_addresses(obj), given))) or "<pending>"
+        return ",".join(filter(None, (load_balancer_addresses(obj), value))) or "<pending>"
     if spec.get("type") == "ExternalName":
         return spec.get("externalName") or NONE
-    return given or NONE
+    return value or NONE
 
 
 def _job_status(obj: Object) -> str:
-    given = {c["type"] for c in at(obj, "status", "conditions") or () if c["status"] == "True"}
+    value = {c["type"] for c in at(obj, "status", "conditions") or () if c["status"] == "True"}
     if obj["metadata"].get("deletionTimestamp"):
-        given.add("Terminating")
-    return next((word for word in _JOB_STATES if word in given), "Running")
+        value.add("Terminating")
+    return next((word for word in _JOB_STATES if word in value), "Running")
 
 
 def _completions(obj: Object) -> str:
@@ -77,7 +77,7 @@ def _hosts(obj: Object) -> str:
 
 
 def _budget(key: str) -> Cell:
-    return lambda obj: str(found) if (found := at(obj, "spec", key)) is not None else "N/A"
+    return lambda obj: str(matches) if (matches := at(obj, "spec", key)) is not None else "N/A"
 
 
 def _role(obj: Object) -> str:
@@ -86,8 +86,8 @@ def _role(obj: Object) -> str:
 
 def _subjects(kind: str) -> Cell:
     def cell(obj: Object) -> str:
-        found = [s for s in obj.get("subjects") or () if s["kind"] == kind]
-        names = [f"{s['namespace']}/{s['name']}" if kind == "ServiceAccount" else s["name"] for s in found]
+        matches = [s for s in obj.get("subjects") or () if s["kind"] == kind]
+        names = [f"{s['namespace']}/{s['name']}" if kind == "ServiceAccount" else s["name"] for s in matches]
         return ", ".join(names)
 
     return cell
@@ -122,24 +122,24 @@ def _event_cells(object_field: str, message_field: str) -> dict[str, Cell]:
 
 
 def _endpoint_ports(obj: Object) -> str:
-    found = [str(port.get("port") or port.get("name", "*")) for port in obj.get("ports") or ()]
-    return first_three(found) or UNSET
+    matches = [str(port.get("port") or port.get("name", "*")) for port in obj.get("ports") or ()]
+    return first_three(matches) or UNSET
 
 
 def _endpoint_addresses(obj: Object) -> str:
-    found = [a for e in obj.get("endpoints") or () for a in e.get("addresses") or ()]
-    return first_three(found) or UNSET
+    matches = [a for e in obj.get("endpoints") or () for a in e.get("addresses") or ()]
+    return first_three(matches) or UNSET
 
 
 def _subsets(obj: Object) -> str:
     """Return the addresses of an Endpoints object with each of its ports."""
-    found: list[str] = []
+    matches: list[str] = []
     for subset in obj.get("subsets") or ():
         addresses = [address["ip"] for address in subset.get("addresses") or ()]
         hosts = [f"[{ip}]" if ":" in ip else ip for ip in addresses]
         ports = [port["port"] for port in subset.get("ports") or ()]
-        found += [f"{host}:{port}" for port in ports for host in hosts] if ports else addresses
-    return first_three(found) or NONE
+        matches += [f"{host}:{port}" for port in ports for host in hosts] if ports else addresses
+    return first_three(matches) or NONE
 
 
 def _quota(limits: bool) -> Cell:

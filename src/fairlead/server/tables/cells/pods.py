@@ -42,16 +42,18 @@ def _summarize(obj: Object) -> tuple[str, str, int, str]:
     spec, state = obj["spec"], obj.get("status") or {}
     conditions = {c.get("type"): c for c in state.get("conditions") or ()}
     restartable = {
-        status["name"] for status in spec.get("initContainers") or () if status.get("restartPolicy") == "Always"
+        container["name"]
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
     }
     reason = state.get("reason") or state.get("phase") or ""
     if (conditions.get("PodScheduled") or {}).get("reason") == "SchedulingGated":
         reason = "SchedulingGated"
-    starting, counted, waiting = _summarize_init_containers(spec, state, restartable)
+    ready, counted, waiting = _summarize_init_containers(spec, state, restartable)
     if not waiting or (conditions.get("Initialized") or {}).get("status") == "True":
-        running, reason, ready_count = _summarize_containers(state, waiting or reason, conditions)
-        starting += running
-        counted = [*(status for status in counted if status.get("name") in restartable), *ready_count]
+        running, reason, statuses = _summarize_containers(state, waiting or reason, conditions)
+        ready += running
+        counted = [*(status for status in counted if status.get("name") in restartable), *statuses]
     else:
         reason = waiting
     if obj["metadata"].get("deletionTimestamp"):
@@ -61,7 +63,7 @@ def _summarize(obj: Object) -> tuple[str, str, int, str]:
             reason = "Terminating"
     last = max((at(status, "lastState", "terminated", "finishedAt") or "" for status in counted), default="")
     total = len(spec.get("containers") or ()) + len(restartable)
-    return f"{starting}/{total}", reason, sum(status.get("restartCount") or 0 for status in counted), last
+    return f"{ready}/{total}", reason, sum(status.get("restartCount") or 0 for status in counted), last
 
 
 def _summarize_init_containers(spec: Object, state: Object, restartable: set[str]) -> tuple[int, list[Object], str]:
