@@ -18,7 +18,7 @@ from fairlead.server.authorization.attributes import request_attributes
 from fairlead.server.authorization.authorizer import AlwaysAllow, Authorizer, access_denied
 from fairlead.server.authorization.rbac import RBAC
 from fairlead.server.crd.definitions import GROUP as DEFINITIONS_GROUP
-from fairlead.server.crd.definitions import Definitions
+from fairlead.server.crd.definitions import CustomResourceDefinitions
 from fairlead.server.errors.statuses import StatusError, bad_request, internal_error, unknown_path
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations, routing
@@ -33,7 +33,6 @@ from fairlead.server.storage.store import Store, Table
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.handlers import find_handler
 from fairlead.server.write.managed_fields import FieldTracker
-from fairlead.server.write.strategy import Rules
 
 if TYPE_CHECKING:
     from fairlead.server.audit import AuditLog
@@ -101,10 +100,9 @@ class Server:
         self.faults: FaultInjector | None = None
         self.store = Store()
         self.registry = Registry(builtin.resources())
-        self.rules = Rules()
         self.metrics = Metrics()
         self.field_tracker = FieldTracker(self.registry)
-        self.definitions = Definitions(self)
+        self.definitions = CustomResourceDefinitions(self)
         names = frozenset(controllers)
         self._controllers = _create_controllers(self, names) if names else None
         tokens = tokens if isinstance(tokens, Mapping) else list(tokens)
@@ -231,9 +229,9 @@ class Server:
     def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
         """Update the server's own state after a committed write. Called for every write, in commit order."""
         if resource.group == DEFINITIONS_GROUP and resource.plural == "customresourcedefinitions":
-            self.definitions.changed(stored, deleted)
+            self.definitions.after_write(stored, deleted)
         elif deleted and resource.custom:
-            self.definitions.emptied(resource.group, resource.plural)
+            self.definitions.after_instance_delete(resource.group, resource.plural)
         if self.faults is not None:
             self.faults.after_write()
         if self._controllers is not None:
@@ -253,7 +251,7 @@ class Server:
 
     def _rebuild_from_store(self, delay: float = 0.0) -> None:
         """Rebuild the state that is derived from the store: after loading it, and after writes were undone."""
-        self.definitions.restored()
+        self.definitions.serve_stored()
         if self._controllers is not None:
             self._controllers.rebuild(delay)
 

@@ -1,4 +1,4 @@
-"""What Pods, claims and Ingresses get from their classes."""
+"""Values that Pods, claims and Ingresses get from their classes."""
 
 import asyncio
 import json
@@ -29,8 +29,8 @@ async def ask(api, method, path, body=None, **query):
     return answer.status, json.loads(answer.body)
 
 
-async def tried(api, body, wanted=201):
-    """The answer to a Pod that is not kept, once the class that it names is known to admission."""
+async def dry_run(api, body, wanted=201):
+    """Return the response to a dry run of a Pod, once admission knows the class that it names."""
     end = time.monotonic() + WITHIN
     while True:
         code, answer = await ask(api, "POST", f"/api/v1/namespaces/{api.namespace}/pods", body, dryRun="All")
@@ -39,27 +39,27 @@ async def tried(api, body, wanted=201):
         await asyncio.sleep(0.05)
 
 
-async def test_a_pods_priority_comes_from_its_class(api):
+async def test_pod_gets_its_priority_from_its_class(api):
     name = f"p-{api.namespace}"
     await ask(api, "POST", PRIORITIES, {"metadata": {"name": name}, "value": 7, "preemptionPolicy": "Never"})
     try:
-        code, spec = await tried(api, pod(priorityClassName=name))
+        code, spec = await dry_run(api, pod(priorityClassName=name))
         assert (code, spec["priority"], spec["preemptionPolicy"]) == (201, 7, "Never")
-        assert (await tried(api, pod(priorityClassName=name, priority=8), 403))[1] == (
+        assert (await dry_run(api, pod(priorityClassName=name, priority=8), 403))[1] == (
             'pods "p" is forbidden: the integer value of priority (8) must not be provided in pod spec; '
             "priority admission controller computed 7 from the given PriorityClass name"
         )
     finally:
         await ask(api, "DELETE", f"{PRIORITIES}/{name}")
-    code, spec = await tried(api, pod(priorityClassName="system-node-critical"))
+    code, spec = await dry_run(api, pod(priorityClassName="system-node-critical"))
     assert (code, spec["priority"]) == (201, 2000001000)
-    code, spec = await tried(api, pod(preemptionPolicy="Never"), 403)
+    code, spec = await dry_run(api, pod(preemptionPolicy="Never"), 403)
     assert (code, "computed PreemptLowerPriority" in spec) == (403, True)
-    told = 'pods "p" is forbidden: no PriorityClass with name none was found'
-    assert await tried(api, pod(priorityClassName="none"), 403) == (403, told)
+    message_part = 'pods "p" is forbidden: no PriorityClass with name none was found'
+    assert await dry_run(api, pod(priorityClassName="none"), 403) == (403, message_part)
 
 
-async def test_a_pod_is_placed_by_its_runtime(api):
+async def test_pod_gets_its_scheduling_from_its_runtime_class(api):
     name = f"r-{api.namespace}"
     own = {"key": "a", "operator": "Exists"}
     scheduling = {"nodeSelector": {"a": "b"}, "tolerations": [own]}
@@ -67,27 +67,27 @@ async def test_a_pod_is_placed_by_its_runtime(api):
     body = {"metadata": {"name": name}, "handler": "h", "scheduling": scheduling, "overhead": overhead}
     await ask(api, "POST", RUNTIMES, body)
     try:
-        code, spec = await tried(api, pod(runtimeClassName=name, nodeSelector={"c": "d"}))
+        code, spec = await dry_run(api, pod(runtimeClassName=name, nodeSelector={"c": "d"}))
         assert (code, spec["nodeSelector"], spec["overhead"]) == (201, {"a": "b", "c": "d"}, {"cpu": "100m"})
         assert spec["tolerations"][-1] == own
-        for wrong, told in [
+        for wrong, message_part in [
             ({"nodeSelector": {"a": "c"}}, "conflict: runtimeClass.scheduling.nodeSelector[a] = b"),
             ({"overhead": {"cpu": "1"}}, "Pod's Overhead doesn't match RuntimeClass's defined Overhead"),
         ]:
-            code, message = await tried(api, pod(runtimeClassName=name, **wrong), 403)
-            assert (code, told in message) == (403, True), message
+            code, message = await dry_run(api, pod(runtimeClassName=name, **wrong), 403)
+            assert (code, message_part in message) == (403, True), message
     finally:
         await ask(api, "DELETE", f"{RUNTIMES}/{name}")
-    told = 'pods "p" is forbidden: pod rejected: RuntimeClass "none" not found'
-    assert await tried(api, pod(runtimeClassName="none"), 403) == (403, told)
-    assert (await tried(api, pod(overhead={"cpu": "1"}), 403))[0] == 403
+    message_part = 'pods "p" is forbidden: pod rejected: RuntimeClass "none" not found'
+    assert await dry_run(api, pod(runtimeClassName="none"), 403) == (403, message_part)
+    assert (await dry_run(api, pod(overhead={"cpu": "1"}), 403))[0] == 403
 
 
 ALONE = pytest.mark.only("embedded", reason="a default is for everybody on a server")
 
 
 @ALONE
-async def test_the_default_classes_are_for_who_names_none(api):
+async def test_object_without_a_class_gets_the_default_class(api):
     by_default = "is-default-class"
     for path, about in [
         (STORAGE, {"provisioner": "example.com/p", "metadata": {"name": "a"}}),
@@ -108,11 +108,11 @@ async def test_the_default_classes_are_for_who_names_none(api):
 
 
 @ALONE
-async def test_there_is_one_default_priority(api):
+async def test_second_default_priority_class_is_rejected(api):
     body = {"metadata": {"name": "a"}, "value": 5, "globalDefault": True}
     assert (await ask(api, "POST", PRIORITIES, body))[0] == 201
-    code, spec = await tried(api, pod())
+    code, spec = await dry_run(api, pod())
     assert (code, spec["priority"], spec["priorityClassName"]) == (201, 5, "a")
     code, body = await ask(api, "POST", PRIORITIES, {**body, "metadata": {"name": "b"}})
-    told = "PriorityClass a is already marked as default. Only one default can exist"
-    assert (code, body["message"]) == (403, f'priorityclasses.scheduling.k8s.io "b" is forbidden: {told}')
+    message_part = "PriorityClass a is already marked as default. Only one default can exist"
+    assert (code, body["message"]) == (403, f'priorityclasses.scheduling.k8s.io "b" is forbidden: {message_part}')

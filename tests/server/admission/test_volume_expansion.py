@@ -1,4 +1,4 @@
-"""Claims grow where their storage class lets them."""
+"""Volume expansion of claims."""
 
 from fairlead.server.admission import volume_expansion
 
@@ -11,22 +11,22 @@ def claim(size, *, phase="Bound", storage_class="fast", annotations=None):
 CLASSES = {"fast": {"allowVolumeExpansion": True}, "slow": {}}
 
 
-def test_a_bound_claim_grows_where_its_class_allows_it():
-    assert volume_expansion.refusal(claim("2Gi"), claim("1Gi"), CLASSES.get) == ""
-    assert "must support resize" in volume_expansion.refusal(
+def test_bound_claim_can_grow_if_its_class_permits_expansion():
+    assert volume_expansion.check(claim("2Gi"), claim("1Gi"), CLASSES.get) == ""
+    assert "must support resize" in volume_expansion.check(
         claim("2Gi", storage_class="slow"), claim("1Gi", storage_class="slow"), CLASSES.get
     )
-    assert "must support resize" in volume_expansion.refusal(
+    assert "must support resize" in volume_expansion.check(
         claim("2Gi", storage_class=None), claim("1Gi", storage_class=None), CLASSES.get
     )
 
 
-def test_the_class_of_the_annotation_comes_first():
+def test_class_in_the_annotation_takes_precedence():
     slow = {"volume.beta.kubernetes.io/storage-class": "slow"}
-    told = volume_expansion.refusal(claim("2Gi", annotations=slow), claim("1Gi", annotations=slow), CLASSES.get)
-    assert "must support resize" in told
+    error = volume_expansion.check(claim("2Gi", annotations=slow), claim("1Gi", annotations=slow), CLASSES.get)
+    assert "must support resize" in error
 
 
-def test_a_claim_that_is_not_bound_does_not_grow_but_may_keep_its_size():
-    assert "Only bound" in volume_expansion.refusal(claim("2Gi"), claim("1Gi", phase="Pending"), CLASSES.get)
-    assert volume_expansion.refusal(claim("1024Mi"), claim("1Gi", phase="Pending"), CLASSES.get) == ""
+def test_unbound_claim_cannot_grow_but_can_keep_its_size():
+    assert "Only bound" in volume_expansion.check(claim("2Gi"), claim("1Gi", phase="Pending"), CLASSES.get)
+    assert volume_expansion.check(claim("1024Mi"), claim("1Gi", phase="Pending"), CLASSES.get) == ""

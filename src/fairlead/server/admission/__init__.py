@@ -1,1 +1,1 @@
-"""Admission: what other objects in the store add to a write or reject it for."""
+"""Admission: other objects in the store complete or reject a write."""

@@ -1,7 +1,7 @@
-"""Classes: what a new Pod, claim or Ingress gets from the class that it names, or from the default one.
+"""Classes: values that a new Pod, claim or Ingress gets from the class that it names, or from the default class.
 
-Priorities and runtimes of Pods, the storage of claims, the controllers of Ingresses. The two priorities of the system
-are known without being stored.
+These are PriorityClasses and RuntimeClasses for Pods, StorageClasses for claims, and IngressClasses for Ingresses. The
+two system priorities exist without being stored.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,34 +11,35 @@ from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.registry import preparing
 
 Object = dict[str, Any]
-Classes = Callable[[str, str], Iterable[Object]]  # all objects of a group and plural
-SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-_PREEMPTS: Final = "PreemptLowerPriority"
-_INGRESS: Final = "kubernetes.io/ingress.class"
-_STORAGE: Final = "volume.beta.kubernetes.io/storage-class"
+ListObjects = Callable[[str, str], Iterable[Object]]  # lists all objects of a group and plural
+SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_PREEMPT_LOWER: Final = "PreemptLowerPriority"
+_INGRESS_ANNOTATION: Final = "kubernetes.io/ingress.class"
+_STORAGE_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_INGRESS: Final = ("ingressclass.kubernetes.io/is-default-class",)
 _DEFAULT_STORAGE: Final = tuple(f"storageclass.{beta}kubernetes.io/is-default-class" for beta in ("", "beta."))
-_OVERHEAD: Final = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-_NO_OVERHEAD: Final = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+_OTHER_OVERHEAD: Final = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+_UNDEFINED_OVERHEAD: Final = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
-class Refused(Exception):
-    """A class forbids the write; the text says why."""
+class RejectedByClass(Exception):
+    """A class does not permit the write. The message says why."""
 
 
-def completed(kind: str, obj: Object, classes: Classes) -> Object:
-    """A new object with what its class gives it; the very object where that is nothing. Raises Refused."""
-    for rule in _RULES.get(kind, ()):
-        obj = rule(obj, classes)
+def complete(kind: str, obj: Object, list_objects: ListObjects) -> Object:
+    """Return a new object with the values of its class: `obj` itself if there are none. Raises RejectedByClass."""
+    for step in _STEPS.get(kind, ()):
+        obj = step(obj, list_objects)
     return obj
 
 
-def second_default(obj: Object, classes: Classes) -> str:
-    """Why a PriorityClass may not be the default, or ""."""
-    others = [one for one in _priorities(classes) if one.get("globalDefault") and _name(one) != _name(obj)]
-    if not obj.get("globalDefault") or not others:
+def check_default_priority(obj: Object, list_objects: ListObjects) -> str:
+    """Return why a PriorityClass may not be the default, or an empty string."""
+    classes = _list_priority_classes(list_objects)
+    defaults = [other for other in classes if other.get("globalDefault") and _name(other) != _name(obj)]
+    if not obj.get("globalDefault") or not defaults:
         return ""
-    return f"PriorityClass {_name(min(others, key=_value))} is already marked as default. Only one default can exist"
+    return f"PriorityClass {_name(min(defaults, key=_value))} is already marked as default. Only one default can exist"
 
 
 def _name(obj: Object) -> str:
@@ -49,135 +50,140 @@ def _value(obj: Object) -> int:
     return obj.get("value") or 0
 
 
-def _priorities(classes: Classes) -> Iterable[Object]:
-    return classes("scheduling.k8s.io", "priorityclasses")
+def _list_priority_classes(list_objects: ListObjects) -> Iterable[Object]:
+    return list_objects("scheduling.k8s.io", "priorityclasses")
 
 
-def _with(obj: Object, **fields: Any) -> Object:
+def _set_in_spec(obj: Object, **fields: Any) -> Object:
     return {**obj, "spec": {**(obj.get("spec") or {}), **fields}}
 
 
-def _prioritised(pod: Object, classes: Classes) -> Object:
+def _set_priority(pod: Object, list_objects: ListObjects) -> Object:
     spec = pod["spec"]
-    name, value, policy = _priority(spec.get("priorityClassName") or "", classes)
-    for key, given, wanted in (("integer value of priority", "priority", value), *_policy(policy)):
-        if spec.get(given) is not None and spec[given] != wanted:
-            raise Refused(
-                f"the {key} ({spec[given]}) must not be provided in pod spec; "
-                f"priority admission controller computed {wanted} from the given PriorityClass name"
+    name, value, policy = _find_priority(spec.get("priorityClassName") or "", list_objects)
+    computed_fields: tuple[tuple[str, str, Any], ...] = (
+        ("integer value of priority", "priority", value),
+        ("string value of PreemptionPolicy", "preemptionPolicy", policy),
+    )
+    for description, field, computed in computed_fields:
+        if spec.get(field) is not None and spec[field] != computed:
+            raise RejectedByClass(
+                f"the {description} ({spec[field]}) must not be provided in pod spec; "
+                f"priority admission controller computed {computed} from the given PriorityClass name"
             )
-    named = {"priorityClassName": name} if name else {}
-    return _with(pod, **named, priority=value, preemptionPolicy=policy)
+    class_name = {"priorityClassName": name} if name else {}
+    return _set_in_spec(pod, **class_name, priority=value, preemptionPolicy=policy)
 
 
-def _policy(policy: str) -> list[tuple[str, str, Any]]:
-    return [("string value of PreemptionPolicy", "preemptionPolicy", policy)]
-
-
-def _priority(name: str, classes: Classes) -> tuple[str, int, str]:
-    """The class of a name, or the default one: its name, its value and whether it preempts."""
-    if name in SYSTEM:
-        return name, SYSTEM[name], _PREEMPTS
-    known = list(_priorities(classes))
+def _find_priority(name: str, list_objects: ListObjects) -> tuple[str, int, str]:
+    """Return the name, value and preemption policy of a PriorityClass, or of the default one if `name` is empty."""
+    if name in SYSTEM_PRIORITIES:
+        return name, SYSTEM_PRIORITIES[name], _PREEMPT_LOWER
+    classes = list(_list_priority_classes(list_objects))
     if name:
-        found = next((one for one in known if _name(one) == name), None)
-        if found is None:
-            raise Refused(f"no PriorityClass with name {name} was found")
+        priority_class = next((item for item in classes if _name(item) == name), None)
+        if priority_class is None:
+            raise RejectedByClass(f"no PriorityClass with name {name} was found")
     else:
-        found = min((one for one in known if one.get("globalDefault")), key=_value, default=None)
-        if found is None:
-            return "", 0, _PREEMPTS
-    return _name(found), _value(found), found.get("preemptionPolicy") or _PREEMPTS
+        priority_class = min((item for item in classes if item.get("globalDefault")), key=_value, default=None)
+        if priority_class is None:
+            return "", 0, _PREEMPT_LOWER
+    policy = priority_class.get("preemptionPolicy") or _PREEMPT_LOWER
+    return _name(priority_class), _value(priority_class), policy
 
 
-def _tolerating(pod: Object, classes: Classes) -> Object:
-    """Before its runtime adds to them, a Pod gets the tolerations that every Pod gets."""
+def _add_default_tolerations(pod: Object, list_objects: ListObjects) -> Object:
+    """Add the tolerations that every Pod gets. The RuntimeClass adds its own to them."""
     return {**pod, "spec": preparing.tolerating(pod["spec"])}
 
 
-def _run(pod: Object, classes: Classes) -> Object:
+def _apply_runtime_class(pod: Object, list_objects: ListObjects) -> Object:
     spec, name = pod["spec"], pod["spec"].get("runtimeClassName")
-    found: Object = {}
+    runtime_class: Object = {}
     if name is not None:
-        known = classes("node.k8s.io", "runtimeclasses")
-        named = next((one for one in known if _name(one) == name), None)
-        if named is None:
-            raise Refused(f"pod rejected: RuntimeClass {quote_go(name)} not found")
-        found = named
-    overhead, asked = (found.get("overhead") or {}).get("podFixed"), spec.get("overhead")
-    if found.get("overhead") is None and asked is not None:
-        raise Refused(f"pod rejected: {_NO_OVERHEAD}")
-    if asked and found.get("overhead") is not None and asked != overhead:
-        raise Refused(f"pod rejected: {_OVERHEAD}")
-    pod = _with(pod, overhead=overhead) if overhead else pod
-    return _placed(pod, found["scheduling"]) if found.get("scheduling") is not None else pod
+        for item in list_objects("node.k8s.io", "runtimeclasses"):
+            if _name(item) == name:
+                runtime_class = item
+                break
+        else:
+            raise RejectedByClass(f"pod rejected: RuntimeClass {quote_go(name)} not found")
+    overhead, requested = (runtime_class.get("overhead") or {}).get("podFixed"), spec.get("overhead")
+    if runtime_class.get("overhead") is None and requested is not None:
+        raise RejectedByClass(f"pod rejected: {_UNDEFINED_OVERHEAD}")
+    if requested and runtime_class.get("overhead") is not None and requested != overhead:
+        raise RejectedByClass(f"pod rejected: {_OTHER_OVERHEAD}")
+    pod = _set_in_spec(pod, overhead=overhead) if overhead else pod
+    scheduling = runtime_class.get("scheduling")
+    return _set_scheduling(pod, scheduling) if scheduling is not None else pod
 
 
-def _placed(pod: Object, scheduling: Object) -> Object:
-    given, wanted = pod["spec"].get("nodeSelector") or {}, scheduling.get("nodeSelector") or {}
-    for key, value in wanted.items():
-        if given.get(key, value) != value:
-            raise Refused(
+def _set_scheduling(pod: Object, scheduling: Object) -> Object:
+    of_pod, of_class = pod["spec"].get("nodeSelector") or {}, scheduling.get("nodeSelector") or {}
+    for key, value in of_class.items():
+        if of_pod.get(key, value) != value:
+            raise RejectedByClass(
                 f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
-                f"pod.spec.nodeSelector[{key}] = {given[key]}"
+                f"pod.spec.nodeSelector[{key}] = {of_pod[key]}"
             )
-    selector = {"nodeSelector": {**given, **wanted}} if given or wanted else {}
-    tolerations = _merged([*(pod["spec"].get("tolerations") or ()), *(scheduling.get("tolerations") or ())])
-    return _with(pod, **selector, **({"tolerations": tolerations} if tolerations else {}))
+    selector = {"nodeSelector": {**of_pod, **of_class}} if of_pod or of_class else {}
+    tolerations = _merge_tolerations([*(pod["spec"].get("tolerations") or ()), *(scheduling.get("tolerations") or ())])
+    return _set_in_spec(pod, **selector, **({"tolerations": tolerations} if tolerations else {}))
 
 
-def _merged(tolerations: list[Object]) -> list[Object]:
-    """Tolerations without those that another one covers; of equal ones the first."""
-    kept: list[Object] = []
-    for index, one in enumerate(tolerations):
-        later = [other for other in tolerations[index + 1 :] if other != one]
-        if not any(_covers(other, one) for other in [*kept, *later]):
-            kept.append(one)
-    return kept
+def _merge_tolerations(tolerations: list[Object]) -> list[Object]:
+    """Return the tolerations without those that another one covers. Of equal ones, the first is kept."""
+    merged: list[Object] = []
+    for index, toleration in enumerate(tolerations):
+        later = [other for other in tolerations[index + 1 :] if other != toleration]
+        if not any(_covers(other, toleration) for other in [*merged, *later]):
+            merged.append(toleration)
+    return merged
 
 
-def _covers(wide: Object, one: Object) -> bool:
+def _covers(wide: Object, narrow: Object) -> bool:
+    """Return whether the toleration `wide` tolerates everything that `narrow` does."""
     exists = wide.get("operator") == "Exists"
-    if one == wide:
+    if narrow == wide:
         return True
-    if one.get("key") != wide.get("key") and (wide.get("key") or not exists):
+    if narrow.get("key") != wide.get("key") and (wide.get("key") or not exists):
         return False
-    if wide.get("effect") and one.get("effect") != wide["effect"]:
+    if wide.get("effect") and narrow.get("effect") != wide["effect"]:
         return False
-    seconds, its = wide.get("tolerationSeconds"), one.get("tolerationSeconds")
-    if wide.get("effect") == "NoExecute" and seconds is not None and (its is None or its > seconds):
+    wide_seconds, narrow_seconds = wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
+    is_longer = wide_seconds is not None and (narrow_seconds is None or narrow_seconds > wide_seconds)
+    if wide.get("effect") == "NoExecute" and is_longer:
         return False
-    return exists or (one.get("operator") == "Equal" and one.get("value") == wide.get("value"))
+    return exists or (narrow.get("operator") == "Equal" and narrow.get("value") == wide.get("value"))
 
 
-def _stored(claim: Object, classes: Classes) -> Object:
-    if (claim.get("spec") or {}).get("storageClassName") is not None or _STORAGE in _annotations(claim):
+def _set_storage_class(claim: Object, list_objects: ListObjects) -> Object:
+    if (claim.get("spec") or {}).get("storageClassName") is not None or _STORAGE_ANNOTATION in _annotations(claim):
         return claim
-    found = _default(classes("storage.k8s.io", "storageclasses"), _DEFAULT_STORAGE)
-    return _with(claim, storageClassName=found) if found else claim
+    name = _find_default(list_objects("storage.k8s.io", "storageclasses"), _DEFAULT_STORAGE)
+    return _set_in_spec(claim, storageClassName=name) if name else claim
 
 
-def _routed(ingress: Object, classes: Classes) -> Object:
-    if (ingress.get("spec") or {}).get("ingressClassName") is not None or _INGRESS in _annotations(ingress):
+def _set_ingress_class(ingress: Object, list_objects: ListObjects) -> Object:
+    if (ingress.get("spec") or {}).get("ingressClassName") is not None or _INGRESS_ANNOTATION in _annotations(ingress):
         return ingress
-    found = _default(classes("networking.k8s.io", "ingressclasses"), _DEFAULT_INGRESS)
-    return _with(ingress, ingressClassName=found) if found else ingress
+    name = _find_default(list_objects("networking.k8s.io", "ingressclasses"), _DEFAULT_INGRESS)
+    return _set_in_spec(ingress, ingressClassName=name) if name else ingress
 
 
 def _annotations(obj: Object) -> Object:
     return obj["metadata"].get("annotations") or {}
 
 
-def _default(classes: Iterable[Object], annotations: tuple[str, ...]) -> str:
-    """The name of the newest class that says it is the default, or ""."""
-    found = [one for one in classes if any(_annotations(one).get(key) == "true" for key in annotations)]
-    found.sort(key=_name)
-    found.sort(key=lambda one: one["metadata"]["creationTimestamp"], reverse=True)
-    return _name(found[0]) if found else ""
+def _find_default(classes: Iterable[Object], annotations: tuple[str, ...]) -> str:
+    """Return the name of the newest class that is annotated as the default, or an empty string."""
+    defaults = [item for item in classes if any(_annotations(item).get(key) == "true" for key in annotations)]
+    defaults.sort(key=_name)
+    defaults.sort(key=lambda item: item["metadata"]["creationTimestamp"], reverse=True)
+    return _name(defaults[0]) if defaults else ""
 
 
-_RULES: Final[dict[str, tuple[Callable[[Object, Classes], Object], ...]]] = {
-    "Pod": (_prioritised, _tolerating, _run),
-    "PersistentVolumeClaim": (_stored,),
-    "Ingress": (_routed,),
+_STEPS: Final[dict[str, tuple[Callable[[Object, ListObjects], Object], ...]]] = {
+    "Pod": (_set_priority, _add_default_tolerations, _apply_runtime_class),
+    "PersistentVolumeClaim": (_set_storage_class,),
+    "Ingress": (_set_ingress_class,),
 }

@@ -1,4 +1,4 @@
-"""LimitRanges: the limits and requests that new Pods' containers get, and the bounds that refuse Pods and claims."""
+"""LimitRanges: default limits and requests of new containers, and the bounds of Pods and claims."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -8,109 +8,113 @@ from fairlead.server.schema import quantity
 
 Object = dict[str, Any]
 ANNOTATION = "kubernetes.io/limit-ranger"
-Amounts = dict[str, tuple[Decimal, str]]  # of each resource, and how it is written
-_NONE = (Decimal(0), "")
+Amounts = dict[str, tuple[Decimal, str]]  # resource name -> amount and its suffix format
+_ZERO = (Decimal(0), "")
 
 
-def limited(pod: Object, ranges: Iterable[Object]) -> Object:
-    """The Pod with what the ranges of its namespace set on its containers; the very Pod when that is nothing."""
-    for limits in ranges:
-        for item in _containers(limits):
-            pod = _with_defaults(pod, item)
+def set_defaults(pod: Object, ranges: Iterable[Object]) -> Object:
+    """Return the Pod with the defaults of its namespace's LimitRanges: `pod` itself if nothing is added."""
+    for limit_range in ranges:
+        for item in _items(limit_range):
+            if item.get("type") == "Container":
+                pod = _set_container_defaults(pod, item)
     return pod
 
 
-def refusal(pod: Object, ranges: Iterable[Object]) -> str:
-    """Why the first range that refuses a Pod does so, or ""."""
+def check_pod(pod: Object, ranges: Iterable[Object]) -> str:
+    """Return why the first LimitRange that does not permit a Pod rejects it, or an empty string."""
     spec = pod["spec"]
-    held = [
-        one.get("resources") or {} for one in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    ]
-    for limits in ranges:
-        found: list[str] = []
-        for item in _items(limits):
-            measured = {"Container": held, "Pod": [_whole(spec)]}.get(item.get("type") or "", [])
-            found += [told for resources in measured for told in _out_of_bounds(resources, item)]
-        if found:
-            return _told(found)
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    by_type = {"Container": [container.get("resources") or {} for container in containers], "Pod": [_sum_pod(spec)]}
+    for limit_range in ranges:
+        errors = [
+            error
+            for item in _items(limit_range)
+            for resources in by_type.get(item.get("type") or "", [])
+            for error in _check_bounds(resources, item)
+        ]
+        if errors:
+            return _join(errors)
     return ""
 
 
-def claim_refusal(claim: Object, ranges: Iterable[Object]) -> str:
-    """Why the first range that refuses a claim does so, or "": what it requests counts, limits do not."""
+def check_claim(claim: Object, ranges: Iterable[Object]) -> str:
+    """Return why the first LimitRange that does not permit a claim rejects it, or an empty string.
+
+    Only the requests of the claim count, not its limits.
+    """
     requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
-    for limits in ranges:
-        items = [item for item in _items(limits) if item.get("type") == "PersistentVolumeClaim"]
-        found = [told for item in items for told in _least({"requests": requests}, item)]
-        found += [told for item in items for told in _bounded(item, "max", 1, [("request", requests)])]
-        if found:
-            return _told(found)
+    for limit_range in ranges:
+        items = [item for item in _items(limit_range) if item.get("type") == "PersistentVolumeClaim"]
+        errors = [error for item in items for error in _check_minimum({"requests": requests}, item)]
+        errors += [error for item in items for error in _check_bound(item, "max", 1, [("request", requests)])]
+        if errors:
+            return _join(errors)
     return ""
 
 
-def _told(found: list[str]) -> str:
-    once = list(dict.fromkeys(found))
-    return once[0] if len(once) == 1 else f"[{', '.join(once)}]"
+def _join(errors: list[str]) -> str:
+    unique = list(dict.fromkeys(errors))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 
-def _items(limits: Object) -> list[Object]:
-    return (limits.get("spec") or {}).get("limits") or []
+def _items(limit_range: Object) -> list[Object]:
+    return (limit_range.get("spec") or {}).get("limits") or []
 
 
-def _containers(limits: Object) -> list[Object]:
-    return [item for item in _items(limits) if item.get("type") == "Container"]
+def _sum_pod(spec: Object) -> Object:
+    """Return the requests and limits of a Pod.
 
-
-def _whole(spec: Object) -> Object:
-    """What a Pod asks for and may use at most: what runs together, or what has to start if that is more."""
-    made: Object = {}
+    They are the sum of the containers that run at the same time, or the maximum during initialization if that is more.
+    """
+    result: Object = {}
     for part in ("requests", "limits"):
         total: Amounts = {}
-        staying: Amounts = {}
-        starting: Amounts = {}
-        for one in spec.get("containers") or ():
-            total = _sum(total, _given(one, part))
-        for one in spec.get("initContainers") or ():
-            now = _sum(staying, _given(one, part))
-            if one.get("restartPolicy") == "Always":
-                total, staying = _sum(total, _given(one, part)), now
-            starting = _most(starting, now)
-        summed = {name: quantity.format_quantity(*amount) for name, amount in _most(total, starting).items()}
-        made[part] = summed | _given(spec, part)
-    return made
+        sidecars: Amounts = {}
+        initialization: Amounts = {}
+        for container in spec.get("containers") or ():
+            total = _sum(total, _amounts(container, part))
+        for container in spec.get("initContainers") or ():
+            with_sidecars = _sum(sidecars, _amounts(container, part))
+            if container.get("restartPolicy") == "Always":
+                total, sidecars = _sum(total, _amounts(container, part)), with_sidecars
+            initialization = _maximum(initialization, with_sidecars)
+        summed = {name: quantity.format_quantity(*amount) for name, amount in _maximum(total, initialization).items()}
+        result[part] = summed | _amounts(spec, part)
+    return result
 
 
-def _given(one: Object, part: str) -> Object:
-    return (one.get("resources") or {}).get(part) or {}
+def _amounts(container: Object, part: str) -> Object:
+    return (container.get("resources") or {}).get(part) or {}
 
 
-def _most(one: Amounts, other: Amounts) -> Amounts:
-    return {name: max(one.get(name, _NONE), other.get(name, _NONE)) for name in one | other}
+def _maximum(a: Amounts, b: Amounts) -> Amounts:
+    return {name: max(a.get(name, _ZERO), b.get(name, _ZERO)) for name in a | b}
 
 
 def _sum(total: Amounts, amounts: Object) -> Amounts:
-    made = dict(total)
+    result = dict(total)
     for name, text in amounts.items():
-        value, form = quantity.parse(text)
-        made[name] = (made[name][0] + value, made[name][1]) if name in made else (value, form)
-    return made
+        value, suffix = quantity.parse(text)
+        result[name] = (result[name][0] + value, result[name][1]) if name in result else (value, suffix)
+    return result
 
 
-def _with_defaults(pod: Object, item: Object) -> Object:
+def _set_container_defaults(pod: Object, item: Object) -> Object:
     spec, notes = dict(pod["spec"]), []
-    for key, called in (("containers", "container"), ("initContainers", "init container")):
-        made = []
+    for key, description in (("containers", "container"), ("initContainers", "init container")):
+        containers = []
         for container in spec.get(key) or ():
             resources = dict(container.get("resources") or {})
             for part, default, word in (("requests", "defaultRequest", "request"), ("limits", "default", "limit")):
-                given = resources.get(part) or {}
-                missing = {name: value for name, value in (item.get(default) or {}).items() if name not in given}
+                present = resources.get(part) or {}
+                missing = {name: value for name, value in (item.get(default) or {}).items() if name not in present}
                 if missing:
-                    resources[part] = {**given, **missing}
-                    notes.append(f"{', '.join(sorted(missing))} {word} for {called} {container['name']}")
-            made.append({**container, "resources": resources})
-        if made:
-            spec[key] = made
+                    resources[part] = {**present, **missing}
+                    notes.append(f"{', '.join(sorted(missing))} {word} for {description} {container['name']}")
+            containers.append({**container, "resources": resources})
+        if containers:
+            spec[key] = containers
     if not notes:
         return pod
     annotations = {
@@ -120,42 +124,45 @@ def _with_defaults(pod: Object, item: Object) -> Object:
     return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}, "spec": spec}
 
 
-def _out_of_bounds(resources: Object, item: Object) -> list[str]:
+def _check_bounds(resources: Object, item: Object) -> list[str]:
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    most = _bounded(item, "max", 1, [("limit", limits), ("request", requests)])
-    return _least(resources, item) + most + _ratios(requests, limits, item)
+    maximum_errors = _check_bound(item, "max", 1, [("limit", limits), ("request", requests)])
+    return _check_minimum(resources, item) + maximum_errors + _check_ratios(requests, limits, item)
 
 
-def _least(resources: Object, item: Object) -> list[str]:
+def _check_minimum(resources: Object, item: Object) -> list[str]:
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    return _bounded(item, "min", -1, [("request", requests), ("limit", limits)])
+    return _check_bound(item, "min", -1, [("request", requests), ("limit", limits)])
 
 
-def _bounded(item: Object, word: str, way: int, held: list[tuple[str, Object]]) -> list[str]:
-    """What of these goes beyond a bound; the first must be given."""
-    found: list[str] = []
-    for name, bound in (item.get(word) or {}).items():
-        told = f"{word}imum {name} usage per {item['type']} is {bound}"
-        if name not in held[0][1]:
-            found.append(f"{told}.  No {held[0][0]} is specified")
+def _check_bound(item: Object, bound_type: str, sign: int, amounts: list[tuple[str, Object]]) -> list[str]:
+    """Return an error for each resource that exceeds its bound, or that the first of `amounts` does not specify."""
+    errors: list[str] = []
+    first_word, first = amounts[0]
+    for name, bound in (item.get(bound_type) or {}).items():
+        message = f"{bound_type}imum {name} usage per {item['type']} is {bound}"
+        if name not in first:
+            errors.append(f"{message}.  No {first_word} is specified")
             continue
-        beyond = [(called, given[name]) for called, given in held if name in given and _beyond(given[name], bound, way)]
-        found += [f"{told}, but {called} is {amount}" for called, amount in beyond[:1]]
-    return found
+        exceeding = [
+            (word, values[name]) for word, values in amounts if name in values and _exceeds(values[name], bound, sign)
+        ]
+        errors += [f"{message}, but {word} is {amount}" for word, amount in exceeding[:1]]
+    return errors
 
 
-def _ratios(requests: Object, limits: Object, item: Object) -> list[str]:
-    found: list[str] = []
+def _check_ratios(requests: Object, limits: Object, item: Object) -> list[str]:
+    errors: list[str] = []
     for name, bound in (item.get("maxLimitRequestRatio") or {}).items():
-        told = f"{name} max limit to request ratio per {item['type']} is {bound}"
-        asked, most = (quantity.parse(given.get(name, "0"))[0] for given in (requests, limits))
-        missing = [word for word, amount in (("request", asked), ("limit", most)) if not amount]
+        message = f"{name} max limit to request ratio per {item['type']} is {bound}"
+        request, limit = (quantity.parse(amounts.get(name, "0"))[0] for amounts in (requests, limits))
+        missing = [word for word, amount in (("request", request), ("limit", limit)) if not amount]
         if missing:
-            found.append(f"{told}, but no {missing[0]} is specified or {missing[0]} is 0")
-        elif most / asked > quantity.parse(bound)[0]:
-            found.append(f"{told}, but provided ratio is {most / asked:.6f}")
-    return found
+            errors.append(f"{message}, but no {missing[0]} is specified or {missing[0]} is 0")
+        elif limit / request > quantity.parse(bound)[0]:
+            errors.append(f"{message}, but provided ratio is {limit / request:.6f}")
+    return errors
 
 
-def _beyond(value: str, bound: str, way: int) -> bool:
-    return (quantity.parse(value)[0] - quantity.parse(bound)[0]) * way > 0
+def _exceeds(value: str, bound: str, sign: int) -> bool:
+    return (quantity.parse(value)[0] - quantity.parse(bound)[0]) * sign > 0

@@ -1,4 +1,4 @@
-"""Namespace lifecycle: nothing is created in a namespace that is missing or on its way out."""
+"""Namespace lifecycle: no object is created in a namespace that is missing or terminating."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,17 @@ IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
 
 
 def admit_create(server: "Server", resource: Resource, namespace: str, obj: dict[str, Any]) -> None:
-    """Refuse a create in a namespace that is missing (404) or terminating (403)."""
+    """Reject a create in a namespace that is missing (404) or terminating (403)."""
     if not resource.namespaced:
         return
     live = server.store.table("", "namespaces").get("", namespace)
     if live is None:
         raise not_found(server.namespace_resource, namespace)
-    stamp = live.object["metadata"].get("deletionTimestamp")
-    if not stamp and live.object.get("status", {}).get("phase") != "Terminating":
+    is_deleting = live.object["metadata"].get("deletionTimestamp")
+    if not is_deleting and live.object.get("status", {}).get("phase") != "Terminating":
         return
-    given = obj.get("metadata") or {}
-    name = given.get("name") or given.get("generateName") or ""
+    metadata = obj.get("metadata") or {}
+    name = metadata.get("name") or metadata.get("generateName") or ""
     message = f"unable to create new content in namespace {namespace} because it is being terminated"
-    cause = FieldError("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")
-    raise forbidden(resource, name, message, [cause])
+    error = FieldError("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")
+    raise forbidden(resource, name, message, [error])

@@ -1,4 +1,4 @@
-"""Growing claims: admitted where they are bound and their storage class allows it."""
+"""Volume expansion: a claim may grow if it is bound and its storage class permits it."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -6,22 +6,22 @@ from decimal import Decimal
 from fairlead.server.registry.resource import Object
 from fairlead.server.schema import quantity
 
-_UNBOUND = "Only bound persistent volume claims can be expanded"
-_FIXED = (
+_NOT_BOUND = "Only bound persistent volume claims can be expanded"
+_NOT_EXPANDABLE = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 )
-_CLASS = "volume.beta.kubernetes.io/storage-class"
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
-def refusal(claim: Object, old: Object, storage_class: Callable[[str], Object | None]) -> str:
-    """Why a claim may not have the size it asks for now, "" where it may; `storage_class` finds one by name."""
+def check(claim: Object, old: Object, find_storage_class: Callable[[str], Object | None]) -> str:
+    """Return why a claim may not grow to its new size, or an empty string."""
     if _size(claim) <= _size(old):
         return ""
     if (old.get("status") or {}).get("phase") != "Bound":
-        return _UNBOUND
-    name = _class(claim)
-    found = storage_class(name) if name and name == _class(old) else None
-    return "" if found and found.get("allowVolumeExpansion") else _FIXED
+        return _NOT_BOUND
+    name = _class_name(claim)
+    storage_class = find_storage_class(name) if name and name == _class_name(old) else None
+    return "" if storage_class and storage_class.get("allowVolumeExpansion") else _NOT_EXPANDABLE
 
 
 def _size(claim: Object) -> Decimal:
@@ -29,6 +29,6 @@ def _size(claim: Object) -> Decimal:
     return quantity.parse(requests.get("storage", "0"))[0]
 
 
-def _class(claim: Object) -> str:
+def _class_name(claim: Object) -> str:
     annotations = claim["metadata"].get("annotations") or {}
-    return str(annotations.get(_CLASS, (claim.get("spec") or {}).get("storageClassName") or ""))
+    return str(annotations.get(_CLASS_ANNOTATION, (claim.get("spec") or {}).get("storageClassName") or ""))

@@ -8,7 +8,7 @@ from fairlead.server.golang import encoding
 from fairlead.server.schema import builtin, codec
 from fairlead.server.schema.nodes import Node
 from fairlead.server.write import names
-from fairlead.server.write.metadata import general
+from fairlead.server.write.metadata import validate_metadata
 
 
 def validate_embedded_resources(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
@@ -51,5 +51,7 @@ def _validate_resource(value: dict[str, Any], path: str) -> list[FieldError]:
         except codec.DecodeError as error:  # Only a default can fail here, because requests are decoded earlier.
             return [*errors, field_errors.invalid(f"{path}.metadata", metadata, error.message)]
         filled = {"name": "unnamed", **{key: inner for key, inner in metadata.items() if inner != ""}}
-        errors += general(filled, names.path_segment, namespaced="namespace" in filled, path=f"{path}.metadata")
+        errors += validate_metadata(
+            filled, names.path_segment, namespaced="namespace" in filled, path=f"{path}.metadata"
+        )
     return errors

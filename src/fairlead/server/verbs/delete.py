@@ -18,6 +18,7 @@ from fairlead.server.schema import builtin, codec
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs import lists
+from fairlead.server.write import strategy
 from fairlead.server.write.change_detection import must_rewrite
 from fairlead.server.write.metadata import FOREGROUND, ORPHAN
 
@@ -136,12 +137,12 @@ def success_status(resource: Resource, obj: Object) -> dict[str, Any]:
 
 
 def delete_object(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
-    """Delete an object, or mark it as being deleted. Return its last state, and whether it is redeadline."""
-    server.rules.on_delete(resource, stored.object)
+    """Delete an object, or mark it as being deleted. Return its last state, and whether it is removed."""
+    strategy.check_delete(resource, stored.object)
     _check_preconditions(resource, stored, options)
     table = server.table(resource)
     if resource.plural == PLURAL and resource.group == GROUP and "deletionTimestamp" not in stored.object["metadata"]:
-        changed = server.definitions.marked(stored.object)
+        changed = server.definitions.mark_for_deletion(stored.object)
         if options.dry_run:
             return Stored(changed, stored.version), False
         marked = server.store.put(table, changed)
@@ -153,7 +154,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
             return terminating, False
     metadata = dict(stored.object["metadata"])
     graceful = pending = False
-    grace = server.rules.grace(resource, stored.object, options.grace)
+    grace = strategy.grace_period(resource, stored.object, options.grace)
     if grace is not None:
         graceful, pending = _begin_graceful(server, metadata, grace, options.grace)
     if pending:
@@ -291,7 +292,7 @@ def _mark_deleted(server: "Server", metadata: Object) -> None:
 def _compute_finalizers(server: "Server", resource: Resource, present: list[str], options: DeleteOptions) -> list[str]:
     """Return the finalizers of an object after a delete with these propagation options."""
     orphan = foreground = False
-    if not server.rules.collects(resource):
+    if not strategy.supports_propagation(resource):
         pass
     elif options.orphan is not None:
         orphan = options.orphan
@@ -302,7 +303,7 @@ def _compute_finalizers(server: "Server", resource: Resource, present: list[str]
     elif FOREGROUND in present:
         foreground = True
     else:
-        orphan = server.rules.orphans_by_default(resource)
+        orphan = strategy.orphans_dependents_by_default(resource)
     result = [f for f in present if f not in (ORPHAN, FOREGROUND)]
     result += [ORPHAN] if orphan else []
     result += [FOREGROUND] if foreground else []

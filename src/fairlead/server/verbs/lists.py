@@ -131,9 +131,9 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
         version = max(read_version(server, request, asked, reading="list"), table.floor)
     prefix = f"{namespace}/" if namespace else ""  # continue tokens hold keys without the namespace of the list
     entries = table.snapshot(namespace, version, prefix + start if start else "")
-    if lost := server.definitions.lost(resource):
+    if removed := server.definitions.find_removed_version(resource):
         if not pages:
-            raise versions.not_listed(resource, lost)
+            raise versions.not_listed(resource, removed)
         entries = ((key, versions.expect_readable(resource, stored)) for key, stored in entries)
     matching = (entry for entry in entries if selected.matches(entry[1])) if selected else entries
     if limit <= 0:

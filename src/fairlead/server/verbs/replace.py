@@ -21,7 +21,7 @@ def replace(server: "Server", request: Request, route: Route) -> Response:
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     obj = pipeline.expect_namespace(decoding.decode_body(write), write)
     obj = expect_name(obj, route.name)
-    obj = pipeline.dedup_owners(obj, write, pipeline.DUPLICATE_OWNERS)
+    obj = pipeline.remove_duplicate_owners(obj, write, pipeline.DUPLICATE_OWNERS)
     uid = (obj.get("metadata") or {}).get("uid") or ""
     stored, created = pipeline.update(write, lambda live: obj, uid=uid)
     return representation.object_response(201 if created else 200, stored, request.warnings)

@@ -117,7 +117,7 @@ def _create_writes(
     return outer, inner
 
 
-def _update(write: pipeline.Write, change: pipeline.Updated, request: Request, uid: str = "") -> Response:
+def _update(write: pipeline.Write, change: pipeline.ComputeUpdate, request: Request, uid: str = "") -> Response:
     stored, _ = pipeline.update(write, change, uid=uid, owned=True)
     return _answer(write.resource, stored, request)
 

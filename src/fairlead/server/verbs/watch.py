@@ -182,8 +182,8 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
     send_initial = has_initial_events and parse_boolean(request.first("sendInitialEvents"))
     _check_options(match, has_initial_events, request.first("continue"))
     selection = lists.selection(server, request, route)
-    if lost := server.definitions.lost(resource):
-        raise versions.not_listed(resource, lost)
+    if removed := server.definitions.find_removed_version(resource):
+        raise versions.not_listed(resource, removed)
     from_start = requested in ("", "0")
     version = server.store.version if from_start else lists.parse_version(requested, "watch")
     initial = send_initial or (from_start and not has_initial_events)

@@ -1,6 +1,7 @@
-"""Object metadata: what the server fills in, what it keeps from the live object, and what it refuses."""
+"""Object metadata: validation, system fields, and the fields that an update cannot change."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from fairlead.server.errors import field_errors
@@ -10,11 +11,12 @@ from fairlead.server.write import names
 
 Object = dict[str, Any]
 Metadata = dict[str, Any]
+NameValidator = Callable[[str, bool], list[str]]  # takes a name and whether it is a generateName prefix
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 STANDARD_FINALIZERS = frozenset(("kubernetes", ORPHAN, FOREGROUND))
-# Groups whose kinds take any qualified name for a finalizer, as custom resources do.
+# Groups whose kinds accept any qualified name as a finalizer, as custom resources do.
 _ANY_FINALIZER = frozenset(
     (
         "admissionregistration.k8s.io",
@@ -29,8 +31,8 @@ ANNOTATIONS_LIMIT = 256 * 1024
 IMMUTABLE = "field is immutable"
 
 
-def name_rule(resource: Resource) -> Any:
-    """How names of this kind are checked."""
+def name_validator(resource: Resource) -> NameValidator:
+    """Return the function that validates names of this kind."""
     if not resource.group and resource.plural in ("namespaces", "services"):
         return names.label
     if resource.group == "rbac.authorization.k8s.io" or resource.plural in ("poddisruptionbudgets", "events"):
@@ -39,110 +41,115 @@ def name_rule(resource: Resource) -> Any:
 
 
 def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -> list[FieldError]:
-    """What is wrong with an object's metadata. `generic` is the check that every kind gets: names fit in a path."""
-    rule = names.path_segment if generic else name_rule(resource)
-    found = general(metadata, rule, namespaced=resource.namespaced)
+    """Return the errors of an object's metadata.
+
+    `generic` selects the validation that is common to all kinds: names need only be valid path segments.
+    """
+    validate_name = names.path_segment if generic else name_validator(resource)
+    errors = validate_metadata(metadata, validate_name, namespaced=resource.namespaced)
     if not generic:
-        found += standard_finalizers(metadata, resource)
-    return found
+        errors += validate_standard_finalizers(metadata, resource)
+    return errors
 
 
-def general(metadata: Metadata, rule: Any, *, namespaced: bool, path: str = "metadata") -> list[FieldError]:
-    """What is wrong with metadata of any kind whose names are checked by this rule."""
-    found: list[FieldError] = []
+def validate_metadata(
+    metadata: Metadata, validate_name: NameValidator, *, namespaced: bool, path: str = "metadata"
+) -> list[FieldError]:
+    """Return the errors of metadata whose names are validated by `validate_name`."""
+    errors: list[FieldError] = []
     prefix = metadata.get("generateName") or ""
     if prefix:
-        found += [field_errors.invalid(f"{path}.generateName", prefix, m) for m in rule(prefix, True)]
+        errors += [field_errors.invalid(f"{path}.generateName", prefix, m) for m in validate_name(prefix, True)]
     name = metadata.get("name") or ""
     if not name:
-        found.append(field_errors.required(f"{path}.name", "name or generateName is required"))
+        errors.append(field_errors.required(f"{path}.name", "name or generateName is required"))
     else:
-        found += [field_errors.invalid(f"{path}.name", name, m) for m in rule(name)]
+        errors += [field_errors.invalid(f"{path}.name", name, m) for m in validate_name(name, False)]
     namespace = metadata.get("namespace") or ""
     if namespaced:
         if not namespace:
-            found.append(field_errors.required(f"{path}.namespace"))
+            errors.append(field_errors.required(f"{path}.namespace"))
         else:
-            found += [field_errors.invalid(f"{path}.namespace", namespace, m) for m in names.label(namespace)]
+            errors += [field_errors.invalid(f"{path}.namespace", namespace, m) for m in names.label(namespace)]
     elif namespace:
-        found.append(field_errors.forbidden(f"{path}.namespace", "not allowed on this type"))
+        errors.append(field_errors.forbidden(f"{path}.namespace", "not allowed on this type"))
     generation = metadata.get("generation") or 0
     if generation < 0:
-        found.append(field_errors.invalid(f"{path}.generation", generation, "must be greater than or equal to 0"))
-    found += labels_and_annotations(metadata, path)
-    found += _owner_references(metadata, path)
-    found += _finalizers(metadata, path)
-    found += _managed_fields(metadata, path)
-    return found
+        errors.append(field_errors.invalid(f"{path}.generation", generation, "must be greater than or equal to 0"))
+    errors += validate_labels_and_annotations(metadata, path)
+    errors += _validate_owner_references(metadata, path)
+    errors += _validate_finalizers(metadata, path)
+    errors += _validate_managed_fields(metadata, path)
+    return errors
 
 
 def validate_update(new: Metadata, old: Metadata) -> list[FieldError]:
-    """What is wrong with a change of metadata."""
-    found: list[FieldError] = []
+    """Return the errors of an update of metadata."""
+    errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
-        extra = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
-        if extra:
-            shown = "[]string{" + ", ".join(quote_go(f) for f in extra) + "}"
-            found.append(
+        added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+        if added:
+            go_slice = "[]string{" + ", ".join(map(quote_go, added)) + "}"
+            errors.append(
                 field_errors.forbidden(
                     "metadata.finalizers",
-                    f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}",
+                    f"no new finalizers can be added if the object is being deleted, found new finalizers {go_slice}",
                 )
             )
     if not new.get("resourceVersion"):
-        found.append(field_errors.invalid("metadata.resourceVersion", "", "must be specified for an update"))
+        errors.append(field_errors.invalid("metadata.resourceVersion", "", "must be specified for an update"))
     for key in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         value = new.get(key)
         if value != old.get(key) and not (value in ("", None) and old.get(key) in ("", None)):
-            found.append(field_errors.invalid(f"metadata.{key}", _empty(key) if value is None else value, IMMUTABLE))
-    found += labels_and_annotations(new, "metadata")
-    found += _owner_references(new, "metadata")
-    found += _managed_fields(new, "metadata")
-    return found
+            errors.append(
+                field_errors.invalid(f"metadata.{key}", _zero_value(key) if value is None else value, IMMUTABLE)
+            )
+    errors += validate_labels_and_annotations(new, "metadata")
+    errors += _validate_owner_references(new, "metadata")
+    errors += _validate_managed_fields(new, "metadata")
+    return errors
 
 
-def _empty(key: str) -> str | None:
+def _zero_value(key: str) -> str | None:
     return "" if key in ("name", "namespace", "uid") else None
 
 
-def labels_and_annotations(metadata: Metadata, path: str) -> list[FieldError]:
-    """What is wrong with those of an object, or of the template of one."""
-    found: list[FieldError] = []
+def validate_labels_and_annotations(metadata: Metadata, path: str) -> list[FieldError]:
+    """Return the errors of the labels and annotations of an object or a template."""
+    errors: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
-        found += [field_errors.invalid(f"{path}.labels", key, m) for m in names.qualified(key)]
-        found += [field_errors.invalid(f"{path}.labels", value, m) for m in names.label_value(value)]
+        errors += [field_errors.invalid(f"{path}.labels", key, m) for m in names.qualified(key)]
+        errors += [field_errors.invalid(f"{path}.labels", value, m) for m in names.label_value(value)]
     size = 0
     for key, value in (metadata.get("annotations") or {}).items():
-        # Annotation keys are checked in lower case: upper case is an old permission.
-        found += [field_errors.invalid(f"{path}.annotations", key, m) for m in names.qualified(key.lower())]
+        # Annotation keys are validated in lower case: for compatibility they may contain upper case.
+        errors += [field_errors.invalid(f"{path}.annotations", key, m) for m in names.qualified(key.lower())]
         size += len(key.encode()) + len(value.encode())
-    return (
-        found
-        if size <= ANNOTATIONS_LIMIT
-        else [*found, field_errors.too_long(f"{path}.annotations", ANNOTATIONS_LIMIT)]
-    )
+    if size > ANNOTATIONS_LIMIT:
+        errors.append(field_errors.too_long(f"{path}.annotations", ANNOTATIONS_LIMIT))
+    return errors
 
 
-def _owner_references(metadata: Metadata, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+def _validate_owner_references(metadata: Metadata, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     field = f"{path}.ownerReferences"
     references = metadata.get("ownerReferences") or []
     controller = ""
     for reference in references:
-        given = reference.get("apiVersion") or ""
-        group, _, version = given.rpartition("/") if given.count("/") < 2 else ("", "", "")
+        api_version = reference.get("apiVersion") or ""
+        group, _, version = api_version.rpartition("/") if api_version.count("/") < 2 else ("", "", "")
         kind, name = reference.get("kind") or "", reference.get("name") or ""
         if not version:
-            found.append(field_errors.invalid(f"{field}.apiVersion", given, "version must not be empty"))
+            errors.append(field_errors.invalid(f"{field}.apiVersion", api_version, "version must not be empty"))
         if not kind:
-            found.append(field_errors.invalid(f"{field}.kind", "", "must not be empty"))
+            errors.append(field_errors.invalid(f"{field}.kind", "", "must not be empty"))
         if not name:
-            found.append(field_errors.invalid(f"{field}.name", "", "must not be empty"))
+            errors.append(field_errors.invalid(f"{field}.name", "", "must not be empty"))
         if not reference.get("uid"):
-            found.append(field_errors.invalid(f"{field}.uid", "", "must not be empty"))
+            errors.append(field_errors.invalid(f"{field}.uid", "", "must not be empty"))
         if (group, version, kind) == ("", "v1", "Event"):
             message = "/v1, Kind=Event is disallowed from being an owner"
-            found.append(_invalid_reference(field, _reference(reference), message))
+            errors.append(_invalid_reference(field, _order_reference(reference), message))
         if reference.get("controller"):
             current = f"{kind}/{name}"
             if controller:
@@ -150,78 +157,78 @@ def _owner_references(metadata: Metadata, path: str) -> list[FieldError]:
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {current}"
                 )
-                found.append(_invalid_reference(field, [_reference(r) for r in references], message))
+                errors.append(_invalid_reference(field, [_order_reference(r) for r in references], message))
             else:
                 controller = current
-    return found
+    return errors
 
 
-def _reference(reference: dict[str, Any]) -> dict[str, Any]:
-    """An owner reference in the order its type declares."""
-    shown = {key: reference.get(key, "") for key in ("apiVersion", "kind", "name", "uid")}
-    return shown | {key: reference[key] for key in ("controller", "blockOwnerDeletion") if key in reference}
+def _order_reference(reference: dict[str, Any]) -> dict[str, Any]:
+    """Return an owner reference with its fields in the order of the Go type."""
+    required = {key: reference.get(key, "") for key in ("apiVersion", "kind", "name", "uid")}
+    return required | {key: reference[key] for key in ("controller", "blockOwnerDeletion") if key in reference}
 
 
-def _invalid_reference(field: str, shown: Any, message: str) -> FieldError:
-    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+def _invalid_reference(field: str, value: Any, message: str) -> FieldError:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return FieldError("FieldValueInvalid", field, f"Invalid value: {text}: {message}")
 
 
-def _finalizers(metadata: Metadata, path: str) -> list[FieldError]:
+def _validate_finalizers(metadata: Metadata, path: str) -> list[FieldError]:
     field = f"{path}.finalizers"
     finalizers = metadata.get("finalizers") or []
-    found = [field_errors.invalid(field, f, m) for f in finalizers for m in names.qualified(f)]
+    errors = [field_errors.invalid(field, f, m) for f in finalizers for m in names.qualified(f)]
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         message = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        found.append(field_errors.invalid(field, finalizers, message))
-    return found
+        errors.append(field_errors.invalid(field, finalizers, message))
+    return errors
 
 
-def _managed_fields(metadata: Metadata, path: str) -> list[FieldError]:
-    """What else is wrong with entries was unreadable and did not get this far."""
-    found: list[FieldError] = []
+def _validate_managed_fields(metadata: Metadata, path: str) -> list[FieldError]:
+    """Return the errors of managedFields. Entries with other errors could not be decoded and are ignored."""
+    errors: list[FieldError] = []
     for index, entry in enumerate(metadata.get("managedFields") or ()):
         manager, subresource = entry.get("manager") or "", entry.get("subresource") or ""
         if len(manager) > 32 or not manager.isprintable():
-            found += field_errors.validate_manager_name(f"{path}.managedFields[{index}].manager", manager)
+            errors += field_errors.validate_manager_name(f"{path}.managedFields[{index}].manager", manager)
         if len(subresource) > 256:
-            found.append(field_errors.too_long(f"{path}.managedFields[{index}].subresource", 256))
-    return found
+            errors.append(field_errors.too_long(f"{path}.managedFields[{index}].subresource", 256))
+    return errors
 
 
-def standard_finalizers(metadata: Metadata, resource: Resource) -> list[FieldError]:
-    """Finalizers of most built-in kinds name their domain, or are among the few that Kubernetes itself knows."""
-    found: list[FieldError] = []
+def validate_standard_finalizers(metadata: Metadata, resource: Resource) -> list[FieldError]:
+    """Reject finalizers of most built-in kinds that are neither qualified by a domain nor standard finalizers."""
+    errors: list[FieldError] = []
     if resource.custom or resource.group in _ANY_FINALIZER:
-        return found
+        return errors
     for index, finalizer in enumerate(metadata.get("finalizers") or []):
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
-            found.append(
+            errors.append(
                 field_errors.invalid(
                     f"metadata.finalizers[{index}]",
                     finalizer,
                     "name is neither a standard finalizer name nor is it fully qualified",
                 )
             )
-    return found
+    return errors
 
 
-_SYSTEM = frozenset(("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"))
+_SYSTEM_FIELDS = frozenset(("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"))
 
 
-def wiped(obj: Object) -> Object:
-    """An object to be created without the metadata that only the server sets."""
-    given = obj.get("metadata") or {}
-    if _SYSTEM.isdisjoint(given):
+def remove_system_fields(obj: Object) -> Object:
+    """Return an object to create without the metadata that only the server sets."""
+    submitted = obj.get("metadata") or {}
+    if _SYSTEM_FIELDS.isdisjoint(submitted):
         return obj
-    return {**obj, "metadata": {k: v for k, v in given.items() if k not in _SYSTEM}}
+    return {**obj, "metadata": {k: v for k, v in submitted.items() if k not in _SYSTEM_FIELDS}}
 
 
-def for_create(obj: Object, *, namespace: str, uid: str, now: str) -> Object:
-    """A new object with the system's own metadata; what a client may not set is dropped."""
-    given = obj.get("metadata") or {}
+def prepare_create(obj: Object, *, namespace: str, uid: str, now: str) -> Object:
+    """Return a new object with its system metadata. Fields that clients may not set are dropped."""
+    submitted = obj.get("metadata") or {}
     dropped = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
-    metadata = {k: v for k, v in given.items() if v is not None and k not in dropped}
+    metadata = {k: v for k, v in submitted.items() if v is not None and k not in dropped}
     metadata["uid"] = uid
     metadata["creationTimestamp"] = now
     if namespace:
@@ -231,8 +238,8 @@ def for_create(obj: Object, *, namespace: str, uid: str, now: str) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def for_update(obj: Object, old: Object) -> Object:
-    """A changed object with what an update can never change taken from the live one."""
+def prepare_update(obj: Object, old: Object) -> Object:
+    """Return a changed object with the metadata that an update cannot change from the live one."""
     metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if v is not None and k != "selfLink"}
     live = old["metadata"]
     if not metadata.get("uid"):
@@ -249,18 +256,18 @@ def for_update(obj: Object, old: Object) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def without_duplicate_owners(obj: Object) -> tuple[Object, list[str]]:
-    """The object with each owner reference once, and the uids of the others, each as often as it stood there again."""
+def remove_duplicate_owners(obj: Object) -> tuple[Object, list[str]]:
+    """Return the object without duplicate owner references, and the uid of every reference that was removed."""
     references = obj.get("metadata", {}).get("ownerReferences")
     if not references or len(references) < 2:
         return obj, []
-    kept: list[dict[str, Any]] = []
-    repeated: list[str] = []
+    unique: list[dict[str, Any]] = []
+    duplicates: list[str] = []
     for reference in references:
-        if reference in kept:
-            repeated.append(reference.get("uid", ""))
+        if reference in unique:
+            duplicates.append(reference.get("uid", ""))
         else:
-            kept.append(reference)
-    if not repeated:
+            unique.append(reference)
+    if not duplicates:
         return obj, []
-    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": kept}}, repeated
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": unique}}, duplicates

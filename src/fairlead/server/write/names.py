@@ -1,4 +1,4 @@
-"""Names, labels and annotations: which are allowed, and how a refusal is worded."""
+"""Validation of names, label keys and label values. Each function returns a list of error messages."""
 
 import re
 
@@ -33,101 +33,106 @@ _VALUE = (
 )
 
 
-def _regex(message: str, pattern: str, *examples: str) -> str:
-    shown = " or ".join(f"'{e}', " for e in examples)
-    return f"{message} (e.g. {shown}regex used for validation is '{pattern}')"
+def _describe_pattern(message: str, pattern: str, *examples: str) -> str:
+    listed = " or ".join(f"'{e}', " for e in examples)
+    return f"{message} (e.g. {listed}regex used for validation is '{pattern}')"
 
 
-def _longer(limit: int, unit: str = "bytes") -> str:
+def _too_long(limit: int, unit: str = "bytes") -> str:
     return f"must be no more than {limit} {unit}"
 
 
 def subdomain(name: str, prefix: bool = False, unit: str = "characters") -> list[str]:
-    """What is wrong with a DNS-1123 subdomain: most kinds' names. A generateName prefix may end in a dash."""
-    name = masked(name) if prefix else name
-    problems = [_longer(253, unit)] if len(name) > 253 else []
+    """Validate a DNS-1123 subdomain, the name of most kinds. A generateName prefix may end in a dash."""
+    name = mask_trailing_dash(name) if prefix else name
+    errors = [_too_long(253, unit)] if len(name) > 253 else []
     if not DNS_1123_SUBDOMAIN.match(name):
         pattern = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-        problems.append(_regex(_SUBDOMAIN, pattern, "example.com"))
-    return problems
+        errors.append(_describe_pattern(_SUBDOMAIN, pattern, "example.com"))
+    return errors
 
 
 def subdomain_or_underscore(name: str) -> list[str]:
-    """What is wrong with a DNS subdomain that may hold underscores: where names are searched."""
-    problems = [_longer(253, "characters")] if len(name) > 253 else []
+    """Validate a DNS subdomain that may contain underscores: a search domain."""
+    errors = [_too_long(253, "characters")] if len(name) > 253 else []
     part = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
     pattern = rf"{part}(\.{part})*"
     if not re.fullmatch(pattern, name):
-        problems.append(_regex(_UNDERSCORED, pattern, "example.com"))
-    return problems
+        errors.append(_describe_pattern(_UNDERSCORED, pattern, "example.com"))
+    return errors
 
 
 def label(name: str, prefix: bool = False) -> list[str]:
-    """What is wrong with a DNS-1123 label: names of Namespaces and Services."""
-    name = masked(name) if prefix else name
-    problems = [_longer(63, "characters")] if len(name) > 63 else []
+    """Validate a DNS-1123 label, the name of a Namespace or Service."""
+    name = mask_trailing_dash(name) if prefix else name
+    errors = [_too_long(63, "characters")] if len(name) > 63 else []
     if not DNS_1123_LABEL.match(name):
         if DNS_1123_SUBDOMAIN.match(name):
-            problems.append("must not contain dots")
+            errors.append("must not contain dots")
         else:
-            problems.append(_regex(_LABEL, "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "my-name", "123-abc"))
-    return problems
+            errors.append(_describe_pattern(_LABEL, "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "my-name", "123-abc"))
+    return errors
 
 
 def dns1035(name: str, prefix: bool = False) -> list[str]:
-    """What is wrong with a DNS-1035 label: kinds and plurals in lower case."""
-    name = masked(name) if prefix else name
-    problems = [_longer(63, "characters")] if len(name) > 63 else []
+    """Validate a DNS-1035 label, a kind or plural in lower case."""
+    name = mask_trailing_dash(name) if prefix else name
+    errors = [_too_long(63, "characters")] if len(name) > 63 else []
     if not DNS_1035_LABEL.match(name):
-        problems.append(_regex(_LABEL_1035, "[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123"))
-    return problems
+        errors.append(_describe_pattern(_LABEL_1035, "[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123"))
+    return errors
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:
-    """What is wrong with a name that must fit in a path: roles and the check that every kind gets."""
-    problems = []
+    """Validate a name as a path segment: the names of roles, and the minimum for all kinds."""
+    errors = []
     if not prefix:
         if name == ".":
             return ["may not be '.'"]
         if name == "..":
             return ["may not be '..'"]
-    problems += [f"may not contain '{ch}'" for ch in "/%" if ch in name]
-    return problems
+    errors += [f"may not contain '{ch}'" for ch in "/%" if ch in name]
+    return errors
 
 
 def qualified(name: str) -> list[str]:
-    """What is wrong with a qualified name: label and annotation keys, finalizers."""
-    problems: list[str] = []
+    """Validate a qualified name: a label key, an annotation key or a finalizer."""
+    errors: list[str] = []
     parts = name.split("/")
     if len(parts) > 2:
-        message = _regex(_QUALIFIED, "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", "MyName", "my.name", "123-abc")
+        message = _describe_pattern(
+            _QUALIFIED, "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", "MyName", "my.name", "123-abc"
+        )
         return [
             f"a valid label key {message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         ]
     if len(parts) == 2:
         if not parts[0]:
-            problems.append("prefix part must be non-empty")
+            errors.append("prefix part must be non-empty")
         else:
-            problems += [f"prefix part {p}" for p in subdomain(parts[0], unit="bytes")]
+            errors += [f"prefix part {error}" for error in subdomain(parts[0], unit="bytes")]
     part = parts[-1]
     if not part:
-        problems.append("name part must be non-empty")
+        errors.append("name part must be non-empty")
     elif len(part) > 63:
-        problems.append(f"name part {_longer(63)}")
+        errors.append(f"name part {_too_long(63)}")
     if not QUALIFIED_PART.match(part):
-        message = _regex(_QUALIFIED, "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", "MyName", "my.name", "123-abc")
-        problems.append(f"name part {message}")
-    return problems
+        message = _describe_pattern(
+            _QUALIFIED, "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", "MyName", "my.name", "123-abc"
+        )
+        errors.append(f"name part {message}")
+    return errors
 
 
 def label_value(value: str) -> list[str]:
-    problems = [_longer(63)] if len(value) > 63 else []
+    """Validate the value of a label."""
+    errors = [_too_long(63)] if len(value) > 63 else []
     if not LABEL_VALUE.match(value):
         pattern = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
-        problems.append(_regex(_VALUE, pattern, "MyValue", "my_value", "12345"))
-    return problems
+        errors.append(_describe_pattern(_VALUE, pattern, "MyValue", "my_value", "12345"))
+    return errors
 
 
-def masked(prefix: str) -> str:
-    """A generateName prefix as it is checked: a trailing dash will be followed by something."""
+def mask_trailing_dash(prefix: str) -> str:
+    """Return a generateName prefix to validate. Its trailing dash is replaced, because a suffix follows."""
     return prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix

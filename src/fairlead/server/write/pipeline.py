@@ -1,8 +1,8 @@
-"""The one way into the store: what happens between an object being asked for and being stored.
+"""The write pipeline: all writes of clients go through `create` or `update` to the store.
 
-Create: admission, ownership, system metadata, the kind's preparation, validation, commit. Update: the same with the
-live object beside it, then nothing at all when nothing changed, or a delete when the last finalizer of a deleting
-object went.
+A create goes through admission, field ownership, system metadata, the kind's preparation, validation and commit. An
+update does the same with the live object. If nothing changed, it stores nothing. If it removes the last finalizer of an
+object that is being deleted, it deletes the object.
 """
 
 from collections.abc import Callable
@@ -33,14 +33,14 @@ from fairlead.server.schema import empty_values, pruning
 from fairlead.server.storage import versions
 from fairlead.server.storage.store import Table
 from fairlead.server.storage.stored import Object, Stored
-from fairlead.server.write import decoding, metadata
+from fairlead.server.write import decoding, metadata, strategy
 from fairlead.server.write.change_detection import ChangeDetection, can_skip_update
-from fairlead.server.write.subresources import narrow
+from fairlead.server.write.subresources import keep_other_parts
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
 
-ALPHANUMS = "bcdfghjklmnpqrstvwxz2456789"  # of generated names: no vowels, so no words
+ALPHANUMS = "bcdfghjklmnpqrstvwxz2456789"  # of generated names: without vowels, so that they form no words
 DUPLICATE_OWNERS = (
     ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
     "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
@@ -51,7 +51,7 @@ DUPLICATE_OWNERS_PATCHED = (
     "observed: {}"
 )
 
-_KEPT = {  # kinds that a real server keeps under another name than their own, as messages show
+_ETCD_PREFIXES = {  # resources whose etcd prefix is not their plural: precondition messages show it
     "endpoints": "services/endpoints",
     "ingresses": "ingress",
     "nodes": "minions",
@@ -62,7 +62,7 @@ _KEPT = {  # kinds that a real server keeps under another name than their own, a
 
 @dataclass(slots=True)
 class Write:
-    """One write on its way: who asks for what, on which kind."""
+    """One write request and what the pipeline has found out about it."""
 
     server: "Server"
     request: Request
@@ -72,156 +72,161 @@ class Write:
     subresource: str
     options: WriteOptions
     changes: ChangeDetection = field(default_factory=ChangeDetection)
-    managed: ManagedFields | None = None  # the owners of what is to be stored, once they are known
+    managed: ManagedFields | None = None  # the managed fields of the new object, once they are known
 
     @property
     def table(self) -> Table:
         return self.server.table(self.resource)
 
     @property
-    def kept(self) -> Stored | None:
-        """The object as it is kept now."""
+    def stored(self) -> Stored | None:
+        """The object as it is stored now, or None."""
         return self.table.get(self.namespace if self.resource.namespaced else "", self.name)
 
     @property
     def live(self) -> Stored | None:
-        """The object as it is now, at the version of the request."""
-        kept = self.kept
-        return versions.view(self.resource, versions.expect_readable(self.resource, kept)) if kept is not None else None
+        """The object as it is now at the version of the request, or None."""
+        stored = self.stored
+        if stored is None:
+            return None
+        return versions.view(self.resource, versions.expect_readable(self.resource, stored))
 
     @property
     def now(self) -> str:
         return self.server.now
 
 
-Updated = Callable[[Stored | None], Object]  # the object wanted, given the live one (None: there is none)
+ComputeUpdate = Callable[[Stored | None], Object]  # from the live object, or None, to the new one
 
 
 def create(write: Write, obj: Object) -> Stored:
-    """Store a new object. The answer of a dry run has no version and is not stored."""
-    obj = expect_namespace(metadata.wiped(obj), write)
-    obj = dedup_owners(obj, write, DUPLICATE_OWNERS)
+    """Store a new object and return it. The result of a dry run has no resourceVersion and is not stored."""
+    obj = expect_namespace(metadata.remove_system_fields(obj), write)
+    obj = remove_duplicate_owners(obj, write, DUPLICATE_OWNERS)
     _admit_create(write, obj)
-    return _commit_create(write, _initialised(write.server.field_tracker.track_create(write, obj), write))
+    obj = write.server.field_tracker.track_create(write, obj)
+    return _commit_create(write, _set_system_metadata(obj, write))
 
 
 def _admit_create(write: Write, obj: Object) -> None:
     reject_escalation(write, obj, None)
     namespaces.admit_create(write.server, write.resource, write.namespace, obj)
     if write.resource.custom:
-        given = obj.get("metadata") or {}
-        write.server.definitions.admit_create(write.resource, given.get("name") or write.name)
+        name = (obj.get("metadata") or {}).get("name") or write.name
+        write.server.definitions.admit_create(write.resource, name)
 
 
-def _initialised(obj: Object, write: Write) -> Object:
-    obj = metadata.for_create(
+def _set_system_metadata(obj: Object, write: Write) -> Object:
+    obj = metadata.prepare_create(
         obj,
         namespace=write.namespace if write.resource.namespaced else "",
         uid=write.server.world.uid(),
         now=write.now,
     )
-    given = obj["metadata"]
-    if given.get("generateName") and not given.get("name"):
-        prefix = given["generateName"][:58]  # 63 characters with the suffix, however long the prefix
-        given["name"] = prefix + "".join(write.server.world.random.choice(ALPHANUMS) for _ in range(5))
+    new_metadata = obj["metadata"]
+    if new_metadata.get("generateName") and not new_metadata.get("name"):
+        prefix = new_metadata["generateName"][:58]  # With the suffix the name has at most 63 characters.
+        new_metadata["name"] = prefix + "".join(write.server.world.random.choice(ALPHANUMS) for _ in range(5))
     return obj
 
 
 def _commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stored:
     resource, server = write.resource, write.server
-    given = obj["metadata"]
     if resource.has_generation:
-        given["generation"] = 1
+        obj["metadata"]["generation"] = 1
     if resource.custom and resource.status:
         obj.pop("status", None)
         if not write.options.dry_run and "status" in (read := decoding.fill_defaults(resource, obj)):
-            # The defaults of a status are not stored with a new object, but read; the next write stores them.
+            # The defaults of a status are read, but not stored with a new object. The next write stores them.
             obj, write.changes.bytes_differ = read, True
-    held = obj
+    with_empty_values = obj
     if not resource.custom:
         obj = empty_values.drop(resource.schema, obj)
-        obj = chain.completed(server, resource, write.namespace, obj)
-        given = obj["metadata"]
+        obj = chain.complete(server, resource, write.namespace, obj)
+    new_metadata = obj["metadata"]
     if resource.bytes_differ is not None and resource.bytes_differ(obj):
         write.changes.bytes_differ = True
     if resource.prepare_for:
         resource.prepare_for(obj, write.request.user)
     if resource.prepare_create:
         resource.prepare_create(obj)
-    name = given.get("name") or ""
-    if found := server.rules.on_create(resource, _as_held(resource, obj, held)):
-        raise invalid(resource, obj, found)
-    # A name that fits its kind fits in a path; a prefix is looked at less closely.
-    if "generateName" in given and (found := metadata.validate(given, resource, generic=True)):
-        raise invalid(resource, obj, found)
-    for text in server.rules.warnings(resource, obj, None):
-        write.request.warn(text)
-    chain.expect_allowed(server, resource, write.namespace, obj, None)
+    name = new_metadata.get("name") or ""
+    if errors := strategy.validate_create(resource, _restore_empty_values(resource, obj, with_empty_values)):
+        raise invalid(resource, obj, errors)
+    # The kind's rules for names are stricter than the generic ones, but not its rules for prefixes.
+    if "generateName" in new_metadata and (errors := metadata.validate(new_metadata, resource, generic=True)):
+        raise invalid(resource, obj, errors)
+    for warning in strategy.warnings(resource, obj, None):
+        write.request.warn(warning)
+    chain.validate(server, resource, write.namespace, obj, None)
     if not write.options.dry_run:
-        _expect_new(given, by_update=by_update)
-    live = write.table.get(given.get("namespace", ""), name)
+        _remove_resource_version(new_metadata, by_update=by_update)
+    live = write.table.get(new_metadata.get("namespace", ""), name)
     if live is not None:
-        if given.get("generateName"):
+        if new_metadata.get("generateName") or not live.object["metadata"].get("deletionTimestamp"):
             raise already_exists(resource, name)
-        raise (being_deleted if live.object["metadata"].get("deletionTimestamp") else already_exists)(resource, name)
-    obj = _settled(write, obj)
+        raise being_deleted(resource, name)
+    obj = _prune_and_normalize(write, obj)
     if write.options.dry_run:
         return Stored(versions.read_back(resource, obj), 0, resource)
     return _put(write, obj, None)
 
 
-def _expect_new(given: Object, *, by_update: bool) -> None:
-    """What is stored gets a version of its own; one that was posted is refused, if it is a version at all."""
-    text = given.pop("resourceVersion", "")
-    if text and not by_update and not _misread(text) and int(text):
+def _remove_resource_version(new_metadata: Object, *, by_update: bool) -> None:
+    """Remove the resourceVersion of a new object. Reject a create whose resourceVersion is a valid version."""
+    text = new_metadata.pop("resourceVersion", "")
+    if text and not by_update and not _version_error(text) and int(text):
         raise unclassified("resourceVersion should not be set on objects to be created")
 
 
-def _settled(write: Write, obj: Object) -> Object:
-    """An object with its untyped numbers as they are stored (so far 1.0 was no integer), as it will be read.
+def _prune_and_normalize(write: Write, obj: Object) -> Object:
+    """Return the object as it will be read.
 
-    What an apply merged may hold what no schema declares. A real server stores that and reads it back without.
+    An applied custom resource is pruned only now: a real server stores its undeclared fields and prunes them when it
+    reads the object. Untyped numbers are normalized only now: until here 1.0 was not an integer.
     """
     if write.changes.merged_metadata is not None and write.resource.storage is None:
         unpruned, (obj, _) = obj, pruning.prune(write.resource.schema, obj)
         write.changes.note_pruned(unpruned, obj)
-    return _with_numbers(write, obj)
+    return _normalize_numbers(write, obj)
 
 
-def _as_held(resource: Resource, obj: Object, held: Object) -> Object:
-    """An object as it is validated: with what was given empty, where the kind's validation minds that."""
-    return {**obj, "spec": held["spec"]} if resource.minds_empty and "spec" in held else obj
+def _restore_empty_values(resource: Resource, obj: Object, with_empty_values: Object) -> Object:
+    """Return the object to validate: with its empty lists and maps, if the kind's validation depends on them."""
+    if resource.minds_empty and "spec" in with_empty_values:
+        return {**obj, "spec": with_empty_values["spec"]}
+    return obj
 
 
 def _as_merged(write: Write, obj: Object) -> Object:
-    """The last answer about an object that is stored no more: what an apply emptied is in it as it was merged."""
-    obj = _with_numbers(write, obj)
-    given = obj["metadata"]
-    merged = write.changes.merged_metadata or {}
-    kept = {key: value for key, value in merged.items() if key not in given or key in ("annotations", "labels")}
-    return {**obj, "metadata": {**given, **kept}} if kept else obj
+    """Return the response to a write that deleted the object: it has the metadata that an apply made empty."""
+    obj = _normalize_numbers(write, obj)
+    new_metadata, merged = obj["metadata"], write.changes.merged_metadata or {}
+    added = {key: value for key, value in merged.items() if key not in new_metadata or key in ("annotations", "labels")}
+    return {**obj, "metadata": {**new_metadata, **added}} if added else obj
 
 
-def _with_numbers(write: Write, obj: Object) -> Object:
+def _normalize_numbers(write: Write, obj: Object) -> Object:
     return encoding.normalize_numbers(obj) if encoding.has_fractions(write.request.body) else obj
 
 
 def update(
-    write: Write, wanted: Updated, *, uid: str = "", may_create: bool = False, owned: bool = False
+    write: Write, compute: ComputeUpdate, *, uid: str = "", may_create: bool = False, owned: bool = False
 ) -> tuple[Stored, bool]:
-    """Change an object, or create it where the kind (or `may_create`) allows it: the result and whether it is new.
+    """Change an object, or create it if the kind or `may_create` permits that. Return it, and whether it is new.
 
-    `uid` is a precondition on the live object. `owned` says that `wanted` has settled managedFields already.
+    `compute` returns the new object. `uid` is a precondition on the live object. `owned` says that `compute` has set
+    the managedFields already.
     """
     resource, server = write.resource, write.server
     live = write.live
-    # A status is written by the same rules: what an update may create, its status may too.
+    # If an update may create an object of this kind, an update of its status may create one too.
     if live is None and not may_create and (not resource.create_on_update or write.subresource not in ("", "status")):
         raise not_found(resource, write.name)
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
-        raise conflict(resource, write.name, _precondition(write, uid, live))
-    obj = wanted(live)
-    if live is not None and obj is live.object and can_skip_update(resource, live, write.kept):
+        raise conflict(resource, write.name, _uid_precondition_message(write, uid, live))
+    obj = compute(live)
+    if live is not None and obj is live.object and can_skip_update(resource, live, write.stored):
         return live, False
     version = _requested_version(obj)
     if live is None:
@@ -230,61 +235,63 @@ def update(
         _admit_create(write, obj)
         if not owned:
             obj = server.field_tracker.track_create(write, obj)
-        obj = _initialised(dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED), write)
+        obj = _set_system_metadata(remove_duplicate_owners(obj, write, DUPLICATE_OWNERS_PATCHED), write)
         return _commit_create(write, obj, by_update=True), True
     reject_escalation(write, obj, live.object)
-    nameless = resource.custom and not obj.get("apiVersion")
-    if not owned and not nameless:
+    lacks_api_version = resource.custom and not obj.get("apiVersion")
+    if not owned and not lacks_api_version:
         obj = server.field_tracker.track_update(write, live, obj)
-    obj = dedup_owners(obj, write, DUPLICATE_OWNERS_PATCHED)  # of a patch: whoever repeats an owner owns it
+    # A writer owns the duplicate owner references of its patch, so they are removed only after tracking.
+    obj = remove_duplicate_owners(obj, write, DUPLICATE_OWNERS_PATCHED)
     if not version and not resource.unconditional_update:
-        cause = FieldError(
+        error = FieldError(
             "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
         )
-        raise invalid_kind(resource.group, resource.plural, write.name, [cause])
+        raise invalid_kind(resource.group, resource.plural, write.name, [error])
     if version and version != live.version:
         raise conflict(resource, write.name, OPTIMISTIC_LOCK)
-    if nameless:
+    if lacks_api_version:
         raise internal_error_message("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     return _commit_update(write, obj, live), False
 
 
 def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
-    resource, server = write.resource, write.server
-    old, kept = live.object, write.kept
-    assert kept is not None
-    obj = metadata.for_update(obj, old)
+    resource, server, changes = write.resource, write.server, write.changes
+    old, stored = live.object, write.stored
+    assert stored is not None
+    obj = metadata.prepare_update(obj, old)
     obj["metadata"]["resourceVersion"] = str(live.version)
-    held = obj
+    with_empty_values = obj
     if not resource.custom:
         obj = empty_values.drop(resource.schema, obj)
-        write.changes.drops_empty = obj is not held
-    obj = narrow(resource, write.subresource, obj, old)
+        changes.drops_empty = obj is not with_empty_values
+    obj = keep_other_parts(resource, write.subresource, obj, old)
     if resource.prepare_update:
         resource.prepare_update(obj, old)
     if resource.stamp_update:
         resource.stamp_update(obj, old, write.now)
-    server.rules.generation(resource, write.subresource, obj, old, write.changes.omits_submitted)
-    as_held = _as_held(resource, obj, held)
-    if found := server.rules.on_update(resource, write.subresource, as_held, old, write.request.warn):
-        raise invalid(resource, obj, found)
-    for text in server.rules.warnings(resource, obj, old):
-        write.request.warn(text)
+    strategy.update_generation(resource, write.subresource, obj, old, has_changed=changes.omits_submitted)
+    to_validate = _restore_empty_values(resource, obj, with_empty_values)
+    if errors := strategy.validate_update(resource, write.subresource, to_validate, old, write.request.warn):
+        raise invalid(resource, obj, errors)
+    for warning in strategy.warnings(resource, obj, old):
+        write.request.warn(warning)
     if not write.subresource:
-        chain.expect_allowed(server, resource, write.namespace, obj, old)
-    if _finished(obj["metadata"], old["metadata"]) and server.rules.may_finish(resource, obj):
+        chain.validate(server, resource, write.namespace, obj, old)
+    if _lost_last_finalizer(obj["metadata"], old["metadata"]) and strategy.can_be_removed(resource, obj):
         if not write.options.dry_run:
-            gone = server.store.delete(write.table, kept)
-            server.after_write(resource, live, gone, deleted=True)
-        return Stored(_as_merged(write, empty_values.restore_nulls(obj, held)), live.version, resource)
-    obj = write.changes.keep_times(write, _settled(write, obj), live)
+            deleted = server.store.delete(write.table, stored)
+            server.after_write(resource, live, deleted, deleted=True)
+        return Stored(_as_merged(write, empty_values.restore_nulls(obj, with_empty_values)), live.version, resource)
+    obj = changes.keep_times(write, _prune_and_normalize(write, obj), live)
     if resource.custom and write.subresource == "scale" and resource.storage is None:
-        read = decoding.fill_defaults(resource, obj)  # what had no spec has no defaults, and is read with them
-        obj, write.changes.bytes_differ = read, write.changes.bytes_differ or read != obj
-    if write.changes.is_unchanged(resource, obj, live, kept):
+        # An object without a spec is stored without the spec's defaults, and read with them.
+        read = decoding.fill_defaults(resource, obj)
+        obj, changes.bytes_differ = read, changes.bytes_differ or read != obj
+    if changes.is_unchanged(resource, obj, live, stored):
         return live
-    if resource.custom and resource.storage is None and not versions.is_current(resource, kept):
-        obj = decoding.fill_defaults(resource, obj)  # so far it had the defaults of the version that it was kept at
+    if resource.custom and resource.storage is None and not versions.is_current(resource, stored):
+        obj = decoding.fill_defaults(resource, obj)  # It still has the defaults of the version it was stored at.
     if write.options.dry_run:
         return Stored(versions.read_back(resource, obj), live.version, resource)
     return _put(write, obj, live)
@@ -302,60 +309,58 @@ def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
     return versions.view(resource, stored)
 
 
-def _finished(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    """Whether this update took the last thing that kept a deleting object."""
+def _lost_last_finalizer(new: dict[str, Any], old: dict[str, Any]) -> bool:
+    """Return whether nothing in the metadata keeps an object that is being deleted."""
     return "deletionTimestamp" in old and not new.get("finalizers") and not old.get("deletionGracePeriodSeconds")
 
 
-def _precondition(write: Write, uid: str, live: Stored | None) -> str:
-    resource = write.resource
+def _uid_precondition_message(write: Write, uid: str, live: Stored | None) -> str:
+    resource, plural = write.resource, write.resource.plural
     root = "" if write.options.dry_run else "/registry"
-    kept = f"{resource.group}/{resource.plural}" if resource.custom else _KEPT.get(resource.plural, resource.plural)
-    place = f"{write.namespace}/" if resource.namespaced else ""
-    found = live.object["metadata"]["uid"] if live else ""
+    prefix = f"{resource.group}/{plural}" if resource.custom else _ETCD_PREFIXES.get(plural, plural)
+    namespace = f"{write.namespace}/" if resource.namespaced else ""
+    live_uid = live.object["metadata"]["uid"] if live else ""
     return (
-        f"StorageError: invalid object, Code: 4, Key: {root}/{kept}/{place}{write.name}, "
+        f"StorageError: invalid object, Code: 4, Key: {root}/{prefix}/{namespace}{write.name}, "
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
-        f"UID in object meta: {found}"
+        f"UID in object meta: {live_uid}"
     )
 
 
 def _requested_version(obj: Object) -> int:
-    given = (obj.get("metadata") or {}).get("resourceVersion")
-    if not given:
+    text = (obj.get("metadata") or {}).get("resourceVersion")
+    if not text:
         return 0
-    if problem := _misread(given):
-        raise unclassified(f"strconv.ParseUint: parsing {quote_go(given)}: {problem}")
-    return int(given)
+    if error := _version_error(text):
+        raise unclassified(f"strconv.ParseUint: parsing {quote_go(text)}: {error}")
+    return int(text)
 
 
-def _misread(version: str) -> str:
-    """What is wrong with a version as a number."""
+def _version_error(version: str) -> str:
+    """Return why a resourceVersion is not a number, or an empty string."""
     if not (version.isdigit() and version.isascii()):
         return "invalid syntax"
     return "value out of range" if int(version) >= 1 << 64 else ""
 
 
 def expect_namespace(obj: Object, write: Write) -> Object:
-    """An object without a namespace gets the request's; another one is refused."""
-    given = obj.get("metadata") or {}
-    namespace = given.get("namespace") or ""
-    wanted = write.namespace if write.resource.namespaced else ""
-    if namespace == wanted:
+    """Return the object in the namespace of the request. Reject an object of another namespace."""
+    submitted = obj.get("metadata") or {}
+    namespace = submitted.get("namespace") or ""
+    expected = write.namespace if write.resource.namespaced else ""
+    if namespace == expected:
         return obj
-    if not namespace or not wanted:
-        return {
-            **obj,
-            "metadata": {
-                **{k: v for k, v in given.items() if k != "namespace"},
-                **({"namespace": wanted} if wanted else {}),
-            },
-        }
+    if not namespace or not expected:
+        new_metadata = {key: value for key, value in submitted.items() if key != "namespace"}
+        if expected:
+            new_metadata["namespace"] = expected
+        return {**obj, "metadata": new_metadata}
     raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
-def dedup_owners(obj: Object, write: Write, wording: str) -> Object:
-    obj, repeated = metadata.without_duplicate_owners(obj)
-    if repeated:
-        write.request.warn(wording.format(", ".join(repeated)))
+def remove_duplicate_owners(obj: Object, write: Write, warning: str) -> Object:
+    """Return the object without duplicate owner references. Warn about them."""
+    obj, duplicates = metadata.remove_duplicate_owners(obj)
+    if duplicates:
+        write.request.warn(warning.format(", ".join(duplicates)))
     return obj

@@ -1,4 +1,4 @@
-"""The rules of a kind as the pipeline asks for them: validation, generation, what keeps an object alive."""
+"""The strategy of a kind: validation, generation, deletion. It is determined by the kind's Resource."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,45 +12,149 @@ from fairlead.server.registry.resource import Object, Resource, Retold
 from fairlead.server.schema import validation
 from fairlead.server.write import metadata
 
+_MAX_REPLICAS = 2**31 - 1
+_GO_TYPES = {
+    type(None): "<nil>",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
 
-def _at(obj: Object, path: str) -> Any:
+
+def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
+    """Return the errors of a new object."""
+    if resource.custom and (errors := _validate_type_meta(resource, obj)):
+        return errors + validation.validate(resource.schema, obj, by_schema=False)
+    errors = metadata.validate(obj["metadata"], resource)
+    if resource.custom:
+        errors += validation.validate(resource.schema, obj) + _validate_replicas(resource, obj)
+    return errors + (resource.validate(obj, None) if resource.validate else [])
+
+
+def validate_update(
+    resource: Resource, subresource: str, obj: Object, old: Object, warn: Callable[[str], None]
+) -> list[FieldError]:
+    """Return the errors of a changed object.
+
+    The validation of a kind checks the metadata again, so that a real server reports some errors more than once.
+    """
+    is_status = subresource == "status"
+    update_errors = metadata.validate_update(obj["metadata"], old["metadata"])
+    errors = metadata.validate(obj["metadata"], resource, generic=True) + update_errors
+    if resource.custom and (type_errors := _validate_type_meta(resource, obj)):
+        schema_errors = validation.validate(
+            resource.schema, obj, old, status_only=is_status, by_schema=False, warn=warn
+        )
+        return errors + type_errors + schema_errors
+    if resource.custom:
+        errors += update_errors
+        errors += validation.validate(resource.schema, obj, old, status_only=is_status, warn=warn)
+        return errors + _validate_replicas(resource, obj, status_only=is_status)
+    repetition = resource.status_metadata_retold if is_status else resource.metadata_retold
+    errors += _repeat_metadata_errors(repetition, update_errors, obj["metadata"], resource)
+    validate = resource.validate_status if is_status else resource.validate
+    return errors + (validate(obj, old) if validate else [])
+
+
+def warnings(resource: Resource, obj: Object, old: Object | None) -> list[str]:
+    """Return the warnings about a new or changed object."""
+    if resource.custom:
+        return _warn_about_finalizers(obj, old)
+    return resource.warn(obj, old) if resource.warn else []
+
+
+def update_generation(
+    resource: Resource, subresource: str, obj: Object, old: Object, *, has_changed: bool = False
+) -> None:
+    """Increment metadata.generation if the desired state changed.
+
+    The desired state of a custom resource is everything but its metadata and status. `has_changed` says that it
+    changed, though not in the stored form.
+    """
+    if not resource.has_generation or subresource == "status":
+        return
+    if resource.custom:
+        ignored = {"metadata", "status"} if resource.status else {"metadata"}
+        has_changed = not exactly_equal(
+            {k: v for k, v in obj.items() if k not in ignored}, {k: v for k, v in old.items() if k not in ignored}
+        )
+    elif not has_changed:
+        has_changed = any(not exactly_equal(_get(obj, path), _get(old, path)) for path in resource.generation_of)
+    if has_changed:
+        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def can_be_removed(resource: Resource, obj: Object) -> bool:
+    """Return whether an object without metadata.finalizers can be removed. A Namespace also has spec.finalizers."""
+    return not (resource.kind == "Namespace" and not resource.group and obj.get("spec", {}).get("finalizers"))
+
+
+def check_delete(resource: Resource, obj: Object) -> None:
+    """Reject the delete of a namespace that must always exist."""
+    if resource.kind == "Namespace" and not resource.group and obj["metadata"]["name"] in namespaces.IMMORTAL:
+        name = obj["metadata"]["name"]
+        raise forbidden(resource, name, "this namespace may not be deleted")
+
+
+def grace_period(resource: Resource, obj: Object, requested: int | None) -> int | None:
+    """Return the grace period of a Pod in seconds, or None for a kind without graceful deletion."""
+    if resource.kind != "Pod" or resource.group:
+        return None
+    spec, status = obj["spec"], obj.get("status") or {}
+    seconds = requested if requested is not None else spec.get("terminationGracePeriodSeconds") or 0
+    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+        return 0
+    return 1 if seconds < 0 else int(seconds)
+
+
+def supports_propagation(resource: Resource) -> bool:
+    """Return whether a delete has a propagation policy. Events have none, because nothing depends on them."""
+    return resource.kind != "Event" or resource.group not in ("", "events.k8s.io")
+
+
+def orphans_dependents_by_default(resource: Resource) -> bool:
+    """Return whether a delete orphans dependents by default: Jobs and ReplicationControllers leave their Pods."""
+    return (resource.group, resource.kind) in (("batch", "Job"), ("", "ReplicationController"))
+
+
+def _get(obj: Object, path: str) -> Any:
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value
 
 
-def _type_meta(resource: Resource, obj: Object) -> list[FieldError]:
-    """A custom resource's kind and apiVersion are checked like any other field."""
-    wanted = {"kind": resource.kind, "apiVersion": resource.api_version}
+def _validate_type_meta(resource: Resource, obj: Object) -> list[FieldError]:
+    """Validate the kind and apiVersion of a custom resource."""
+    expected = {"kind": resource.kind, "apiVersion": resource.api_version}
     return [
         field_errors.invalid(key, obj.get(key) or "", f"must be {value}")
-        for key, value in wanted.items()
+        for key, value in expected.items()
         if obj.get(key) != value
     ]
 
 
-def _replicas(resource: Resource, obj: Object, *, status_only: bool = False) -> list[FieldError]:
-    """The replicas behind a custom resource's /scale are integers, not negative and not too large."""
-    found: list[FieldError] = []
+def _validate_replicas(resource: Resource, obj: Object, *, status_only: bool = False) -> list[FieldError]:
+    """Validate the replicas of a custom resource's /scale: integers that are not negative and not too large."""
+    errors: list[FieldError] = []
     keys = ("statusReplicasPath",) if status_only else ("specReplicasPath", "statusReplicasPath")
     for key in keys if resource.scale else ():
         path = resource.scale[key]
-        value, wrong = _integer_at(obj, path.removeprefix(".").split("."))
-        if wrong:
-            found.append(field_errors.invalid(path, 0, wrong))
+        value, error = _get_integer(obj, path.removeprefix(".").split("."))
+        if error:
+            errors.append(field_errors.invalid(path, 0, error))
         elif value < 0:
-            found.append(field_errors.invalid(path, value, "should be a non-negative integer"))
-        elif value > _MOST_REPLICAS:
-            found.append(field_errors.invalid(path, value, f"should be less than or equal to {_MOST_REPLICAS}"))
-    return found
+            errors.append(field_errors.invalid(path, value, "should be a non-negative integer"))
+        elif value > _MAX_REPLICAS:
+            errors.append(field_errors.invalid(path, value, f"should be less than or equal to {_MAX_REPLICAS}"))
+    return errors
 
 
-_MOST_REPLICAS = 2**31 - 1
-
-
-def _integer_at(obj: Object, parts: list[str]) -> tuple[int, str]:
-    """The integer at a path, 0 where nothing is; or 0 and why what is there is none."""
+def _get_integer(obj: Object, parts: list[str]) -> tuple[int, str]:
+    """Return the integer at a path (0 if it is absent) and an error if the value is not an integer."""
     value: Any = obj
     for index, part in enumerate(parts):
         if value is None:
@@ -63,122 +167,31 @@ def _integer_at(obj: Object, parts: list[str]) -> tuple[int, str]:
     return (value, "") if type(value) is int else (0, _accessor_error(parts, value, "int64"))
 
 
-def _accessor_error(parts: list[str], value: Any, wanted: str) -> str:
-    shown = f"{field_errors.format_go(value)} is of the type {_GO[type(value)]}"
-    return f".{'.'.join(parts)} accessor error: {shown}, expected {wanted}"
+def _accessor_error(parts: list[str], value: Any, expected: str) -> str:
+    problem = f"{field_errors.format_go(value)} is of the type {_GO_TYPES[type(value)]}"
+    return f".{'.'.join(parts)} accessor error: {problem}, expected {expected}"
 
 
-_GO = {
-    type(None): "<nil>",
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-    str: "string",
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-}
-
-
-def _unqualified(obj: Object, old: Object | None) -> list[str]:
-    """Custom resources may have finalizers without a domain, with a warning when one is added."""
-    before = (old["metadata"].get("finalizers") or ()) if old else ()
+def _warn_about_finalizers(obj: Object, old: Object | None) -> list[str]:
+    """Return a warning for each new finalizer of a custom resource that is not qualified by a domain."""
+    old_finalizers = (old["metadata"].get("finalizers") or ()) if old else ()
     return [
         f"metadata.finalizers: {field_errors.quote_go(name)}: prefer a domain-qualified finalizer name to avoid "
         "accidental conflicts with other finalizer writers"
         for name in obj["metadata"].get("finalizers") or ()
-        if "/" not in name and name not in metadata.STANDARD_FINALIZERS and name not in before
+        if "/" not in name and name not in metadata.STANDARD_FINALIZERS and name not in old_finalizers
     ]
 
 
-def _retold(how: Retold, changed: list[FieldError], new: Object, resource: Resource) -> list[FieldError]:
-    found: list[FieldError] = []
-    if how in ("twice", "once", "loosely"):
-        found += changed
-    if how in ("twice", "once"):
-        found += metadata.standard_finalizers(new, resource)
-    if how in ("twice", "as new", "as new twice"):
-        found += metadata.validate(new, resource) * (2 if how == "as new twice" else 1)
-    return found
-
-
-class Rules:
-    """Answers for every kind from its Resource; nothing here is per request."""
-
-    def on_create(self, resource: Resource, obj: Object) -> list[FieldError]:
-        if resource.custom and (wrong := _type_meta(resource, obj)):
-            return wrong + validation.validate(resource.schema, obj, by_schema=False)
-        found = metadata.validate(obj["metadata"], resource)
-        if resource.custom:
-            found += validation.validate(resource.schema, obj) + _replicas(resource, obj)
-        return found + (resource.validate(obj, None) if resource.validate else [])
-
-    def on_update(
-        self, resource: Resource, subresource: str, obj: Object, old: Object, warn: Callable[[str], None]
-    ) -> list[FieldError]:
-        """A kind's own validation looks at the metadata too: its errors are told more than once."""
-        status = subresource == "status"
-        changed = metadata.validate_update(obj["metadata"], old["metadata"])
-        found = metadata.validate(obj["metadata"], resource, generic=True) + changed
-        if resource.custom and (wrong := _type_meta(resource, obj)):
-            found += wrong
-            return found + validation.validate(
-                resource.schema, obj, old, status_only=status, by_schema=False, warn=warn
-            )
-        if resource.custom:
-            found += changed
-            found += validation.validate(resource.schema, obj, old, status_only=status, warn=warn)
-            return found + _replicas(resource, obj, status_only=status)
-        retold = resource.status_metadata_retold if status else resource.metadata_retold
-        found += _retold(retold, changed, obj["metadata"], resource)
-        check = resource.validate_status if status else resource.validate
-        return found + (check(obj, old) if check else [])
-
-    def warnings(self, resource: Resource, obj: Object, old: Object | None) -> list[str]:
-        if resource.custom:
-            return _unqualified(obj, old)
-        return resource.warn(obj, old) if resource.warn else []
-
-    def generation(self, resource: Resource, subresource: str, obj: Object, old: Object, changed: bool = False) -> None:
-        """Kinds with a generation count the changes of what is wanted: of a custom resource, all but its metadata.
-
-        `changed` says that something did which is not stored.
-        """
-        if not resource.has_generation or subresource == "status":
-            return
-        if resource.custom:
-            ignored = {"metadata", "status"} if resource.status else {"metadata"}
-            changed = not exactly_equal(
-                {k: v for k, v in obj.items() if k not in ignored}, {k: v for k, v in old.items() if k not in ignored}
-            )
-        elif not changed:
-            changed = any(not exactly_equal(_at(obj, path), _at(old, path)) for path in resource.generation_of)
-        if changed:
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-
-    def may_finish(self, resource: Resource, obj: Object) -> bool:
-        """Whether an object without metadata.finalizers may go: a Namespace has finalizers of its own in its spec."""
-        return not (resource.kind == "Namespace" and not resource.group and obj.get("spec", {}).get("finalizers"))
-
-    def on_delete(self, resource: Resource, obj: Object) -> None:
-        """Refuse deletes that must never happen."""
-        if resource.kind == "Namespace" and not resource.group and obj["metadata"]["name"] in namespaces.IMMORTAL:
-            name = obj["metadata"]["name"]
-            raise forbidden(resource, name, "this namespace may not be deleted")
-
-    def grace(self, resource: Resource, obj: Object, asked: int | None) -> int | None:
-        """Seconds of grace of a kind that is deleted gracefully (Pods), None for every other."""
-        if resource.kind != "Pod" or resource.group:
-            return None
-        spec, status = obj["spec"], obj.get("status") or {}
-        grace = asked if asked is not None else spec.get("terminationGracePeriodSeconds") or 0
-        if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
-            return 0
-        return 1 if grace < 0 else int(grace)
-
-    def collects(self, resource: Resource) -> bool:
-        """Whether a delete says what becomes of dependents: nothing depends on Events."""
-        return resource.kind != "Event" or resource.group not in ("", "events.k8s.io")
-
-    def orphans_by_default(self, resource: Resource) -> bool:
-        """Jobs and ReplicationControllers leave their Pods behind unless told otherwise."""
-        return (resource.group, resource.kind) in (("batch", "Job"), ("", "ReplicationController"))
+def _repeat_metadata_errors(
+    repetition: Retold, update_errors: list[FieldError], new: Object, resource: Resource
+) -> list[FieldError]:
+    """Return the errors that the validation of a built-in kind reports again."""
+    errors: list[FieldError] = []
+    if repetition in ("twice", "once", "loosely"):
+        errors += update_errors
+    if repetition in ("twice", "once"):
+        errors += metadata.validate_standard_finalizers(new, resource)
+    if repetition in ("twice", "as new", "as new twice"):
+        errors += metadata.validate(new, resource) * (2 if repetition == "as new twice" else 1)
+    return errors

@@ -1,23 +1,23 @@
-"""What a write may change: the main path all but status, a subresource little else than its own part."""
+"""The parts of an object that a write may change: the main path all but the status, /status only the status."""
 
 from fairlead.server.registry.resource import Object, Resource
 
-# What /status of a built-in kind may change of the metadata besides; a custom resource's changes nothing of it.
-_ALWAYS_SYSTEM = ("managedFields", "resourceVersion")
+# The metadata that /status of a custom resource takes from the request. All other metadata stays.
+_ALWAYS_SUBMITTED = ("managedFields", "resourceVersion")
 
 
-def narrow(resource: Resource, subresource: str, obj: Object, old: Object) -> Object:
-    """The wanted object with everything that this path may not change taken from the live one."""
+def keep_other_parts(resource: Resource, subresource: str, obj: Object, old: Object) -> Object:
+    """Return `obj` with all parts that this path may not change from the live object `old`."""
     if subresource == "status":
-        return _only_status(resource, obj, old)
+        return _keep_all_but_status(resource, obj, old)
     if resource.kind == "Namespace" and not resource.group and not subresource:
-        obj = _with(obj, "spec", old)  # its finalizers have a path of their own
+        obj = _copy_field(obj, "spec", old)  # Its finalizers are changed only through /finalize.
     if resource.status:
-        return _with(obj, "status", old)
+        return _copy_field(obj, "status", old)
     return obj
 
 
-def _with(obj: Object, key: str, old: Object) -> Object:
+def _copy_field(obj: Object, key: str, old: Object) -> Object:
     if key in old:
         obj[key] = old[key]
     else:
@@ -25,20 +25,20 @@ def _with(obj: Object, key: str, old: Object) -> Object:
     return obj
 
 
-def _only_status(resource: Resource, obj: Object, old: Object) -> Object:
-    given = obj["metadata"]
+def _keep_all_but_status(resource: Resource, obj: Object, old: Object) -> Object:
+    submitted = obj["metadata"]
     if resource.custom:
         metadata = dict(old["metadata"])
-        for key in _ALWAYS_SYSTEM:
+        for key in _ALWAYS_SUBMITTED:
             metadata.pop(key, None)
-            if key in given:
-                metadata[key] = given[key]
+            if key in submitted:
+                metadata[key] = submitted[key]
     else:
-        metadata = dict(given)
+        metadata = dict(submitted)
         for key in resource.status_keeps:
-            _with(metadata, key, old["metadata"])
-    narrowed = {key: value for key, value in old.items() if key not in ("metadata", "status")}
-    narrowed["metadata"] = metadata
+            _copy_field(metadata, key, old["metadata"])
+    result = {key: value for key, value in old.items() if key not in ("metadata", "status")}
+    result["metadata"] = metadata
     if "status" in obj:
-        narrowed["status"] = obj["status"]
-    return narrowed
+        result["status"] = obj["status"]
+    return result

@@ -26,7 +26,7 @@ from fairlead.server.registry.validation.vocabulary import (
 )
 from fairlead.server.registry.validation.volumes import volumes
 from fairlead.server.write import names
-from fairlead.server.write.metadata import labels_and_annotations
+from fairlead.server.write.metadata import validate_labels_and_annotations
 
 _FIXED: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -127,7 +127,7 @@ def _comparable(spec: Object, old: Object) -> Object:
 
 def pod_template(given: Object, path: str) -> list[FieldError]:
     """The template of Pods: what it calls them, and their spec."""
-    named = labels_and_annotations(given.get("metadata") or {}, path)
+    named = validate_labels_and_annotations(given.get("metadata") or {}, path)
     found = named + pod_spec(given.get("spec") or {}, f"{path}.spec")
     told = "ephemeral containers not allowed in pod template"
     given_later = (given.get("spec") or {}).get("ephemeralContainers")

@@ -12,7 +12,7 @@ from fairlead.server.registry.validation.storage import claim_spec
 from fairlead.server.registry.validation.vocabulary import Object, label
 from fairlead.server.schema import quantity
 from fairlead.server.write import names
-from fairlead.server.write.metadata import labels_and_annotations
+from fairlead.server.write.metadata import validate_labels_and_annotations
 
 _HOST_PATHS: Final = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
@@ -150,7 +150,7 @@ def _claimed(given: Object, old: Object | None, path: str) -> list[FieldError]:
     template, field = given.get("volumeClaimTemplate"), f"{path}.volumeClaimTemplate"
     if template is None:
         return [field_errors.required(field)]
-    named = labels_and_annotations(template.get("metadata") or {}, f"{field}.metadata")
+    named = validate_labels_and_annotations(template.get("metadata") or {}, f"{field}.metadata")
     return named + claim_spec(template, None, field)
 
 

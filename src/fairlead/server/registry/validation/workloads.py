@@ -30,7 +30,7 @@ from fairlead.server.registry.validation.vocabulary import (
     selects,
 )
 from fairlead.server.write import names
-from fairlead.server.write.metadata import labels_and_annotations
+from fairlead.server.write.metadata import validate_labels_and_annotations
 
 _ALWAYS: Final = ("Always",)
 _STATEFUL: Final = (
@@ -86,7 +86,9 @@ def _selecting(kind: str, unreadable: str, owner: str, templated: Callable[[Obje
             return found
         found += _template(owner)(template, None, f"{path}.template")
         # a real server looks at what a StatefulSet calls its Pods twice
-        return found + (labels_and_annotations(template.get("metadata") or {}, f"{path}.template") if twice else [])
+        return found + (
+            validate_labels_and_annotations(template.get("metadata") or {}, f"{path}.template") if twice else []
+        )
 
     return rule
 
