@@ -1,10 +1,10 @@
-"""Mutants of no particular guard: each condition turned round, each effect left out."""
+"""Generic mutants: each inverts one condition or omits one statement."""
 
 import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_TURNED = {
+_INVERSE = {
     ast.Eq: "!=",
     ast.NotEq: "==",
     ast.Lt: "<=",
@@ -22,22 +22,22 @@ class Change(NamedTuple):
     line: int
     old: str
     new: str
-    text: str  # the whole file with it
+    text: str  # The whole file with the change.
 
 
 def changes(text: str) -> Iterator[Change]:
-    """Every such change of a module's text, one at a time."""
+    """Yield every change of a module's text, one at a time."""
     for node in ast.walk(ast.parse(text)):
-        for place, new in _instead(node):
+        for place, new in _replacements(node):
             start, end = (_offset(text, place, which) for which in ("", "end_"))
             old = " ".join(text[start:end].split())
             yield Change(place.lineno, old, new, text[:start] + new + text[end:])
 
 
-def _instead(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            yield node, f"({ast.unparse(left)} {_TURNED[type(op)]} {ast.unparse(right)})"
+            yield node, f"({ast.unparse(left)} {_INVERSE[type(op)]} {ast.unparse(right)})"
         case ast.BoolOp(op=op, values=values):
             word = " or " if isinstance(op, ast.And) else " and "
             yield node, "(" + word.join(f"({ast.unparse(value)})" for value in values) + ")"

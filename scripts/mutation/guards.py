@@ -1,12 +1,12 @@
-"""Each guard by name, and the text without it."""
+"""The mutants: each removes one guard, by replacing a piece of source text."""
 
 from typing import NamedTuple
 
 
 class Mutant(NamedTuple):
     guard: str
-    file: str  # below src/fairlead
-    old: str  # stands there once
+    file: str  # Below src/fairlead.
+    old: str  # Occurs once in the file.
     new: str
 
 
@@ -29,59 +29,62 @@ MUTANTS = [
         "if new is not DELETED:\n                guards.require_value(path)\n            if new is DELETED:",
     ),
     Mutant(
-        "decide: a value that is what it is to be",
+        "decide: a value that already is the new one",
         "writes/guarded_patch.py",
         "guards.require_value(path)\n            if new is DELETED:",
         "if not json_equal(old, new):\n                guards.require_value(path)\n            if new is DELETED:",
     ),
     Mutant("decide: an absence that is filled", "writes/guarded_patch.py", "guards.require_gap(first)\n", "pass\n"),
     Mutant(
-        "decide: the first missing ancestor",
+        "decide: the first missing parent",
         "writes/guarded_patch.py",
         "for end in range(1, len(path)):",
         "for end in ():",
     ),
-    Mutant("decide: the item that is filled", "writes/guarded_patch.py", "if indexes:", "if False:"),
-    Mutant("decide: how long a list is", "writes/guarded_patch.py", "elif access is Access.LENGTH:", "elif False:"),
+    Mutant("decide: the item that gets a field", "writes/guarded_patch.py", "if indexes:", "if False:"),
+    Mutant("decide: the length of a list", "writes/guarded_patch.py", "elif access is Access.LENGTH:", "elif False:"),
     Mutant(
-        "decide: where a list ends that is added to",
+        "decide: the length of a list that is appended to",
         "writes/guarded_patch.py",
         "guards.require_length(first[:-1])\n",
         "pass\n",
     ),
     Mutant(
-        "decide: a length is where a mark is found",
+        "decide: the marker that tests a length",
         "writes/guarded_patch.py",
         "[add, _test(last, marker), {",
         "[add, {",
     ),
-    Mutant("decide: waits of chance in a crowd", "writes/decide.py", "if run > 1:", "if False:"),
+    Mutant("decide: random delays between many writers", "writes/decide.py", "if run > 1:", "if False:"),
     Mutant(
-        "decide: no list that has a null is tested", "writes/guarded_patch.py", "item is None or _has_null", "_has_null"
+        "decide: no test of a list that contains null",
+        "writes/guarded_patch.py",
+        "item is None or _has_null",
+        "_has_null",
     ),
     Mutant(
-        "decide: an answer that is lost twice is told",
+        "decide: an answer that is lost twice is raised",
         "writes/decide.py",
         "if lost_answers == MAX_LOST_ANSWERS:",
         "if False:",
     ),
     Mutant(
-        "decide: what is the server's is left alone",
+        "decide: server-managed fields cannot change",
         "writes/decide.py",
         "if path in _IDENTITY or path[:2] in _SERVER_MANAGED:",
         "if False:",
     ),
     Mutant("every write: the object has a uid", "writes/writer.py", "    if not obj.uid:\n", "    if False:\n"),
-    Mutant("decide: that a map is there", "writes/guarded_patch.py", "if access is Access.PRESENT}", "if False}"),
+    Mutant("decide: the existence of a map", "writes/guarded_patch.py", "if access is Access.PRESENT}", "if False}"),
     Mutant("decide: that a map is not empty", "writes/guarded_patch.py", "if access is Access.NON_EMPTY}", "if False}"),
     Mutant(
-        "decide: all of a list whose items move",
+        "decide: the whole list if items move",
         "writes/tracked.py",
         "self.log.record(self.path, Access.VALUE)\n        if self._items",
         "if self._items",
     ),
     Mutant(
-        "decide: what the function hands out",
+        "decide: values that the function returns",
         "writes/purity.py",
         "    result = _untrack(result)\n",
         "",
@@ -93,13 +96,13 @@ MUTANTS = [
         "base, base_is_live = base, True",
     ),
     Mutant(
-        "decide: a test that fails although it holds",
+        "decide: a failed test that should pass",
         "writes/decide.py",
         "if base_is_live and live",
         "if False and live",
     ),
-    Mutant("decide: a schema error is no conflict", "writes/decide.py", "return not error.causes", "return True"),
-    Mutant("decide: named fields only", "writes/decide.py", "if allowed is None:", "if True:"),
+    Mutant("decide: a schema error is not a conflict", "writes/decide.py", "return not error.causes", "return True"),
+    Mutant("decide: declared fields only", "writes/decide.py", "if allowed is None:", "if True:"),
     Mutant("decide: status at its own endpoint", "writes/decide.py", 'return "status"', "return None"),
     Mutant(
         "decide: purity, same changes",
@@ -108,23 +111,25 @@ MUTANTS = [
         "if False:",
     ),
     Mutant("decide: purity, captured state", "writes/purity.py", "if changed:", "if False:"),
-    Mutant("turns: one write after another", "writes/writer.py", "async with lock:\n                yield", "yield"),
-    Mutant("a live read tells another uid apart", "writes/writer.py", "if live.uid != obj.uid:", "if False:"),
-    Mutant("a removed object is forgotten", "writes/writer.py", "if is_removed(obj):", "if False:"),
     Mutant(
-        "a stale view is not asked about another uid",
+        "every write: one at a time per object", "writes/writer.py", "async with lock:\n                yield", "yield"
+    ),
+    Mutant("every write: a live read compares the uid", "writes/writer.py", "if live.uid != obj.uid:", "if False:"),
+    Mutant("every write: a removed object is forgotten", "writes/writer.py", "if is_removed(obj):", "if False:"),
+    Mutant(
+        "every write: a cached object with another uid is ignored",
         "writes/writer.py",
         "if cached is None or cached.uid != obj.uid:",
         "if cached is None:",
     ),
     Mutant(
-        "a stale view is not preferred to a newer copy",
+        "every write: a newer copy is preferred to the cache",
         "writes/writer.py",
         "return obj if as_integer(obj.resource_version) > as_integer(cached.resource_version) else cached",
         "return cached",
     ),
     Mutant(
-        "status: a condition never goes back",
+        "status: the generation of a condition never decreases",
         "writes/status.py",
         'if reported > condition["observedGeneration"]:',
         "if False:",
@@ -135,7 +140,9 @@ MUTANTS = [
         'if not is_source or entry.get("subresource"):',
         "if not is_source:",
     ),
-    Mutant("apply: create-or-refuse", "writes/apply.py", "self.send(resourceVersion=version)", "self.send()"),
+    Mutant(
+        "apply: create only if no object exists", "writes/apply.py", "self.send(resourceVersion=version)", "self.send()"
+    ),
     Mutant("apply: uid", "writes/apply.py", "self.send(uid=uid)", "self.send()"),
     Mutant(
         "apply: an object that is not ours",
@@ -150,19 +157,19 @@ MUTANTS = [
         "self.adopt",
     ),
     Mutant(
-        "apply: adopt only what was seen, as it was seen",
+        "apply: adopt only the cached version of an object",
         "writes/apply.py",
         "self.send(resourceVersion=version)",
         "self.send(**({} if version != _CREATE_ONLY_VERSION else {'resourceVersion': _CREATE_ONLY_VERSION}))",
     ),
     Mutant(
-        "apply: a child that would show nothing of ours",
+        "apply: a child without fields and owner",
         "writes/apply.py",
         "if not (self.owner_controls or self.adopt or self.has_fields()):",
         "if False:",
     ),
     Mutant(
-        "recreate: only what is ours, or nobody's and to be adopted",
+        "recreate: only own or adoptable objects",
         "writes/apply.py",
         "raise ForeignObject(self.what, describe_controller(live))\n        await",
         "pass\n        await",
@@ -175,12 +182,12 @@ MUTANTS = [
     ),
     Mutant("apply: payload from scratch", "writes/payload.py", "if metadata.get(field) is not None:", "if False:"),
     Mutant(
-        "apply: no views in a payload",
+        "apply: no part of a draft in a payload",
         "writes/payload.py",
         "if isinstance(value, TrackedMap | TrackedList):",
         "if False:",
     ),
-    Mutant("apply: nulls are left out", "writes/payload.py", "if item is not None}", "}"),
+    Mutant("apply: nulls are removed", "writes/payload.py", "if item is not None}", "}"),
     Mutant("apply: stringData becomes data", "writes/payload.py", '"stringData" in body:', '"stringData" in ():'),
     Mutant(
         "apply: only an immutable field is ImmutableField",
@@ -188,23 +195,23 @@ MUTANTS = [
         "if error.causes and all(",
         "if False and all(",
     ),
-    Mutant("elision: our entry", "writes/no_op.py", "if entry is None or", "if False or"),
+    Mutant("no-op: our Apply entry", "writes/no_op.py", "if entry is None or", "if False or"),
     Mutant(
-        "elision: order of keyed items",
+        "no-op: the order of keyed items",
         "writes/no_op.py",
         "for item in value:\n        if any",
         "for item in sorted(value, key=str):\n        if any",
     ),
-    Mutant("elision: fields left out", "writes/no_op.py", "payload.keys() | owned.keys()", "payload.keys()"),
-    Mutant("elision: fields added", "writes/no_op.py", "payload.keys() | owned.keys()", "owned.keys()"),
+    Mutant("no-op: omitted fields", "writes/no_op.py", "payload.keys() | owned.keys()", "payload.keys()"),
+    Mutant("no-op: added fields", "writes/no_op.py", "payload.keys() | owned.keys()", "owned.keys()"),
     Mutant(
-        "elision: what a payload became",
+        "no-op: what the server made of a payload",
         "writes/apply.py",
         "if not is_known_outcome and not is_no_op(",
         "if not is_no_op(",
     ),
     Mutant(
-        "elision: the same version again",
+        "no-op: an unchanged version",
         "writes/apply.py",
         "if not is_known_outcome and not is_no_op(",
         "if is_known_outcome or not is_no_op(",
@@ -219,7 +226,7 @@ MUTANTS = [
         "return has_owner",
     ),
     Mutant("prune: resourceVersion", "writes/prune.py", "unchanged=True", "unchanged=False"),
-    Mutant("prune: what is wanted", "writes/prune.py", "if is_needed or", "if"),
+    Mutant("prune: needed children", "writes/prune.py", "if is_needed or", "if"),
     Mutant("finalizer: not while deleting", "writes/finalizers.py", "if draft.deleting:", "if False:"),
     Mutant(
         "finalizer: only our own entry",
@@ -227,14 +234,19 @@ MUTANTS = [
         "[other for other in finalizers if other != finalizer]",
         "[]",
     ),
-    Mutant("status: never a generation back", "writes/status.py", "if reported > report.generation:", "if False:"),
     Mutant(
-        "status: time only on a transition",
+        "status: observedGeneration never decreases",
+        "writes/status.py",
+        "if reported > report.generation:",
+        "if False:",
+    ),
+    Mutant(
+        "status: the time changes only on a transition",
         "writes/status.py",
         'if existing.get("status") != condition["status"]:',
         "if True:",
     ),
-    Mutant("status: the same report again", "writes/status.py", "if last and (last.uid", "if False and (last.uid"),
+    Mutant("status: an unchanged report", "writes/status.py", "if last and (last.uid", "if False and (last.uid"),
     Mutant(
         "migrate: resourceVersion",
         "writes/migrate.py",
@@ -244,38 +256,38 @@ MUTANTS = [
     Mutant("migrate: declared fields", "writes/migrate.py", "union(select_fields(", "owned or union(select_fields("),
     Mutant("migrate: named managers", "writes/migrate.py", ' and entry.get("manager") in managers', ""),
     Mutant(
-        "scope: what is not watched is applied to the object that was seen",
+        "apply: without a watch, only to the object that was seen",
         "writes/apply.py",
         "return await self.apply_to_uid(last.uid)",
         "pass",
     ),
     Mutant(
-        "scope: what is watched and not there is made",
+        "apply: a watched object that does not exist is created",
         "writes/apply.py",
         "elif last is not None and not cache.covers(self.kind, self.namespace):",
         "elif last is not None:",
     ),
-    Mutant("scope: only a whole watch covers", "cache/cache.py", "and scope.is_unfiltered\n", "\n"),
+    Mutant("cache: only a watch without selectors covers a kind", "cache/cache.py", "and scope.is_unfiltered\n", "\n"),
     Mutant(
-        "tombstone: what is gone stays hidden",
+        "cache: a deleted object stays hidden",
         "cache/overlay.py",
         "return None if entry is not None and entry.uid in self._tombstones else entry",
         "return entry",
     ),
     Mutant(
-        "tombstone: a late answer revives nothing",
+        "cache: a late answer does not bring a deleted object back",
         "cache/overlay.py",
         "if self.disabled or entry.version <= position or self._is_stale(write, entry.uid):",
         "if self.disabled:",
     ),
     Mutant(
-        "tombstone: until the deletion is told",
+        "cache: a tombstone stays until the deletion event",
         "cache/overlay.py",
         "if uid not in uids and version <= position:",
         "if True:",
     ),
     Mutant(
-        "order: the finalizer is on before the first effect",
+        "order: the finalizer is added before the first side effect",
         "runtime/controller.py",
         """        if cleanup is not None:
             try:
@@ -301,7 +313,7 @@ MUTANTS = [
 """,
     ),
     Mutant(
-        "order: the finalizer is off after the clean-up",
+        "order: the finalizer is removed after the cleanup",
         "runtime/controller.py",
         """            try:
                 await self._call(cleanup.clean, obj, ctx)
@@ -337,19 +349,19 @@ MUTANTS = [
         "        if False:\n",
     ),
     Mutant(
-        "queue: a key is out with one taker",
+        "queue: one worker per key",
         "queue/queue.py",
         "if state.out_since is not None:\n            state.again",
         "if False:\n            state.again",
     ),
     Mutant(
-        "queue: an add meanwhile runs it again",
+        "queue: an add during a run causes another run",
         "queue/queue.py",
         "            self._make_ready(key, state, again)\n",
         "            pass\n",
     ),
     Mutant(
-        "queue: a burst is one run",
+        "queue: several adds cause one run",
         "queue/ready.py",
         "if key in keys[Priority.FRESH]:\n            return",
         "if False:\n            return",
@@ -362,7 +374,7 @@ MUTANTS = [
     ),
     Mutant("queue: first come, first served", "queue/ready.py", "keys.popitem(last=False)", "keys.popitem(last=True)"),
     Mutant(
-        "queue: lanes take turns",
+        "queue: lanes alternate",
         "queue/ready.py",
         "            del self._rota[turn]\n            self._rota.append(lane)\n",
         "",
@@ -375,41 +387,44 @@ MUTANTS = [
         "queue: the limit of a lane", "queue/ready.py", "or (lane.limit is not None and lane.out >= lane.limit)", ""
     ),
     Mutant(
-        "queue: the limit of all",
+        "queue: the total limit",
         "queue/ready.py",
         "if self._limit is not None and self._out >= self._limit:",
         "if False:",
     ),
-    Mutant("queue: errors back off further each time", "queue/queue.py", "state.errors += 1", "state.errors = 1"),
+    Mutant("queue: the backoff grows with each error", "queue/queue.py", "state.errors += 1", "state.errors = 1"),
     Mutant(
-        "queue: success starts the back-off over",
+        "queue: success resets the backoff of errors",
         "queue/queue.py",
         "state.errors = state.conflicts = 0",
         "state.conflicts = 0",
     ),
     Mutant(
-        "queue: conflicts start over too", "queue/queue.py", "state.errors = state.conflicts = 0", "state.errors = 0"
+        "queue: success resets the backoff of conflicts",
+        "queue/queue.py",
+        "state.errors = state.conflicts = 0",
+        "state.errors = 0",
     ),
     Mutant(
-        "queue: a conflict is no error",
+        "queue: a conflict is not an error",
         "queue/queue.py",
         "state.conflicts += 1",
         "state.conflicts += 1\n        state.errors += 1",
     ),
     Mutant(
-        "queue: a flood does not shorten the back-off",
+        "queue: adds do not shorten the backoff",
         "queue/queue.py",
         "elif state.not_before is not None:\n",
         "elif False:\n",
     ),
     Mutant(
-        "queue: a flood does not prolong the back-off",
+        "queue: adds do not extend the backoff",
         "queue/queue.py",
         "            state.priority = max(priority, state.priority)\n        else:",
         "            self._hold(key, state, ERROR_CAP)\n        else:",
     ),
     Mutant(
-        "queue: what came meanwhile waits with the back-off",
+        "queue: an add during a run waits for the backoff",
         "queue/queue.py",
         "state.priority, state.again = max(state.again, state.priority), None\n",
         "self._make_ready(key, state, state.again)\n",
@@ -426,43 +441,43 @@ MUTANTS = [
         "        else:\n            self._want(key, state, priority)\n",
         "        else:\n            state.wake = None\n            self._want(key, state, priority)\n",
     ),
-    Mutant("queue: a drain waits for what is out", "queue/queue.py", "await self._quiet.wait()", "pass"),
+    Mutant("queue: a drain waits for running keys", "queue/queue.py", "await self._quiet.wait()", "pass"),
     Mutant(
-        "queue: a drain hands out what is ready",
+        "queue: a drain still hands out ready keys",
         "queue/queue.py",
         "            if not drain:\n                state.again, state.ready = None, False\n",
         "            state.again, state.ready = None, False\n",
     ),
     Mutant(
-        "queue: a drain takes nothing more in", "queue/queue.py", "        if self._closed:\n            return\n", ""
+        "queue: a drain accepts no new keys", "queue/queue.py", "        if self._closed:\n            return\n", ""
     ),
     Mutant(
-        "queue: a drain does not wait for what is delayed",
+        "queue: a drain does not wait for delayed keys",
         "queue/queue.py",
         "        if self._closed:\n            self._settle(key, state)\n            return\n",
         "",
     ),
     Mutant(
-        "queue: a wake-up that was cancelled is passed on",
+        "queue: a cancelled wake-up is passed on",
         "queue/queue.py",
         "self._wake_getter()  # this wake-up was ours to use; pass it on",
         "pass",
     ),
     Mutant(
-        "queue: a key is given back once",
+        "queue: a key is returned once",
         "queue/queue.py",
         "if state is None or state.out_since is None:\n",
         "if state is None:\n",
     ),
     Mutant(
-        "default: only what is missing",
+        "defaults: only missing fields",
         "writes/tracked.py",
         "if self._current(key)[0] is MISSING:\n            self[key] = value",
         "if True:\n            self[key] = value",
     ),
-    Mutant("default: an explicit null stays", "writes/defaults.py", "and not target.is_null(key)", ""),
+    Mutant("defaults: an explicit null stays", "writes/defaults.py", "and not target.is_null(key)", ""),
     Mutant(
-        "orphans: a look of its own before each deletion",
+        "orphans: a live read before each deletion",
         "tools/orphans/act.py",
         "verdict = await self._judge(now, barred)",
         "verdict = item.verdict",
@@ -474,17 +489,19 @@ MUTANTS = [
         "await self._fleet.downstream.client.delete(kind, obj.name, obj.namespace)",
     ),
     Mutant("orphans: resourceVersion", "tools/orphans/act.py", "obj, unchanged=True)", "obj)"),
-    Mutant("orphans: the cluster that was first seen", "tools/orphans/looks.py", "known != uid:", "False:"),
+    Mutant("orphans: the cluster that was seen first", "tools/orphans/looks.py", "known != uid:", "False:"),
     Mutant("orphans: no cluster under two names", "tools/orphans/mixups.py", "if len(alike) > 1:", "if False:"),
-    Mutant("orphans: nor under one that was shared", "tools/orphans/mixups.py", "if not silent:", "if True:"),
+    Mutant("orphans: no cluster under a name that was shared", "tools/orphans/mixups.py", "if not silent:", "if True:"),
     Mutant("orphans: grace", "tools/orphans/judging.py", "if age >= grace:", "if True:"),
     Mutant(
-        "orphans: one that is back begins anew",
+        "orphans: the grace period restarts when a parent returns",
         "tools/orphans/evidence.py",
         ".absent.pop(parent, None)",
         ".absent.get(parent)",
     ),
     Mutant("orphans: unknown is not absent", "tools/orphans/judging.py", "if unknown:", "if False:"),
-    Mutant("orphans: the parent that went last", "tools/orphans/judging.py", "max(absences)", "min(absences)"),
-    Mutant("orphans: what was recorded is read", "tools/orphans/watch.py", "await self._store.load(evidence)", "pass"),
+    Mutant("orphans: the parent that disappeared last", "tools/orphans/judging.py", "max(absences)", "min(absences)"),
+    Mutant(
+        "orphans: recorded evidence is loaded", "tools/orphans/watch.py", "await self._store.load(evidence)", "pass"
+    ),
 ]

@@ -1,12 +1,13 @@
-"""Take each guard of the writes and of the queue out singly and see a test fail: `python scripts/mutation/run.py`.
+"""Remove each guard of the writes, the queue and others alone, and check that a test fails.
 
-Each mutant is one module with one piece of text changed, in a process of its own that runs the tests of that room on
-the embedded server until the first fails. A guard whose mutant survives is not held by any test: the run then fails.
-A mutant whose tests do not end is found out too. For that the tests are timed without a mutant first, and once more
-before the verdict, so that a machine that became slow finds nothing out. The random histories are asked as well.
-Beside the guards by name, a sample of mutants of no particular guard (conditions turned round, effects left out) gives
-a score. `--table FILE` writes docs/evidence/guards.md; words choose guards: `run.py finalizer queue`; the other rows
-of the table stay as an earlier run left them.
+    python scripts/mutation/run.py [WORD ...]    run the guards whose names contain one of the words, or all
+
+Each mutant is one module with one piece of text changed. It runs in its own process, with the tests of its package on
+the embedded server, until the first test fails. If no test fails, the guard has no test, and the run fails. A mutant
+whose tests do not end counts as detected. For that, the tests are timed without a mutant first, and again before the
+verdict, so that a slow machine is not mistaken for a detection. The random histories run for each mutant of the writes
+too. Besides the guards by name, a sample of generic mutants (inverted conditions, omitted statements) gives a score.
+`--table FILE` writes docs/evidence/guards.md. Rows of guards that do not run stay as an earlier run wrote them.
 """
 
 import argparse
@@ -29,7 +30,7 @@ import hypothesis
 import pytest
 from guards import MUTANTS
 
-# Loaded once for all mutants; nothing that is mutated may be among them.
+# Loaded once for all mutants. No mutated module may be among them.
 import fairlead.client.http
 import fairlead.server.app  # noqa: F401
 
@@ -42,9 +43,9 @@ TESTS = {
     "queue": ["tests/queue/test_queue.py", "tests/queue"],
     "cache": ["tests/cache/test_own_writes.py", "tests/cache"],
     "runtime": ["tests/runtime/test_controller.py", "tests/runtime"],
-    "orphans": ["tests/orphans/test_histories.py"],  # they alone: each guard is for something that they play
+    "orphans": ["tests/orphans/test_histories.py"],  # Only these: they cover every guard of the package.
 }  # fmt: skip
-# The tests that speak of a module go first, so that what they catch is caught soon.
+# The tests of a module run first, because they usually detect its mutants.
 FIRST = {
     "apply": "test_apply.py", "payload": "test_apply.py", "no_op": "test_no_op.py", "decide": "test_decide.py",
     "guarded_patch": "test_decide.py", "purity": "test_decide.py", "json_patch": "test_decide.py",
@@ -53,31 +54,31 @@ FIRST = {
     "delete": "test_delete.py", "prune": "test_prune.py", "create": "test_create.py", "defaults": "test_defaults.py",
     "writer": "test_edge_cases.py",
 }  # fmt: skip
-PATIENCE = 5  # times as long as they take without a mutant, tests may take with one
-LEAST = 60.0  # seconds that they may take at least
+TIMEOUT_FACTOR = 5  # Tests with a mutant may take this many times as long as without one.
+MIN_TIMEOUT = 60.0  # seconds
 
-# The examples that every run has; the tests' own profile is registered only once they are loaded.
-SAME = hypothesis.settings(
+# Every run uses the same examples. The tests' own profile is registered only when they are loaded.
+DETERMINISTIC = hypothesis.settings(
     derandomize=True, database=None, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 
 TIMED_OUT = "timed out"
 FOUND = {True: "found", False: "not found"}
-NOT_ASKED = "not asked"
+NOT_RUN = "not run"
 NONE = "**none**"
-SCORE = "Of"  # how the line of generic mutants begins
+SCORE = "Of"  # The first word of the line about generic mutants.
 HEADING = """# Guards
 
-Each guard of the write disciplines and of the queue, and the first test that failed when that guard alone was taken out
-of the code. Made by `make mutate`, on the embedded server.
+Each guard of the write functions, the cache, the queue and the runtime, and the first test that fails if that guard
+alone is removed from the code. `make mutate` writes this table, on the embedded server.
 
-These tests aim at their guard. The random histories (`tests/writes/test_histories.py`), which aim at nothing, are asked
-beside them about each guard of the writes. "Timed out": no test failed, and they did not end.
+These tests aim at their guard. The random histories (`tests/writes/test_histories.py`), which aim at no guard, run for
+each guard of the writes too. "Timed out" means that no test failed, but the tests did not end.
 """
 
 
 class _Overlay(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """One module with another text."""
+    """An import hook that loads one module from a changed text."""
 
     def __init__(self, file: str, text: str) -> None:
         self.name = "fairlead." + file.removesuffix(".py").replace("/", ".")
@@ -91,66 +92,66 @@ class _Overlay(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.text, self.path, "exec"), module.__dict__)
 
 
-def killed_by(file: str, text: str, tests: list[str], first: list[str]) -> str | None:
-    """The first test that fails with that text of the file, TIMED_OUT if they do not end, or None."""
-    measured = taken(tuple(tests))
+def find_failing_test(file: str, text: str, tests: list[str], first: list[str]) -> str | None:
+    """Return the first test that fails with that text of the file, TIMED_OUT if the tests do not end, or None."""
+    duration = measure(tuple(tests))
     while True:
-        code, said = outcome(file, text, [*first, *tests], max(LEAST, PATIENCE * measured))
+        code, output = run_tests(file, text, [*first, *tests], max(MIN_TIMEOUT, TIMEOUT_FACTOR * duration))
         if code is not None:
             break
-        measured, before = _unmutated(tests), measured
-        if measured < 1.5 * before:
+        duration, before = measure_again(tests), duration
+        if duration < 1.5 * before:
             return TIMED_OUT
     if code == 0:
         return None
-    found = re.search(r"^(?:FAILED|ERROR) (\S+?)(?:\[| |$)", said, re.MULTILINE)
-    if not found:
-        sys.exit(f"the tests did not run: {said}")
-    return found.group(1)
+    match = re.search(r"^(?:FAILED|ERROR) (\S+?)(?:\[| |$)", output, re.MULTILINE)
+    if not match:
+        sys.exit(f"the tests did not run: {output}")
+    return match.group(1)
 
 
 @functools.cache
-def taken(tests: tuple[str, ...]) -> float:
-    """Seconds that the tests take without a mutant."""
-    return _unmutated(list(tests))
+def measure(tests: tuple[str, ...]) -> float:
+    """Return how many seconds the tests take without a mutant."""
+    return measure_again(list(tests))
 
 
-def _unmutated(tests: list[str]) -> float:
+def measure_again(tests: list[str]) -> float:
     begin = time.monotonic()
-    code, said = outcome(None, "", tests, math.inf)
+    code, output = run_tests(None, "", tests, math.inf)
     if code != 0:
-        sys.exit(f"the tests fail without a mutant: {said}")
+        sys.exit(f"the tests fail without a mutant: {output}")
     return time.monotonic() - begin
 
 
-def outcome(file: str | None, text: str, tests: list[str], longest: float) -> tuple[int | None, str]:
-    """The exit code of the tests, None if they had to be ended, and what they said."""
+def run_tests(file: str | None, text: str, tests: list[str], timeout: float) -> tuple[int | None, str]:
+    """Return the exit code of the tests, or None after a timeout, and their output."""
     with tempfile.TemporaryFile() as output:
         child = os.fork()
         if child == 0:
             code = 99
             try:
-                code = _tested(file, text, tests, output.fileno())
+                code = _run_in_child(file, text, tests, output.fileno())
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(code)
-        code = _wait(child, longest)
+        code = _wait(child, timeout)
         output.seek(0)
         return code, output.read().decode(errors="replace")
 
 
-def _tested(file: str | None, text: str, tests: list[str], output: int) -> int:
+def _run_in_child(file: str | None, text: str, tests: list[str], output: int) -> int:
     os.setsid()
     for fd in (1, 2):
         os.dup2(output, fd)
     without_shrinking = list(hypothesis.Phase)[:3]
-    hypothesis.settings.register_profile("once", hypothesis.settings(SAME, phases=without_shrinking))
+    hypothesis.settings.register_profile("once", hypothesis.settings(DETERMINISTIC, phases=without_shrinking))
     if file is not None:
         overlay = _Overlay(file, text)
         sys.meta_path.insert(0, overlay)
         try:
-            importlib.import_module(overlay.name)  # before pytest puts a finder of its own in front
+            importlib.import_module(overlay.name)  # Before pytest installs its own import hook in front of this one.
         except Exception as error:
             print(f"FAILED import: {error}")
             return 1
@@ -159,9 +160,9 @@ def _tested(file: str | None, text: str, tests: list[str], output: int) -> int:
     return pytest.main(["-q", "-x", "-m", "not real", *loaded, *alone, *tests])
 
 
-def _wait(child: int, longest: float) -> int | None:
-    """Its exit code; None if it had to be ended."""
-    deadline = time.monotonic() + longest
+def _wait(child: int, timeout: float) -> int | None:
+    """Return the exit code of the child, or None after a timeout."""
+    deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -169,23 +170,23 @@ def _wait(child: int, longest: float) -> int | None:
         time.sleep(0.02)
     try:
         os.killpg(child, signal.SIGKILL)
-    except ProcessLookupError:  # it leads no group yet
+    except ProcessLookupError:  # It does not lead a process group yet.
         os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
 
 
 def tests_of(file: str) -> tuple[list[str], list[str]]:
-    """The tests of a module, and those of them that go first."""
-    room, _, module = file.removesuffix(".py").partition("/")
-    return TESTS[room], [f"tests/writes/{FIRST[module]}"] if room == "writes" and module in FIRST else []
+    """Return the tests of a module, and those that run first."""
+    package, _, module = file.removesuffix(".py").partition("/")
+    return TESTS[package], [f"tests/writes/{FIRST[module]}"] if package == "writes" and module in FIRST else []
 
 
-def named(words: list[str], kept: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Each guard that has one of the words, and its row of the table. Of those kept only the histories are asked."""
+def run_guards(words: list[str], earlier_rows: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each selected guard and its row of the table. With earlier rows, run only the random histories."""
     for mutant in MUTANTS:
-        asked = mutant.file.startswith("writes/")
-        if (words and not any(word in mutant.guard for word in words)) or (kept and not asked):
+        has_histories = mutant.file.startswith("writes/")
+        if (words and not any(word in mutant.guard for word in words)) or (earlier_rows and not has_histories):
             continue
         text = (PACKAGE / mutant.file).read_text()
         if text.count(mutant.old) != 1:
@@ -193,99 +194,98 @@ def named(words: list[str], kept: dict[str, str]) -> Iterator[tuple[str, str]]:
                 f"{mutant.guard}: {mutant.file} has {mutant.old!r} {text.count(mutant.old)} times: correct guards.py"
             )
         text = text.replace(mutant.old, mutant.new)
-        if mutant.guard in kept:
-            test = kept[mutant.guard].split(" | ")[1]
+        if mutant.guard in earlier_rows:
+            test = earlier_rows[mutant.guard].split(" | ")[1]
         else:
-            test = _shown(killed_by(mutant.file, text, *tests_of(mutant.file)))
-        seen = FOUND[killed_by(mutant.file, text, HISTORIES, []) is not None] if asked else NOT_ASKED
-        print(f"{'NOT HELD' if test == NONE else 'held':8}  {mutant.guard:60}  {test}  {seen}", flush=True)
+            test = _format_test(find_failing_test(mutant.file, text, *tests_of(mutant.file)))
+        seen = FOUND[find_failing_test(mutant.file, text, HISTORIES, []) is not None] if has_histories else NOT_RUN
+        print(f"{'NO TEST' if test == NONE else 'tested':8}  {mutant.guard:60}  {test}  {seen}", flush=True)
         yield mutant.guard, f"| {mutant.guard} | {test} | {seen} |"
 
 
-def _shown(test: str | None) -> str:
+def _format_test(test: str | None) -> str:
     if test is None:
         return NONE
     return TIMED_OUT if test == TIMED_OUT else f"`{test.rpartition('::')[2]}`"
 
 
-def sampled(count: int, seed: int) -> tuple[list[str], int, int]:
-    """The survivors of a sample of generic mutants, how many were killed, and how many there are to choose from."""
+def run_sample(count: int, seed: int) -> tuple[list[str], int, int]:
+    """Return the surviving mutants of a sample, the number of detected ones, and the number of all generic mutants."""
     every = [
         (str(path.relative_to(PACKAGE)), change)
-        for room in ("writes", "queue")
-        for path in sorted((PACKAGE / room).glob("*.py"))
+        for package in ("writes", "queue")
+        for path in sorted((PACKAGE / package).glob("*.py"))
         for change in generic.changes(path.read_text())
     ]
     survivors = []
     chosen = random.Random(seed).sample(every, min(count, len(every)))
     for number, (file, change) in enumerate(chosen, 1):
-        test = killed_by(file, change.text, *tests_of(file))
-        said = f"{file}:{change.line}: {change.old} → {change.new}"
+        test = find_failing_test(file, change.text, *tests_of(file))
+        description = f"{file}:{change.line}: {change.old} → {change.new}"
         print(
-            f"{number:4}  {'killed' if test else 'SURVIVED':8}  {said}  {(test or '').rpartition('::')[2]}", flush=True
+            f"{number:4}  {'detected' if test else 'SURVIVED':8}  {description}  {(test or '').rpartition('::')[2]}",
+            flush=True,
         )
         if not test:
-            survivors.append(said)
-    print(f"{len(chosen) - len(survivors)} of {len(chosen)} generic mutants are killed, a sample of {len(every)}")
+            survivors.append(description)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} generic mutants are detected, a sample of {len(every)}")
     return survivors, len(chosen) - len(survivors), len(every)
 
 
-def earlier(table: Path) -> tuple[dict[str, str], list[str]]:
-    """The rows of an earlier run by guard, and what it said of generic mutants."""
+def read_table(table: Path) -> tuple[dict[str, str], list[str]]:
+    """Return the rows of an earlier run by guard, and its lines about generic mutants."""
     lines = table.read_text().splitlines() if table.exists() else []
     rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines if line.startswith("| ")}
     score = next((n for n, line in enumerate(lines) if line.startswith(SCORE)), len(lines) + 1)
     return rows, lines[score - 1 :]
 
 
-def write(table: Path, ran: dict[str, str], score: list[str] | None) -> None:
-    """The table with these rows, and what an earlier run left of the others and of generic mutants."""
-    kept, said = earlier(table)
-    rows = [row for mutant in MUTANTS if (row := (kept | ran).get(mutant.guard))]
-    held = sum(NONE not in row for row in rows)
-    asked = [row for row in rows if not row.endswith(f"| {NOT_ASKED} |")]
-    found = sum(row.endswith(f"| {FOUND[True]} |") for row in asked)
+def write_table(table: Path, ran: dict[str, str], score: list[str] | None) -> None:
+    """Write the table with these rows, and keep the other rows and the score of an earlier run."""
+    earlier_rows, earlier_score = read_table(table)
+    rows = [row for mutant in MUTANTS if (row := (earlier_rows | ran).get(mutant.guard))]
+    tested = sum(NONE not in row for row in rows)
+    with_histories = [row for row in rows if not row.endswith(f"| {NOT_RUN} |")]
+    found = sum(row.endswith(f"| {FOUND[True]} |") for row in with_histories)
     lines = [HEADING, "| guard | the test that fails without it | random histories |", "|---|---|---|", *rows, ""]
-    lines.append(f"{held} of {len(MUTANTS)} guards are held.")
-    if asked:
-        lines.append(
-            f"The random histories were asked about {len(asked)} and find {found}; the tests that aim at the others"
-        )
-        lines.append("alone hold those.")
-    table.write_text("\n".join([*lines, *(said if score is None else score)]) + "\n")
+    lines.append(f"{tested} of {len(MUTANTS)} guards have a test that fails without them.")
+    if with_histories:
+        lines.append(f"The random histories ran for {len(with_histories)} of them and detect {found}.")
+    table.write_text("\n".join([*lines, *(earlier_score if score is None else score)]) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table", type=Path, help="write the table of guards and tests there, after each guard")
-    parser.add_argument("--histories", action="store_true", help="ask the histories alone; the table has the tests")
-    parser.add_argument("--generic", type=int, default=0, metavar="N", help="and N mutants of no particular guard")
-    parser.add_argument("--seed", type=int, default=0, help="of their sample")
-    parser.add_argument("only", nargs="*", help="words of the guards to run")
+    parser.add_argument("--table", type=Path, help="write the table of guards and tests to this file, after each guard")
+    parser.add_argument(
+        "--histories", action="store_true", help="run only the random histories, and keep the tests of the table"
+    )
+    parser.add_argument("--generic", type=int, default=0, metavar="N", help="also run N generic mutants")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
+    parser.add_argument("only", nargs="*", help="words in the names of the guards to run")
     options = parser.parse_args()
     if options.histories and not options.table:
         parser.error("--histories needs the --table of an earlier run")
     os.chdir(ROOT)
     sys.dont_write_bytecode = True
     ran: dict[str, str] = {}
-    kept = earlier(options.table)[0] if options.histories else {}
-    for guard, row in named(options.only, kept):
+    earlier_rows = read_table(options.table)[0] if options.histories else {}
+    for guard, row in run_guards(options.only, earlier_rows):
         ran[guard] = row
         if options.table:
-            write(options.table, ran, None)
-    held = sum(NONE not in row for row in ran.values())
-    print(f"{held} of {len(ran)} guards are held by a test")
+            write_table(options.table, ran, None)
+    tested = sum(NONE not in row for row in ran.values())
+    print(f"{tested} of {len(ran)} guards have a test")
     if options.generic:
-        survivors, killed, every = sampled(options.generic, options.seed)
-        said = (
-            f"(conditions turned round, effects left out; a sample of {every}, seed {options.seed}) {killed} are killed"
-        )
+        survivors, killed, every = run_sample(options.generic, options.seed)
         total = killed + len(survivors)
-        score = ["", f"{SCORE} {total} mutants of no particular guard", f"{said}.{' The others:' if survivors else ''}"]
+        summary = f"{SCORE} {total} generic mutants (inverted conditions, omitted statements), {killed} are detected."
+        sample = f"They are a sample of {every}, seed {options.seed}.{' The others:' if survivors else ''}"
+        score = ["", summary, sample]
         score += ["", *(f"- `{survivor}`" for survivor in survivors)] if survivors else []
         if options.table:
-            write(options.table, ran, score)
-    sys.exit(held < len(ran))
+            write_table(options.table, ran, score)
+    sys.exit(tested < len(ran))
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ def cm(bench, **metadata):
 async def test_h01_late_apply_recreates_a_deleted_object(bench):
     made = await bench.other.apply(cm(bench), field_manager="naive")
     await bench.other.delete(ConfigMap, "c", bench.namespace)
-    revived = await bench.other.apply(cm(bench), field_manager="naive")
-    assert revived.uid != made.uid
+    recreated = await bench.other.apply(cm(bench), field_manager="naive")
+    assert recreated.uid != made.uid
     # fairlead: the change is intended for the deleted object.
     await bench.other.delete(ConfigMap, "c", bench.namespace)
     await apply(bench.cached, cm(bench))

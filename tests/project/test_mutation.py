@@ -1,4 +1,4 @@
-"""What `make mutate` makes of the tests of one mutant."""
+"""`make mutate` detects a mutant by a failing test, or by tests that do not end."""
 
 import subprocess
 import sys
@@ -15,30 +15,30 @@ def test_it():
         pass
     assert not getattr(queue, "breaks", False)
 """
-ASK = """
+RUN = """
 import sys
 sys.path.insert(0, "scripts/mutation")
 import run
 text = (run.PACKAGE / "queue/queue.py").read_text()
-measured = [float(each) for each in sys.argv[3:]]
+measured = [float(seconds) for seconds in sys.argv[3:]]
 if measured:
-    run.LEAST, run._unmutated = 0.0, lambda tests: measured.pop(0)
-print("\\n" + str(run.killed_by("queue/queue.py", text + sys.argv[2], [sys.argv[1]], [])))
+    run.MIN_TIMEOUT, run.measure_again = 0.0, lambda tests: measured.pop(0)
+print("\\n" + str(run.find_failing_test("queue/queue.py", text + sys.argv[2], [sys.argv[1]], [])))
 """
 
 
 @pytest.mark.parametrize(
-    ("change", "measured", "found"),
+    ("change", "measured", "expected"),
     [
-        pytest.param("", [], "None", id="nothing is changed"),
-        pytest.param("breaks = True", ["1000"], "test_it", id="it fails"),
-        pytest.param("hangs = True", ["0.4", "0.4"], "timed out", id="it does not end"),
-        pytest.param("", ["0.0001", "1000"], "None", id="the machine became slow"),
+        pytest.param("", [], "None", id="no change"),
+        pytest.param("breaks = True", ["1000"], "test_it", id="failing test"),
+        pytest.param("hangs = True", ["0.4", "0.4"], "timed out", id="endless test"),
+        pytest.param("", ["0.0001", "1000"], "None", id="slow machine"),
     ],
 )
-def test_a_mutant_is_found_out_by_a_test_that_fails_and_by_tests_that_do_not_end(tmp_path, change, measured, found):
+def test_mutant_is_detected_by_a_failing_test_or_a_timeout(tmp_path, change, measured, expected):
     test = tmp_path / "test_it.py"
     test.write_text(TEST)
-    asked = [sys.executable, "-c", ASK, str(test), change, *measured]
-    said = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert said.splitlines()[-1].rpartition("::")[2] == found
+    command = [sys.executable, "-c", RUN, str(test), change, *measured]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert output.splitlines()[-1].rpartition("::")[2] == expected

@@ -323,12 +323,12 @@ async def test_recreate_with_adopt_changes_an_immutable_field_of_an_adopted_obje
 async def test_recreate_never_deletes_an_object_that_someone_else_created(bench, owner, when):
     """Guards: a live read shows that the deleted object is ours, and its uid is a precondition."""
     await apply(bench.writer, binding("view"), owner=owner)
-    strangers = []
+    foreign_objects = []
 
     async def squat():
         await bench.other.delete(RoleBinding, "rb", bench.namespace)
         body = {**binding("view"), "metadata": {"name": "rb", "namespace": bench.namespace}}
-        strangers.append(await bench.other.create(body, field_manager="squatter"))
+        foreign_objects.append(await bench.other.create(body, field_manager="squatter"))
 
     async def wait():
         pass
@@ -337,7 +337,7 @@ async def test_recreate_never_deletes_an_object_that_someone_else_created(bench,
     bench.wire.then = [squat] if when == "after its refusal" else []
     with pytest.raises((ForeignObject, ObjectDeleted)):
         await apply(bench.writer, binding("edit"), owner=owner, recreate=True)
-    assert await bench.live(strangers[0]) == strangers[0]
+    assert await bench.live(foreign_objects[0]) == foreign_objects[0]
 
 
 async def test_recreate_does_not_delete_for_an_invalid_payload(bench, owner):

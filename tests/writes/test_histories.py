@@ -183,12 +183,12 @@ class History:
     async def occupy_name(self, n):
         """Create a foreign object of that name. Variant 1 has our widget as an owner, which does not make it ours."""
         await self.delete_child(n)
-        stranger = WIDGET(CHILDREN[n], self.bench.namespace, spec={"size": 7})
+        foreign_object = WIDGET(CHILDREN[n], self.bench.namespace, spec={"size": 7})
         if n:
             live = await self.read("w")
             ref = {"apiVersion": WIDGET.api_version, "kind": "Widget", "name": "w", "uid": live.uid}
-            stranger["metadata"]["ownerReferences"] = [ref]
-        self.foreign_objects[CHILDREN[n]] = await self.bench.other.create(stranger, field_manager="squatter")
+            foreign_object["metadata"]["ownerReferences"] = [ref]
+        self.foreign_objects[CHILDREN[n]] = await self.bench.other.create(foreign_object, field_manager="squatter")
 
     async def edit_shared(self, n):
         if (live := await self.read("s", ConfigMap)) is not None:
