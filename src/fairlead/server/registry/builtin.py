@@ -10,29 +10,32 @@ from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry import autoscaling, defaults, events, preparing
 from fairlead.server.registry.resource import Object, Resource, Retold
 from fairlead.server.registry.validation import (
+    autoscaling as autoscaling_rules,
+)
+from fairlead.server.registry.validation import (
     batch,
     certificates,
     classes,
     config,
     definitions,
     endpoints,
-    jobstatuses,
-    limits,
+    job_statuses,
+    leases,
+    namespaces,
     networking,
     nodes,
-    others,
-    persistentvolumes,
+    persistent_volumes,
+    pod_warnings,
     pods,
-    podwarnings,
+    quotas,
     rbac,
-    scaling,
     services,
     statuses,
     storage,
     webhooks,
     workloads,
 )
-from fairlead.server.registry.validation import events as event_checks
+from fairlead.server.registry.validation import events as event_rules
 from fairlead.server.schema import builtin
 from fairlead.server.schema.nodes import Node
 
@@ -75,12 +78,14 @@ _GENERATED: Final = Entry(generation=_SPEC)
 _ANSWERED: Final = Entry(delete_answers_object=True)
 _COMMON: Final = Entry()
 
-_TEMPLATE: Final = podwarnings.template("spec", "template")
+_TEMPLATE: Final = pod_warnings.template("spec", "template")
 
 ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("", "ConfigMap"): Entry(validate=config.config_map),
     ("", "Secret"): Entry(validate=config.secret),
-    ("", "Namespace"): Entry(delete_answers_object=True, prepare_create=preparing.namespace, validate=others.namespace),
+    ("", "Namespace"): Entry(
+        delete_answers_object=True, prepare_create=preparing.namespace, validate=namespaces.namespace
+    ),
     ("", "Pod"): Entry(
         generation=_SPEC,
         status_keeps=("ownerReferences", "deletionTimestamp"),
@@ -89,7 +94,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_update=preparing.pod_update,
         validate=pods.pod,
         validate_status=statuses.pod,
-        warn=podwarnings.pod,
+        warn=pod_warnings.pod,
     ),
     ("", "Service"): Entry(
         metadata_retold="once",
@@ -112,26 +117,26 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         prepare_create=preparing.claim,
         prepare_update=preparing.claim_update,
         validate=storage.claim,
-        warn=podwarnings.claim,
+        warn=pod_warnings.claim,
     ),
     ("", "PersistentVolume"): Entry(
         metadata_retold="as new twice",
         delete_answers_object=True,
         prepare_create=preparing.volume,
         stamp_update=preparing.volume_phase,
-        validate=persistentvolumes.volume,
-        warn=podwarnings.volume,
+        validate=persistent_volumes.volume,
+        warn=pod_warnings.volume,
     ),
     ("", "PodTemplate"): Entry(
         metadata_retold="once",
         generation=("template",),
         delete_answers_object=True,
-        validate=others.pod_template,
-        warn=podwarnings.template("template"),
+        validate=pods.pod_template_kind,
+        warn=pod_warnings.template("template"),
     ),
-    ("", "ResourceQuota"): Entry(metadata_retold="once", delete_answers_object=True, validate=limits.resource_quota),
-    ("", "LimitRange"): Entry(metadata_retold="as new", create_on_update=True, validate=limits.limit_range),
-    ("", "Event"): Entry(metadata_retold="never", create_on_update=True, validate=event_checks.event),
+    ("", "ResourceQuota"): Entry(metadata_retold="once", delete_answers_object=True, validate=quotas.resource_quota),
+    ("", "LimitRange"): Entry(metadata_retold="as new", create_on_update=True, validate=quotas.limit_range),
+    ("", "Event"): Entry(metadata_retold="never", create_on_update=True, validate=event_rules.event),
     ("", "Endpoints"): Entry(create_on_update=True, validate=endpoints.endpoints, deprecation=endpoints.DEPRECATED),
     ("", "Node"): Entry(keeps_status=True, prepare_create=preparing.node, validate=nodes.node),
     ("certificates.k8s.io", "CertificateSigningRequest"): Entry(
@@ -147,9 +152,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate_status=statuses.replication_controller,
         warn=workloads.replication_controller_warnings,
     ),
-    ("events.k8s.io", "Event"): Entry(
-        metadata_retold="once", create_on_update=True, validate=event_checks.strict_event
-    ),
+    ("events.k8s.io", "Event"): Entry(metadata_retold="once", create_on_update=True, validate=event_rules.strict_event),
     ("apps", "Deployment"): Entry(
         metadata_retold="once",
         generation=("spec", "metadata.annotations"),
@@ -158,7 +161,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         validate_status=statuses.deployment,
         warn=_TEMPLATE,
     ),
-    ("apps", "ControllerRevision"): Entry(validate=others.controller_revision),
+    ("apps", "ControllerRevision"): Entry(validate=workloads.controller_revision),
     ("apps", "ReplicaSet"): Entry(
         metadata_retold="once",
         generation=_SPEC,
@@ -189,7 +192,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         bytes_differ=preparing.labels_job_anew,
         prepare_create=preparing.job,
         validate=batch.job,
-        validate_status=jobstatuses.job,
+        validate_status=job_statuses.job,
         warn=_TEMPLATE,
     ),
     ("batch", "CronJob"): Entry(
@@ -197,10 +200,10 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         status_metadata_retold="never",
         generation=_SPEC,
         validate=batch.cron_job,
-        warn=podwarnings.template("spec", "jobTemplate", "spec", "template"),
+        warn=pod_warnings.template("spec", "jobTemplate", "spec", "template"),
     ),
     ("autoscaling", "HorizontalPodAutoscaler"): Entry(
-        metadata_retold="once", validate=scaling.autoscaler, validate_status=statuses.autoscaler
+        metadata_retold="once", validate=autoscaling_rules.autoscaler, validate_status=statuses.autoscaler
     ),
     ("rbac.authorization.k8s.io", "Role"): Entry(create_on_update=True, validate=rbac.role),
     ("rbac.authorization.k8s.io", "ClusterRole"): Entry(create_on_update=True, validate=rbac.cluster_role),
@@ -214,14 +217,14 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         create_on_update=True,
         prepare_create=preparing.lease,
         prepare_update=preparing.lease,
-        validate=others.lease,
+        validate=leases.lease,
     ),
     ("discovery.k8s.io", "EndpointSlice"): Entry(
         metadata_retold="as new",
         generation=("addressType", "endpoints", "ports", "metadata.labels"),
-        validate=networking.endpoint_slice,
+        validate=endpoints.endpoint_slice,
         prepare_create=preparing.endpoint_slice,
-        warn=networking.slice_warnings,
+        warn=endpoints.slice_warnings,
     ),
     ("networking.k8s.io", "Ingress"): Entry(
         generation=_SPEC,

@@ -1,5 +1,5 @@
-"""Validation of the built-in kinds: functions (new, old or None) -> causes, on decoded and defaulted objects.
+"""Validation of the built-in kinds: tables of rules, applied to decoded and defaulted objects.
 
-They hold what controllers and their tests meet: required fields, names, selectors, ranges, enumerations, and what may
-not change. They do not hold everything that a real server does.
+The rules cover what controllers and their tests meet: required fields, names, selectors, ranges, enumerations and
+immutable fields. They do not cover all that a real server validates. `rules` is the language that the tables use.
 """

@@ -1,247 +1,238 @@
 """Jobs and CronJobs."""
 
-from typing import Any, Final
+from typing import Final
 
-from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation import schedules
-from fairlead.server.registry.validation.jobpolicies import INDEXED, failing, succeeding
+from fairlead.server.registry.validation import cron
+from fairlead.server.registry.validation.job_policies import NEEDS_INDEXED, failure_policy, success_policy
 from fairlead.server.registry.validation.pods import pod_template
-from fairlead.server.registry.validation.rules import at_least, checks, choice, fixed, inside, joined, needed, value
-from fairlead.server.registry.validation.vocabulary import IMMUTABLE, Object, at, domain_path, selector, selects
+from fairlead.server.registry.validation.rules import (
+    IMMUTABLE,
+    SET,
+    UNSET,
+    Errors,
+    Object,
+    Scope,
+    field,
+    inside,
+    on_create,
+    on_update,
+    validator,
+    when,
+)
+from fairlead.server.registry.validation.selectors import label_selector, selects
 
-_MODES: Final = ("NonIndexed", "Indexed")
-_REPLACEMENTS: Final = ("Failed", "TerminatingOrFailed")
+_LABELS: Final = "template.metadata.labels"
 _SCHEDULING: Final = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
-_MOST_INDEXED: Final = 100_000
-_MOST_OF_MANY: Final = 10_000  # where there are more indexes than that
-_LONGEST_NAME: Final = 63
-_LONGEST_CRON: Final = 52  # a Job's name is the CronJob's and eleven letters
+_REPLACEMENTS: Final = ("Failed", "TerminatingOrFailed")
+_RESTARTS: Final = ("OnFailure", "Never")
+_MAX_INDEXES: Final = 100_000
+_MAX_OF_MANY_INDEXES: Final = 10_000  # if a Job has more than _MAX_INDEXES completions
+_MAX_MANAGER_LENGTH: Final = 63
+_MAX_CRON_JOB_NAME: Final = 52  # a CronJob names its Jobs after itself and adds eleven characters
+_SELECTOR: Final = label_selector("selector")
 
 
-def job(new: Object, old: Object | None) -> list[FieldError]:
-    """On update the spec is told of twice, as a real server does."""
-    found = _generated(new) + _whole(new, old, "spec")
-    if old is not None:
-        found += _whole(new, old, "spec") + _kept(new, old)
-    return found
-
-
-def _generated(new: Object) -> list[FieldError]:
-    """The selector and labels that a Job is given by its uid stay."""
-    spec, metadata = new["spec"], new["metadata"]
+def _generated_selector(job: Scope) -> Errors:
+    """Require the labels and the selector that the server generates from the uid of a Job."""
+    spec = job.inside("spec")
     if spec.get("manualSelector") or spec.get("selector") is None:
-        return []
-    uid, name = metadata.get("uid") or "", metadata.get("name") or ""
-    wanted = {
+        return
+    uid, name = job.text("metadata.uid"), job.text("metadata.name")
+    generated = {
         "controller-uid": uid,
         "job-name": name,
         "batch.kubernetes.io/controller-uid": uid,
         "batch.kubernetes.io/job-name": name,
     }
-    labels = at(spec, "template.metadata.labels") or {}
-    found = []
-    for key, text in wanted.items():
-        field = "spec.template.metadata.labels"
+    labels = spec.map(_LABELS)
+    for key, value in generated.items():
         if key not in labels:
-            found.append(field_errors.required(f"{field}[{key}]", f"must be '{text}'"))
-        elif labels[key] != text:
-            found.append(field_errors.invalid(f"{field}[{key}]", labels, f"must be '{text}'"))
-    if not selector("spec.selector", spec["selector"]) and not selects(spec["selector"], wanted):
-        found.append(field_errors.invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
-    return found
+            yield spec.required(f"{_LABELS}[{key}]", f"must be '{value}'")
+        elif labels[key] != value:
+            yield spec.invalid(f"{_LABELS}[{key}]", f"must be '{value}'", labels)
+    if not _SELECTOR(spec) and not selects(spec.get("selector"), generated):
+        yield spec.invalid("selector", "`selector` not auto-generated")
 
 
-def _whole(new: Object, old: Object | None, path: str) -> list[FieldError]:
-    spec = at(new, path) or {}
-    found = _spec(spec, old, path)
-    chosen, labels = spec.get("selector"), at(spec, "template.metadata.labels")
-    wrong = selector(f"{path}.selector", chosen)
-    found += wrong if chosen is not None else [field_errors.required(f"{path}.selector")]
-    everything = chosen is not None and not any(chosen.values())
-    if not wrong and not everything and not selects(chosen, labels or {}):
-        told = "`selector` does not match template `labels`"
-        found.append(field_errors.invalid(f"{path}.template.metadata.labels", labels, told))
-    return found
+def _selector(spec: Scope) -> Errors:
+    selector, errors = spec.get("selector"), _SELECTOR(spec)
+    if selector is None:
+        yield spec.required("selector")
+    yield from errors
+    is_empty = selector is not None and not any(selector.values())
+    if not errors and not is_empty and not selects(selector, spec.map(_LABELS)):
+        yield spec.invalid(_LABELS, "`selector` does not match template `labels`")
 
 
-def _completion(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    mode, most = spec.get("completionMode"), spec.get("maxFailedIndexes")
-    if mode != "Indexed":
-        keys = ("backoffLimitPerIndex", "maxFailedIndexes") if mode in (None, "NonIndexed") else ()
-        return [
-            field_errors.invalid(joined(path, key), spec[key], INDEXED) for key in keys if spec.get(key) is not None
-        ]
-    found = []
-    if spec.get("completions") is None:
-        found.append(field_errors.required(f"{path}.completions", "when completion mode is Indexed"))
-    if (spec.get("parallelism") or 0) > _MOST_INDEXED:
-        told = f"must be less than or equal to {_MOST_INDEXED} when completion mode is Indexed"
-        found.append(field_errors.invalid(f"{path}.parallelism", spec["parallelism"], told))
-    if most is not None and spec.get("completions") is not None and most > spec["completions"]:
-        found.append(
-            field_errors.invalid(f"{path}.maxFailedIndexes", most, "must be less than or equal to completions")
-        )
-    if most is not None and most > _MOST_INDEXED:
-        told = f"must be less than or equal to {_MOST_INDEXED}"
-        found.append(field_errors.invalid(f"{path}.maxFailedIndexes", most, told))
-    return found + _many(spec, path)
+def _not_indexed(spec: Scope) -> Errors:
+    for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
+        if spec.get(key) is not None:
+            yield spec.invalid(key, NEEDS_INDEXED)
 
 
-def _many(spec: Object, path: str) -> list[FieldError]:
-    """Of very many indexes that may each fail, fewer run and fail at once."""
-    if (spec.get("completions") or 0) <= _MOST_INDEXED or spec.get("backoffLimitPerIndex") is None:
-        return []
-    found: list[FieldError] = []
+def _many_indexes(spec: Scope) -> Errors:
+    """Limit how many indexes run and fail if a Job has very many, each with its own backoff limit."""
+    if spec.number("completions") <= _MAX_INDEXES or spec.get("backoffLimitPerIndex") is None:
+        return
     if spec.get("maxFailedIndexes") is None:
-        told = f"must be specified when completions is above {_MOST_INDEXED}"
-        found.append(field_errors.required(f"{path}.maxFailedIndexes", told))
-    told = f"must be less than or equal to {_MOST_OF_MANY} when completions are above {_MOST_INDEXED} and used with "
-    over = [key for key in ("parallelism", "maxFailedIndexes") if (spec.get(key) or 0) > _MOST_OF_MANY]
-    return found + [field_errors.invalid(f"{path}.{key}", spec[key], f"{told}backoff limit per index") for key in over]
+        yield spec.required("maxFailedIndexes", f"must be specified when completions is above {_MAX_INDEXES}")
+    for key in ("parallelism", "maxFailedIndexes"):
+        if spec.number(key) > _MAX_OF_MANY_INDEXES:
+            limit = f"must be less than or equal to {_MAX_OF_MANY_INDEXES} when completions are above {_MAX_INDEXES}"
+            yield spec.invalid(key, f"{limit} and used with backoff limit per index")
 
 
-def _replacement(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    allowed = _REPLACEMENTS[:1] if spec.get("podFailurePolicy") is not None else _REPLACEMENTS
-    return choice("podReplacementPolicy", allowed)(spec, old, path)
-
-
-def _template(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    pod = at(spec, "template.spec") or {}
-    found = pod_template(spec.get("template") or {}, f"{path}.template")
-    policy, field = pod.get("restartPolicy"), f"{path}.template.spec.restartPolicy"
-    if policy in (None, "", "Always"):
-        found.append(field_errors.required(field, 'valid values: "OnFailure", "Never"'))
-    elif policy not in ("OnFailure", "Never"):
-        found.append(field_errors.not_supported(field, policy, ("OnFailure", "Never")))
-    elif policy != "Never" and spec.get("podFailurePolicy") is not None:
-        told = 'only "Never" is supported when podFailurePolicy is specified'
-        found.append(field_errors.invalid(field, policy, told))
-    return found
-
-
-def _limit_without_backoff(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    if spec.get("maxFailedIndexes") is None or spec.get("backoffLimitPerIndex") is not None:
-        return []
-    return [field_errors.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")]
-
-
-def _managed(field: str, text: str) -> list[FieldError]:
-    return domain_path(field, text) + (
-        [field_errors.too_long(field, _LONGEST_NAME)] if len(text) > _LONGEST_NAME else []
-    )
-
-
-_NUMBERS: Final = (
-    "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
-    "backoffLimitPerIndex", "maxFailedIndexes",
-)  # fmt: skip
-_RULES: Final = (
-    at_least(0, *_NUMBERS),
-    _limit_without_backoff,
-    value("managedBy", _managed),
-    choice("completionMode", _MODES),
-    _completion,
-    failing,
-    succeeding,
-    _replacement,
-    _template,
+_INDEXED: Final = (
+    field("completions").required(detail="when completion mode is Indexed", allow_empty=True),
+    field("parallelism").at_most(
+        _MAX_INDEXES, f"must be less than or equal to {_MAX_INDEXES} when completion mode is Indexed"
+    ),
+    when(
+        {"maxFailedIndexes": SET, "completions": SET},
+        field("maxFailedIndexes").invalid_if(
+            lambda spec: spec.get("maxFailedIndexes") > spec.get("completions"),
+            "must be less than or equal to completions",
+        ),
+    ),
+    field("maxFailedIndexes").at_most(_MAX_INDEXES),
+    _many_indexes,
 )
 
 
-def _spec(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    return [cause for rule in _RULES for cause in rule(spec, None, path)]
+def _restart_policy(spec: Scope) -> Errors:
+    key, policy = "template.spec.restartPolicy", spec.text("template.spec.restartPolicy")
+    if policy in ("", "Always"):
+        yield spec.required(key, 'valid values: "OnFailure", "Never"')
+    elif policy not in _RESTARTS:
+        yield spec.not_supported(key, _RESTARTS)
+    elif policy != "Never" and spec.get("podFailurePolicy") is not None:
+        yield spec.invalid(key, 'only "Never" is supported when podFailurePolicy is specified')
 
 
-def _kept(new: Object, old: Object) -> list[FieldError]:
-    """What of a Job's spec no update changes."""
-    spec, was = new["spec"], old["spec"]
-    found: list[FieldError] = []
+_SPEC: Final = (
+    field("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished").at_least(0),
+    field("backoffLimitPerIndex", "maxFailedIndexes").at_least(0),
+    when(
+        {"maxFailedIndexes": SET},
+        field("backoffLimitPerIndex").required(detail="when maxFailedIndexes is specified", allow_empty=True),
+    ),
+    when({"managedBy": SET}, field("managedBy").domain_prefixed_path().max_length(_MAX_MANAGER_LENGTH)),
+    field("completionMode").enum("NonIndexed", "Indexed"),
+    when({"completionMode": (None, "NonIndexed")}, _not_indexed),
+    when({"completionMode": "Indexed"}, *_INDEXED),
+    failure_policy,
+    success_policy,
+    when({"podFailurePolicy": SET}, field("podReplacementPolicy").enum(*_REPLACEMENTS[:1])),
+    when({"podFailurePolicy": UNSET}, field("podReplacementPolicy").enum(*_REPLACEMENTS)),
+    inside("template", pod_template, always=True),
+    _restart_policy,
+)
+
+
+def _completions_kept(job: Scope) -> Errors:
+    """Reject a change of the completions. An indexed Job may change them together with its parallelism."""
+    spec = job.inside("spec")
+    assert spec.old is not None
     if spec.get("completionMode") != "Indexed":
-        found += fixed("spec.completions")(new, old, "")
-    elif spec.get("completions") not in (None, was.get("completions"), spec.get("parallelism")):
-        told = "can only be modified in tandem with spec.parallelism"
-        found.append(field_errors.invalid("spec.completions", spec["completions"], told))
-    found += fixed("spec.selector")(new, old, "")
-    found += _template_kept(spec.get("template") or {}, was.get("template") or {}, old)
-    rest = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
-    return found + fixed(*(f"spec.{key}" for key in rest))(new, old, "")
+        yield from field("completions").immutable()(spec)
+    elif spec.get("completions") not in (None, spec.old_value("completions"), spec.get("parallelism")):
+        yield spec.invalid("completions", "can only be modified in tandem with spec.parallelism")
 
 
-def _template_kept(template: Object, was: Object, old: Object) -> list[FieldError]:
-    """While a Job is suspended and no Pod of it runs, where its Pods will run and what they get is free."""
-    status = old.get("status") or {}
-    held = [c.get("status") for c in status.get("conditions") or () if c.get("type") == "Suspended"]
-    stopped = not status.get("startTime") or "True" in held
-    if not (old["spec"].get("suspend") and stopped and not status.get("active")):
-        return [] if template == was else [field_errors.invalid("spec.template", template, IMMUTABLE)]
-    spec, before = template.get("spec") or {}, was.get("spec") or {}
-    if _fixed_part(spec, before) == _fixed_part(before, before):
-        return []
-    return [field_errors.invalid("spec.template.spec", spec, IMMUTABLE)]
+def _template_kept(job: Scope) -> Errors:
+    """Reject a change of the template. A suspended Job without Pods may change scheduling and resources."""
+    status, template = job.old_value("status") or {}, job.inside("spec").inside("template")
+    suspended = [item.get("status") for item in status.get("conditions") or () if item.get("type") == "Suspended"]
+    has_stopped = not status.get("startTime") or "True" in suspended
+    if not (job.old_value("spec.suspend") and has_stopped and not status.get("active")):
+        if template.value != template.old:
+            yield template.invalid("", IMMUTABLE)
+        return
+    spec = template.inside("spec")
+    old = spec.old or {}
+    if _immutable_part(spec.value, old) != _immutable_part(old, old):
+        yield spec.invalid("", IMMUTABLE)
 
 
-def _fixed_part(spec: Object, was: Object) -> Object:
-    """A Pod's spec without what is free: the resources of containers that kept their place, and scheduling."""
-    kept = {key: given for key, given in spec.items() if key not in _SCHEDULING}
-    kept["affinity"] = {key: given for key, given in (spec.get("affinity") or {}).items() if key != "nodeAffinity"}
+def _immutable_part(spec: Object, old: Object) -> Object:
+    """Return a pod spec without scheduling, and without the resources of containers that kept their place and name."""
+    part = {key: value for key, value in spec.items() if key not in _SCHEDULING}
+    part["affinity"] = {key: value for key, value in (spec.get("affinity") or {}).items() if key != "nodeAffinity"}
     for key in ("containers", "initContainers"):
-        given, before = spec.get(key) or [], was.get(key) or []
-        if len(given) == len(before):
-            paired = zip(given, before, strict=True)
-            kept[key] = [{**new, "resources": None} if new["name"] == old["name"] else new for new, old in paired]
-    return kept
+        containers, old_containers = spec.get(key) or [], old.get(key) or []
+        if len(containers) == len(old_containers):
+            part[key] = [
+                {**new, "resources": None} if new["name"] == before["name"] else new
+                for new, before in zip(containers, old_containers, strict=True)
+            ]
+    return part
 
 
-def _schedule(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    text, field = spec.get("schedule") or "", f"{path}.schedule"
-    if not text:
-        return []
-    found = [field_errors.invalid(field, text, wrong)] if (wrong := schedules.wrong(text)) else []
-    zoned = "TZ" in ((old or {}).get("schedule") or "")
-    if "TZ" in text and not zoned:
-        told = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        found.append(field_errors.invalid(field, text, told))
-    elif "TZ" in text and spec.get("timeZone") is not None:
-        told = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-        found.append(field_errors.invalid(field, text, told))
-    return found
+_JOB: Final = inside("spec", *_SPEC, _selector, always=True)
+job: Final = validator(
+    _generated_selector,
+    _JOB,
+    on_update(  # a real server checks the spec twice, and reports its errors twice
+        _JOB,
+        _completions_kept,
+        field("spec.selector").immutable(),
+        _template_kept,
+        field(
+            "spec.completionMode",
+            "spec.podFailurePolicy",
+            "spec.backoffLimitPerIndex",
+            "spec.managedBy",
+            "spec.successPolicy",
+        ).immutable(),
+    ),
+)
 
 
-def _zone(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    zone: Any = spec.get("timeZone")
-    if zone is None or (old is not None and old.get("timeZone") == zone):
-        return []
-    return [field_errors.invalid(f"{path}.timeZone", zone, wrong)] if (wrong := schedules.wrong_zone(zone)) else []
+def _schedule(spec: Scope) -> Errors:
+    schedule = spec.text("schedule")
+    if not schedule:
+        yield spec.required("schedule")
+        return
+    if problem := cron.schedule_problem(schedule):
+        yield spec.invalid("schedule", problem)
+    if "TZ" not in schedule:
+        return
+    if "TZ" not in (spec.old_value("schedule") or ""):
+        yield spec.invalid("schedule", "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+    elif spec.get("timeZone") is not None:
+        yield spec.invalid("schedule", "cannot use both timeZone field and TZ or CRON_TZ in schedule")
 
 
-def _generated_selector(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    found = []
+def _time_zone(spec: Scope) -> Errors:
+    zone = spec.get("timeZone")
+    if zone is None or (spec.old is not None and spec.old_value("timeZone") == zone):
+        return
+    if problem := cron.time_zone_problem(zone):
+        yield spec.invalid("timeZone", problem)
+
+
+def _no_selector(spec: Scope) -> Errors:
     if spec.get("selector") is not None:
-        found.append(field_errors.invalid(f"{path}.selector", spec["selector"], "`selector` will be auto-generated"))
+        yield spec.invalid("selector", "`selector` will be auto-generated")
     if spec.get("manualSelector"):
-        found.append(field_errors.not_supported(f"{path}.manualSelector", True, ("nil", "false")))
-    return found
+        yield spec.not_supported("manualSelector", ("nil", "false"))
 
 
-def _short_name(new: Object, old: Object | None, path: str) -> list[FieldError]:
-    name = new["metadata"].get("name") or ""
-    if old is not None or len(name) <= _LONGEST_CRON:
-        return []
-    return [field_errors.invalid("metadata.name", name, f"must be no more than {_LONGEST_CRON} characters")]
-
-
-cron_job: Final = checks(
+cron_job: Final = validator(
     inside(
         "spec",
-        needed("schedule"),
         _schedule,
-        at_least(0, "startingDeadlineSeconds"),
-        _zone,
-        choice("concurrencyPolicy", ("Allow", "Forbid", "Replace"), always=True),
-        inside("jobTemplate.spec", _spec, _generated_selector, always=True),
-        at_least(0, "successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
+        field("startingDeadlineSeconds").at_least(0),
+        _time_zone,
+        field("concurrencyPolicy").enum("Allow", "Forbid", "Replace", always=True),
+        inside("jobTemplate.spec", *_SPEC, _no_selector, always=True),
+        field("successfulJobsHistoryLimit", "failedJobsHistoryLimit").at_least(0),
         always=True,
     ),
-    _short_name,
+    on_create(
+        field("metadata.name").invalid_if(
+            lambda job: len(job.text("metadata.name")) > _MAX_CRON_JOB_NAME,
+            f"must be no more than {_MAX_CRON_JOB_NAME} characters",
+        )
+    ),
 )

@@ -4,80 +4,100 @@ import base64
 import binascii
 from typing import Final
 
-from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.golang import encoding
-from fairlead.server.registry.validation.vocabulary import Object, config_key, plain_keys
+from fairlead.server.registry.validation.formats import are_ordinary_config_keys, config_key
+from fairlead.server.registry.validation.rules import Errors, Object, Rule, Scope, field, validator
 
-_FIXED: Final = "field is immutable when `immutable` is set"
-_LIMIT: Final = 1024 * 1024
-_REQUIRED: Final = {
+_IMMUTABLE: Final = "field is immutable when `immutable` is set"
+_MAX_SIZE: Final = 1024 * 1024
+_REQUIRED_KEYS: Final = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
 }
-_JSON: Final = (".dockercfg", ".dockerconfigjson")
+_JSON_KEYS: Final = (".dockercfg", ".dockerconfigjson")
+_ACCOUNT: Final = "kubernetes.io/service-account.name"
 
 
-def config_map(new: Object, old: Object | None) -> list[FieldError]:
-    found = _frozen(new, old, ("data", "binaryData")) if old is not None else []
-    data, binary = new.get("data") or {}, new.get("binaryData") or {}
-    found += _keys(data, "data")
-    both = [key for key in data if key in binary] if binary else []
-    found += [field_errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in both]
-    found += _keys(binary, "binaryData")
-    if _size(data) + sum(len(text) * 3 // 4 for text in binary.values()) > _LIMIT:
-        found.append(field_errors.too_long("", _LIMIT))
-    return found
+def _kept(*keys: str) -> Rule:
+    """Reject changes of an object that is marked as immutable."""
+
+    def rule(obj: Scope) -> Errors:
+        if obj.old is None or not obj.old_value("immutable"):
+            return
+        if not obj.get("immutable"):
+            yield obj.forbidden("immutable", _IMMUTABLE)
+        for key in keys:
+            if obj.map(key) != (obj.old_value(key) or {}):
+                yield obj.forbidden(key, _IMMUTABLE)
+
+    return rule
 
 
-def _keys(data: Object, field: str) -> list[FieldError]:
-    if plain_keys(data):
-        return []
-    return [cause for key in data for cause in config_key(f"{field}[{key}]", key)]
+def _keys(field: str) -> Rule:
+    def rule(obj: Scope) -> Errors:
+        if are_ordinary_config_keys(obj.map(field)):
+            return ()
+        return [error for key in obj.map(field) for error in obj.check(f"{field}[{key}]", config_key, key)]
+
+    return rule
 
 
-def _size(data: Object) -> int:
-    """The bytes of all values; counted exactly only where it could matter."""
+def _keys_in_both(config_map: Scope) -> Errors:
+    binary = config_map.get("binaryData")
+    for key in config_map.map("data") if binary else ():
+        if key in binary:
+            yield config_map.invalid(f"data[{key}]", "duplicate of key present in binaryData", key)
+
+
+def _text_size(data: Object) -> int:
+    """Return the size of all values. It is exact only if it is close to the limit."""
     letters = sum(map(len, data.values()))
-    return letters if letters * 4 <= _LIMIT // 2 else sum(len(text.encode()) for text in data.values())
+    return letters if letters * 4 <= _MAX_SIZE // 2 else sum(len(text.encode()) for text in data.values())
 
 
-def secret(new: Object, old: Object | None) -> list[FieldError]:
-    found: list[FieldError] = []
-    kind, data = new.get("type") or "", new.get("data") or {}
-    if old is not None:
-        found += [field_errors.invalid("type", kind, "field is immutable")] if kind != old.get("type") else []
-        found += _frozen(new, old, ("data",))
-    found += _keys(data, "data")
-    if sum(len(text) * 3 // 4 for text in data.values()) > _LIMIT:
-        found.append(field_errors.too_long("data", _LIMIT))
-    for key in _REQUIRED.get(kind, ()):
+def _encoded_size(data: Object) -> int:
+    return sum(len(text) * 3 // 4 for text in data.values())
+
+
+def _config_map_size(config_map: Scope) -> Errors:
+    if _text_size(config_map.map("data")) + _encoded_size(config_map.map("binaryData")) > _MAX_SIZE:
+        yield config_map.too_long("", _MAX_SIZE)
+
+
+config_map: Final = validator(
+    _kept("data", "binaryData"), _keys("data"), _keys_in_both, _keys("binaryData"), _config_map_size
+)
+
+
+def _secret_size(secret: Scope) -> Errors:
+    if _encoded_size(secret.map("data")) > _MAX_SIZE:
+        yield secret.too_long("data", _MAX_SIZE)
+
+
+def _secret_type(secret: Scope) -> Errors:
+    """Require the keys and annotations that the type of a Secret needs."""
+    kind, data = secret.text("type"), secret.map("data")
+    for key in _REQUIRED_KEYS.get(kind, ()):
         if key not in data or (key == "ssh-privatekey" and not data[key]):
-            found.append(field_errors.required(f"data[{key}]"))
-        elif key in _JSON and (told := _not_json(data[key])):
-            found.append(field_errors.invalid(f"data[{key}]", "<secret contents redacted>", told))
+            yield secret.required(f"data[{key}]")
+        elif key in _JSON_KEYS and (problem := _json_problem(data[key])):
+            yield secret.invalid(f"data[{key}]", problem, "<secret contents redacted>")
     if kind == "kubernetes.io/basic-auth" and not ({"username", "password"} & data.keys()):
-        found += [field_errors.required("data[username]"), field_errors.required("data[password]")]
-    account = "kubernetes.io/service-account.name"
-    if kind == "kubernetes.io/service-account-token" and not (new["metadata"].get("annotations") or {}).get(account):
-        found.append(field_errors.required(f"metadata.annotations[{account}]"))
-    return found
+        yield secret.required("data[username]")
+        yield secret.required("data[password]")
+    if kind == "kubernetes.io/service-account-token" and not secret.map("metadata.annotations").get(_ACCOUNT):
+        yield secret.required(f"metadata.annotations[{_ACCOUNT}]")
 
 
-def _frozen(new: Object, old: Object, fields: tuple[str, ...]) -> list[FieldError]:
-    if not old.get("immutable"):
-        return []
-    found = [] if new.get("immutable") else [field_errors.forbidden("immutable", _FIXED)]
-    return found + [
-        field_errors.forbidden(key, _FIXED) for key in fields if (new.get(key) or {}) != (old.get(key) or {})
-    ]
-
-
-def _not_json(encoded: str) -> str:
+def _json_problem(encoded: str) -> str:
+    """Return why a value is not JSON, or an empty string."""
     try:
         encoding.decode(base64.b64decode(encoded))
     except (encoding.BadJSON, binascii.Error) as error:
         return str(error)
     return ""
+
+
+secret: Final = validator(field("type").immutable(zero=""), _kept("data"), _keys("data"), _secret_size, _secret_type)

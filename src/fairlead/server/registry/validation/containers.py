@@ -1,337 +1,325 @@
-"""What is wrong with a container of a pod."""
+"""The containers of a Pod. The parent of a container's scope is the scope of its pod spec."""
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
-from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import security
-from fairlead.server.registry.validation.mounts import devices, mounts, not_found
-from fairlead.server.registry.validation.references import (
-    OF_CONTAINERS,
-    field_of_pod,
-    file_key,
-    key_of,
-    resource_of_container,
+from fairlead.server.registry.validation.formats import (
+    NOT_NEGATIVE,
+    PROTOCOLS,
+    dns_label,
+    dns_subdomain,
+    port,
+    port_name,
+    port_number,
+    qualified_name,
     variable_name,
 )
-from fairlead.server.registry.validation.rules import Rule, at_least, choice, inside, needed
-from fairlead.server.registry.validation.vocabulary import PROTOCOLS, Object, label, one_of, port, port_name, qualified
+from fairlead.server.registry.validation.references import (
+    CONFIG_KEY,
+    FILE_KEY,
+    IN_CONTAINERS,
+    container_resource,
+    pod_field,
+)
+from fairlead.server.registry.validation.rules import (
+    NOT_EMPTY,
+    UNSET,
+    Errors,
+    Object,
+    Rule,
+    Scope,
+    apply,
+    each,
+    field,
+    first_error,
+    inside,
+)
+from fairlead.server.registry.validation.volume_mounts import volume_devices, volume_mounts
+from fairlead.server.registry.validation.volumes import PULL_POLICIES
 from fairlead.server.schema import quantity
 from fairlead.server.write import names
 
-_PULLS: Final = ("Always", "IfNotPresent", "Never")
-_REFERENCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-_STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
-_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-
-
-_RESTARTS: Final = ("Always", "Never", "OnFailure")
+_VALUE_SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_STANDARD_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+_LIFECYCLE: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 _HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
-_HEADER_TOLD: Final = (
+_HEADER_MESSAGE: Final = (
     "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for "
     "validation is '[-A-Za-z0-9]+')"
 )
 
 
-class Around(NamedTuple):
-    """What of its Pod a container's checks look at."""
-
-    volumes: dict[str, Object]  # those that may be mounted
-    claims: set[str]  # the names of its resource claims
-    restart: str
-    grace: int | None  # seconds until it is killed
-    host_users: bool
-    of_pod: bool  # not of a template
-
-
-def container(given: Object, path: str, around: Around, *, repeated: bool, starting: bool) -> list[FieldError]:
-    """`starting`: it runs before the others, and probes only if it stays."""
-    name = given.get("name") or ""
-    found = label(f"{path}.name", name) if name else [field_errors.required(f"{path}.name")]
-    image = given.get("image") or ""
-    if not image:
-        found.append(field_errors.required(f"{path}.image"))
-    policies = ("File", "FallbackToLogsOnError")
-    found += one_of(f"{path}.terminationMessagePolicy", given.get("terminationMessagePolicy"), policies)
-    found += _ports(given.get("ports") or [], f"{path}.ports")
-    for index, one in enumerate(given.get("env") or ()):
-        found += _variable(one, f"{path}.env[{index}]")
-    found += _variables(given.get("envFrom") or [], f"{path}.envFrom")
-    found += mounts(given, path, around.volumes) + devices(given, path, around.volumes)
-    found += one_of(f"{path}.imagePullPolicy", given.get("imagePullPolicy"), _PULLS)
-    found += resources(given.get("resources") or {}, f"{path}.resources")
-    found += _claimed(given.get("resources") or {}, f"{path}.resources.claims", around.claims)
-    found += _resized(given.get("resizePolicy") or [], f"{path}.resizePolicy", around.restart)
-    found += security.of_container(given, path, host_users=around.host_users)
-    if starting:
-        found += _restarted(given, path)
-    if repeated and name:
-        found.append(field_errors.duplicate(f"{path}.name", name))
-    found += _living(given, path, around, passing=starting and given.get("restartPolicy") != "Always")
-    return found if starting else found + _restarted(given, path)
+def container(container: Scope, *, volumes: dict[str, Object], is_repeated: bool, is_init: bool) -> Errors:
+    """Check one container. `volumes` are the valid volumes of its Pod; `is_repeated`: an earlier one has its name."""
+    yield from apply(_BEFORE_VOLUMES, container)
+    yield from volume_mounts(container, volumes)
+    yield from volume_devices(container, volumes)
+    yield from apply(_AFTER_VOLUMES, container)
+    if is_init:
+        yield from apply(_RESTART, container)
+    if is_repeated and container.get("name"):
+        yield container.duplicate("name")
+    if is_init and container.get("restartPolicy") != "Always":
+        for key in _LIFECYCLE:
+            if container.get(key) is not None:
+                yield container.forbidden(key, "may not be set for init containers without restartPolicy=Always")
+    else:
+        yield from apply(_HOOKS_AND_PROBES, container)
+    if not is_init:
+        yield from apply(_RESTART, container)
 
 
-def padded(given: Object, path: str) -> list[FieldError]:
-    """An image's name with space around it, which templates may have."""
-    image = given.get("image") or ""
-    told = "must not have leading or trailing whitespace"
-    return [field_errors.invalid(f"{path}.image", image, told)] if image != image.strip() else []
+def image_without_spaces(container: Scope) -> Errors:
+    """Reject spaces around the name of an image. Templates may have them."""
+    image = container.text("image")
+    if image != image.strip():
+        yield container.invalid("image", "must not have leading or trailing whitespace")
 
 
-def _restarted(given: Object, path: str) -> list[FieldError]:
-    policy, rules = given.get("restartPolicy"), given.get("restartPolicyRules") or []
-    if policy is None:
-        told = "must specify restartPolicy when restart rules are used"
-        return [field_errors.required(f"{path}.restartPolicy", told)] if rules else []
-    return choice("restartPolicy", _RESTARTS)(given, None, path)
-
-
-def _living(given: Object, path: str, around: Around, *, passing: bool) -> list[FieldError]:
-    """Hooks and probes, which a container that passes has not."""
-    keys = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-    if passing:
-        told = "may not be set for init containers without restartPolicy=Always"
-        return [field_errors.forbidden(f"{path}.{key}", told) for key in keys if given.get(key) is not None]
-    found: list[FieldError] = []
-    for hook in ("postStart", "preStop"):
-        found += inside(f"lifecycle.{hook}", _handler(around.grace))(given, None, path)
-    for key in keys[1:]:
-        found += inside(key, _handler(around.grace), *_PROBE)(given, None, path)
-        probe = given.get(key) or {}
-        threshold, grace = probe.get("successThreshold"), probe.get("terminationGracePeriodSeconds")
-        if key != "readinessProbe" and threshold not in (None, 1):
-            found.append(field_errors.invalid(f"{path}.{key}.successThreshold", threshold, "must be 1"))
-        if key == "readinessProbe" and grace is not None:
-            told = "must not be set for readinessProbes"
-            found.append(field_errors.invalid(f"{path}.{key}.terminationGracePeriodSeconds", grace, told))
-    return found
-
-
-def _handler(grace: int | None) -> Rule:
-    """Exactly one way to ask; a hook that waits must end before its container is killed."""
-
-    def slept(given: Object, old: Object | None, path: str) -> list[FieldError]:
-        seconds = given.get("seconds") or 0
-        told = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-        return [field_errors.invalid(path, seconds, told)] if grace is not None and not 0 <= seconds <= grace else []
-
-    rules: dict[str, Rule] = {
-        "exec": needed("command"),
-        "httpGet": _http,
-        "tcpSocket": lambda given, old, path: port(f"{path}.port", given.get("port")),
-        "grpc": lambda given, old, path: port(f"{path}.port", given.get("port")),
-        "sleep": slept,
-    }
-
-    def rule(given: Object, old: Object | None, path: str) -> list[FieldError]:
-        ways = [key for key in _HANDLERS if given.get(key) is not None]
-        if not ways:
-            return [field_errors.required(path, "must specify a handler type")]
-        found = [
-            field_errors.forbidden(f"{path}.{key}", "may not specify more than 1 handler type") for key in ways[1:]
-        ]
-        return inside(ways[0], rules[ways[0]])(given, None, path) + found
-
-    return rule
-
-
-def _http(get: Object, old: Object | None, path: str) -> list[FieldError]:
-    found = needed("path")(get, None, path) + port(f"{path}.port", get.get("port"))
-    found += choice("scheme", ("HTTP", "HTTPS"))(get, None, path)
-    headers = [one.get("name") or "" for one in get.get("httpHeaders") or ()]
-    odd = [name for name in headers if not _HEADER.fullmatch(name)]
-    return found + [field_errors.invalid(f"{path}.httpHeaders", name, _HEADER_TOLD) for name in odd]
-
-
-_PROBE: Final = (
-    at_least(0, "initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
-    at_least(1, "terminationGracePeriodSeconds", told="must be greater than 0"),
+_RESTART: Final = (
+    field("restartPolicy").enum("Always", "Never", "OnFailure"),
+    field("restartPolicy").required_if(
+        {"restartPolicy": UNSET, "restartPolicyRules": NOT_EMPTY},
+        "must specify restartPolicy when restart rules are used",
+    ),
 )
 
 
-def _ports(ports: list[Object], path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    named: set[str] = set()
-    for index, one in enumerate(ports):
-        here, name = f"{path}[{index}]", one.get("name") or ""
-        wrong = [field_errors.invalid(f"{here}.name", name, told) for told in port_name(name)] if name else []
-        found += wrong
-        if name in named and not wrong:
-            found.append(field_errors.duplicate(f"{here}.name", name))
-        named |= {name} if name else set()
-        number, host = one.get("containerPort") or 0, one.get("hostPort") or 0
-        told = "must be between 1 and 65535, inclusive"
-        if not number:
-            found.append(field_errors.required(f"{here}.containerPort"))
-        elif not 1 <= number <= 65535:
-            found.append(field_errors.invalid(f"{here}.containerPort", number, told))
-        if host and not 1 <= host <= 65535:
-            found.append(field_errors.invalid(f"{here}.hostPort", host, told))
-        found += one_of(f"{here}.protocol", one.get("protocol"), PROTOCOLS)
-    return found
+def _http_headers(get: Scope) -> Errors:
+    for header in get.items("httpHeaders"):
+        name = header.get("name") or ""
+        if not _HEADER.fullmatch(name):
+            yield get.invalid("httpHeaders", _HEADER_MESSAGE, name)
 
 
-def host_ports(containers: list[tuple[Object, str]]) -> list[FieldError]:
-    """A port of the host is given away once."""
-    found: list[FieldError] = []
+def _ends_before_kill(sleep: Scope) -> Errors:
+    """Reject a hook that sleeps longer than its container has until it is killed."""
+    seconds, grace = sleep.number("seconds"), sleep.parent.parent.parent.get("terminationGracePeriodSeconds")
+    if grace is not None and not 0 <= seconds <= grace:
+        message = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+        yield sleep.invalid("", message, seconds)
+
+
+_PORT: Final = field("port").check(port, zero=0)
+_HANDLERS: Final[dict[str, tuple[Rule, ...]]] = {
+    "exec": (field("command").required(),),
+    "httpGet": (field("path").required(), _PORT, field("scheme").enum("HTTP", "HTTPS"), _http_headers),
+    "tcpSocket": (_PORT,),
+    "grpc": (_PORT,),
+    "sleep": (_ends_before_kill,),
+}
+
+
+def _one_handler(handler: Scope) -> Errors:
+    """Require exactly one handler, of a hook or a probe."""
+    keys = [key for key in _HANDLERS if handler.get(key) is not None]
+    if not keys:
+        yield handler.required("", "must specify a handler type")
+        return
+    yield from apply(_HANDLERS[keys[0]], handler.inside(keys[0]))
+    for key in keys[1:]:
+        yield handler.forbidden(key, "may not specify more than 1 handler type")
+
+
+_PROBE: Final = (
+    _one_handler,
+    field("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold").at_least(0),
+    field("terminationGracePeriodSeconds").at_least(1, message="must be greater than 0"),
+)
+_ONE_SUCCESS: Final = field("successThreshold").invalid_if(
+    lambda probe: probe.get("successThreshold") not in (None, 1), "must be 1"
+)
+_HOOKS_AND_PROBES: Final = (
+    inside("lifecycle.postStart", _one_handler),
+    inside("lifecycle.preStop", _one_handler),
+    inside("livenessProbe", *_PROBE, _ONE_SUCCESS),
+    inside(
+        "readinessProbe",
+        *_PROBE,
+        field("terminationGracePeriodSeconds").invalid_if(
+            lambda probe: probe.get("terminationGracePeriodSeconds") is not None, "must not be set for readinessProbes"
+        ),
+    ),
+    inside("startupProbe", *_PROBE, _ONE_SUCCESS),
+)
+
+
+def host_ports_once(*containers: Scope) -> Errors:
+    """Reject a port of the host that several ports of containers ask for."""
     taken: set[str] = set()
-    for one, path in containers:
-        for index, given in enumerate(one.get("ports") or ()):
-            if not given.get("hostPort"):
-                continue
-            shown = f"{given.get('protocol')}/{given.get('hostIP') or ''}/{given['hostPort']}"
-            if shown in taken:
-                found.append(field_errors.duplicate(f"{path}.ports[{index}].hostPort", shown))
-            taken.add(shown)
-    return found
+    for container in containers:
+        for item in container.each("ports"):
+            if item.get("hostPort"):
+                shown = f"{item.get('protocol')}/{item.text('hostIP')}/{item.get('hostPort')}"
+                if shown in taken:
+                    yield item.duplicate("hostPort", shown)
+                taken.add(shown)
 
 
-def _variable(one: Object, path: str) -> list[FieldError]:
-    name, source = one.get("name") or "", one.get("valueFrom")
-    found = variable_name(f"{path}.name", name) if name else [field_errors.required(f"{path}.name")]
-    if source is None:
-        return found
-    here, given = f"{path}.valueFrom", [key for key in _REFERENCES if source.get(key) is not None]
-    if (field := source.get("fieldRef")) is not None:
-        found += field_of_pod(field, f"{here}.fieldRef", OF_CONTAINERS)
-    if (resource := source.get("resourceFieldRef")) is not None:
-        found += resource_of_container(resource, f"{here}.resourceFieldRef", by_name=False)
-    for key in ("configMapKeyRef", "secretKeyRef"):
-        found += key_of(source[key], f"{here}.{key}") if source.get(key) is not None else []
-    if (kept := source.get("fileKeyRef")) is not None:
-        found += file_key(kept, f"{here}.fileKeyRef")
-    if not given:
-        *most, last = (f"`{key}`" for key in _REFERENCES)
-        found.append(field_errors.invalid(here, "", f"must specify one of: {', '.join(most)} or {last}"))
-    elif one.get("value"):
-        found.append(field_errors.invalid(here, "", "may not be specified when `value` is not empty"))
-    elif len(given) > 1:
-        found.append(field_errors.invalid(here, "", "may not have more than one field specified at a time"))
-    return found
+def _one_value_source(source: Scope) -> Errors:
+    """Require exactly one source of a variable's value, and no literal value beside it."""
+    keys = [key for key in _VALUE_SOURCES if source.get(key) is not None]
+    if not keys:
+        *most, last = (f"`{key}`" for key in _VALUE_SOURCES)
+        yield source.invalid("", f"must specify one of: {', '.join(most)} or {last}", "")
+    elif source.parent.get("value"):
+        yield source.invalid("", "may not be specified when `value` is not empty", "")
+    elif len(keys) > 1:
+        yield source.invalid("", "may not have more than one field specified at a time", "")
 
 
-def _variables(sources: list[Object], path: str) -> list[FieldError]:
-    """All variables of a ConfigMap or Secret."""
-    found: list[FieldError] = []
-    for index, one in enumerate(sources):
-        here, given = f"{path}[{index}]", [key for key in ("configMapRef", "secretRef") if one.get(key) is not None]
-        found += variable_name(f"{here}.prefix", one["prefix"]) if one.get("prefix") else []
-        for key in given:
-            name, field = one[key].get("name") or "", f"{here}.{key}.name"
-            wrong = [field_errors.invalid(field, name, told) for told in names.subdomain(name)]
-            found += wrong if name else [field_errors.required(field)]
-        if not given:
-            found.append(field_errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
-        elif len(given) > 1:
-            found.append(field_errors.invalid(path, "", "may not have more than one field specified at a time"))
-    return found
+def _one_env_source(source: Scope) -> Errors:
+    """Require exactly one ConfigMap or Secret. A real server does not name the one source."""
+    keys = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
+    if not keys:
+        yield source.parent.invalid("envFrom", "must specify one of: `configMapRef` or `secretRef`", "")
+    elif len(keys) > 1:
+        yield source.parent.invalid("envFrom", "may not have more than one field specified at a time", "")
 
 
-def file_volumes(one: Object, path: str, volumes: dict[str, Object]) -> list[FieldError]:
-    """Variables are read from files of volumes that are empty at first."""
-    found: list[FieldError] = []
-    for index, variable in enumerate(one.get("env") or ()):
-        kept = (variable.get("valueFrom") or {}).get("fileKeyRef")
-        if kept is None:
+def file_key_volumes(container: Scope, volumes: dict[str, Object]) -> Errors:
+    """Require that variables are read from files of emptyDir volumes."""
+    for variable in container.each("env"):
+        ref = variable.get("valueFrom.fileKeyRef")
+        if ref is None:
             continue
-        field, name = f"{path}.env[{index}].valueFrom.fileKeyRef.volumeName", kept.get("volumeName") or ""
+        key, name = "valueFrom.fileKeyRef.volumeName", ref.get("volumeName") or ""
         if name not in volumes:
-            found.append(not_found(field, name))
+            yield variable.not_found(key)
         elif volumes[name].get("emptyDir") is None:
-            found.append(field_errors.invalid(field, name, "referenced volume must be of type emptyDir"))
-    return found
+            yield variable.invalid(key, "referenced volume must be of type emptyDir", name)
 
 
-def _resized(policies: list[Object], path: str, restart: str) -> list[FieldError]:
-    found: list[FieldError] = []
+def _resize_policies(container: Scope) -> Errors:
+    """Check resize policies. A real server names the one policy only for duplicates."""
+    for policy in container.each("resizePolicy"):
+        yield from _UNIQUE_RESOURCE(policy)
+        for key, allowed in _RESIZE_VALUES:
+            if not policy.get(key):
+                yield container.required("resizePolicy")
+            elif policy.get(key) not in allowed:
+                yield container.not_supported("resizePolicy", allowed, policy.get(key))
+        if container.parent.get("restartPolicy") == "Never" and policy.get("restartPolicy") != "NotRequired":
+            message = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            yield container.invalid("resizePolicy", message, policy.text("restartPolicy"))
+
+
+_UNIQUE_RESOURCE: Final = field("resourceName").unique(on_item=True)
+_RESIZE_VALUES: Final = (
+    ("resourceName", ("cpu", "memory")),
+    ("restartPolicy", ("NotRequired", "RestartContainer")),
+)
+
+
+def _claims(resources: Scope) -> Errors:
+    """Check the references to resource claims: each names a whole claim, or one request of it, and only once."""
     seen: set[str] = set()
-    for index, one in enumerate(policies):
-        name, policy = one.get("resourceName") or "", one.get("restartPolicy") or ""
-        if name in seen:
-            found.append(field_errors.duplicate(f"{path}[{index}]", name))
-        seen.add(name)
-        for given, allowed in ((name, ("cpu", "memory")), (policy, ("NotRequired", "RestartContainer"))):
-            found += ([] if given in allowed else [field_errors.not_supported(path, given, allowed)]) if given else []
-            found += [] if given else [field_errors.required(path)]
-        if restart == "Never" and policy != "NotRequired":
-            told = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
-            found.append(field_errors.invalid(path, policy, told))
-    return found
-
-
-def _claimed(given: Object, path: str, claims: set[str]) -> list[FieldError]:
-    """Claims of the Pod, each whole or by its requests, and each once."""
-    found: list[FieldError] = []
-    seen: set[str] = set()
-    for index, one in enumerate(given.get("claims") or ()):
-        field, name, request = f"{path}[{index}]", one.get("name") or "", one.get("request") or ""
+    pod_claims = {claim.get("name") or "" for claim in resources.parent.parent.items("resourceClaims")}
+    for claim in resources.each("claims"):
+        name, request = claim.text("name"), claim.text("request")
         if not name:
-            found.append(field_errors.required(field))
+            yield claim.required()
             continue
         key = f"{name}/{request}" if request else name
-        found += label(f"{field}.request", request) if request else []
+        yield from claim.check("request", dns_label) if request else ()
         if name in seen or key in seen or (not request and any(other.startswith(f"{name}/") for other in seen)):
-            found.append(field_errors.duplicate(field, name if name in seen else key))
+            yield claim.duplicate("", name if name in seen else key)
         seen.add(key)
-        if name not in claims:
-            known = f": {', '.join(sorted(claims))}" if claims else " which is empty"
-            told = f"must be one of the names in pod.spec.resourceClaims{known}"
-            found.append(FieldError("FieldValueNotFound", field, f"{not_found(field, name).message}: {told}"))
-    return found
+        if name not in pod_claims:
+            known = f": {', '.join(sorted(pod_claims))}" if pod_claims else " which is empty"
+            yield claim.not_found("", f"must be one of the names in pod.spec.resourceClaims{known}", name)
 
 
-def resources(given: Object, path: str) -> list[FieldError]:
-    """Requests and limits: known or qualified names, no less than nothing, and no request beyond its limit."""
-    found: list[FieldError] = []
-    limits, requests = given.get("limits") or {}, given.get("requests") or {}
-    for key, amounts in (("limits", limits), ("requests", requests)):
-        for name, amount in amounts.items():
-            found += _amount(name, amount, f"{path}.{key}[{name}]")
-            asked = quantity.parse(amount)[0]
-            most = quantity.parse(limits[name])[0] if key == "requests" and name in limits else asked
-            if asked != most and not _overcommitted(name):
-                told = f"must be equal to {name} limit of {limits[name]}"
-                found.append(field_errors.invalid(f"{path}.requests", amount, told))
-            elif asked > most:
-                told = f"must be less than or equal to {name} limit of {limits[name]}"
-                found.append(field_errors.invalid(f"{path}.requests", amount, told))
-            if key == "requests" and name not in limits and not _overcommitted(name):
-                told = "Limit must be set for non overcommitable resources"
-                found.append(field_errors.required(f"{path}.limits", told))
-    everything = {*limits, *requests}
-    if any(name.startswith("hugepages-") for name in everything) and not everything & {"cpu", "memory"}:
-        found.append(field_errors.forbidden(path, "HugePages require cpu or memory"))
-    return found
+def resource_requirements(resources: Scope) -> Errors:
+    """Check requests and limits: known or qualified names, no negative amounts, and no request above its limit."""
+    limits, requests = resources.map("limits"), resources.map("requests")
+    for name, amount in limits.items():
+        yield from _amount(resources, f"limits[{name}]", name, amount)
+    for name, amount in requests.items():
+        yield from _amount(resources, f"requests[{name}]", name, amount)
+        if name not in limits:
+            if not _can_overcommit(name):
+                yield resources.required("limits", "Limit must be set for non overcommitable resources")
+            continue
+        request, limit = quantity.parse(amount)[0], quantity.parse(limits[name])[0]
+        if request != limit and not _can_overcommit(name):
+            yield resources.invalid("requests", f"must be equal to {name} limit of {limits[name]}", amount)
+        elif request > limit:
+            yield resources.invalid("requests", f"must be less than or equal to {name} limit of {limits[name]}", amount)
+    resource_names = {*limits, *requests}
+    if any(name.startswith("hugepages-") for name in resource_names) and not resource_names & {"cpu", "memory"}:
+        yield resources.forbidden("", "HugePages require cpu or memory")
 
 
-def resource_name(field: str, name: str) -> list[FieldError]:
-    """The name of what a container may ask for: a standard one, or one of somebody's."""
-    found = qualified(field, name)
-    standard = name in _STANDARD or name.startswith("hugepages-")
+def resource_name(name: str) -> list[str]:
+    """Check the name of a resource that a container can request: a standard one, or an extended one."""
+    messages = list(qualified_name(name))
     if "/" not in name:
-        if not found and not standard:
-            found = [field_errors.invalid(field, name, "must be a standard resource type or fully qualified")]
-        told = "must be a standard resource for containers"
-        return found if standard else [*found, field_errors.invalid(field, name, told)]
-    own = "kubernetes.io/" in name
-    extended = not name.startswith("requests.") and not names.qualified(f"requests.{name}")
-    told = "doesn't follow extended resource name standard"
-    return found if own or extended else [*found, field_errors.invalid(field, name, told)]
+        if name in _STANDARD_RESOURCES or name.startswith("hugepages-"):
+            return messages
+        return [
+            *(messages or ["must be a standard resource type or fully qualified"]),
+            "must be a standard resource for containers",
+        ]
+    is_extended = not name.startswith("requests.") and not names.qualified(f"requests.{name}")
+    if "kubernetes.io/" in name or is_extended:
+        return messages
+    return [*messages, "doesn't follow extended resource name standard"]
 
 
-def _amount(name: str, amount: str, field: str) -> list[FieldError]:
-    found = resource_name(field, name)
-    if found and "/" not in name:
-        return found
+def _amount(resources: Scope, key: str, name: str, amount: str) -> Errors:
+    errors = resources.check(key, resource_name, name)
+    yield from errors
+    if errors and "/" not in name:
+        return
     number = quantity.parse(amount)[0]
     if number < 0:
-        found.append(field_errors.invalid(field, amount, "must be greater than or equal to 0"))
-    if "/" in name and not _overcommitted(name) and number != number.to_integral_value():
-        found.append(field_errors.invalid(field, amount, "must be an integer"))
-    return found
+        yield resources.invalid(key, NOT_NEGATIVE, amount)
+    if "/" in name and not _can_overcommit(name) and number != number.to_integral_value():
+        yield resources.invalid(key, "must be an integer", amount)
 
 
-def _overcommitted(name: str) -> bool:
-    """Whether more may be promised than there is: of the common resources and those of Kubernetes itself."""
+def _can_overcommit(name: str) -> bool:
+    """Return whether requests may exceed what a node has: for standard resources and those of Kubernetes itself."""
     return ("/" not in name and not name.startswith("hugepages-")) or "kubernetes.io/" in name
+
+
+_BEFORE_VOLUMES: Final = (
+    field("name").required(dns_label),
+    field("image").required(),
+    field("terminationMessagePolicy").enum("File", "FallbackToLogsOnError", always=True),
+    each(
+        "ports",
+        first_error(field("name").optional(port_name), field("name").unique(skip_empty=True)),
+        field("containerPort").required(port_number),
+        field("hostPort").optional(port_number),
+        field("protocol").enum(*PROTOCOLS, always=True),
+    ),
+    each(
+        "env",
+        field("name").required(variable_name),
+        inside(
+            "valueFrom",
+            inside("fieldRef", pod_field(IN_CONTAINERS)),
+            inside("resourceFieldRef", container_resource(by_name=False)),
+            inside("configMapKeyRef", *CONFIG_KEY),
+            inside("secretKeyRef", *CONFIG_KEY),
+            inside("fileKeyRef", *FILE_KEY),
+            _one_value_source,
+        ),
+    ),
+    each(
+        "envFrom",
+        field("prefix").optional(variable_name),
+        inside("configMapRef", field("name").required(dns_subdomain)),
+        inside("secretRef", field("name").required(dns_subdomain)),
+        _one_env_source,
+    ),
+)
+_AFTER_VOLUMES: Final = (
+    field("imagePullPolicy").enum(*PULL_POLICIES, always=True),
+    inside("resources", resource_requirements, _claims),
+    _resize_policies,
+    security.CONTAINER,
+)

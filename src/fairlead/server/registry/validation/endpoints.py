@@ -1,73 +1,152 @@
-"""Endpoints: the older list of a Service's addresses."""
+"""Endpoints and EndpointSlices: the addresses behind a Service."""
 
 import ipaddress
-import re
+from collections.abc import Iterable
 from typing import Final
 
-from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation.rules import words
-from fairlead.server.registry.validation.vocabulary import PROTOCOLS, Object, address, label, port, qualified
-from fairlead.server.write import names
+from fairlead.server.registry.validation.formats import (
+    PROTOCOLS,
+    dns_label,
+    dns_subdomain,
+    endpoint_address,
+    ip_address,
+    label_value,
+    parse_address,
+    port,
+    qualified_name,
+    strip_leading_zeros,
+)
+from fairlead.server.registry.validation.rules import (
+    EMPTY,
+    Check,
+    Errors,
+    Object,
+    Rule,
+    Scope,
+    apply,
+    each,
+    field,
+    first_error,
+    inside,
+    validator,
+    when,
+)
 
 DEPRECATED: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
-_BEYOND: Final = (  # what no address of an endpoint may be
-    ("is_loopback", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-    ("is_link_local", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+_MAX_HINTS: Final = 8
+
+
+def _address(address: Scope) -> Errors:
+    text = address.text("ip")
+    yield from address.check("ip", ip_address, text)
+    yield from apply(_HOST, address)
+    parsed = parse_address(strip_leading_zeros(text))
+    if parsed is None:
+        yield address.invalid("ip", "must be a valid IP address", text)
+    else:
+        yield from address.check("ip", lambda text: endpoint_address(text, parsed), text)
+
+
+_HOST: Final = (field("hostname").optional(dns_label), field("nodeName").optional(dns_subdomain))
+endpoints: Final = validator(
+    when(
+        lambda endpoints: endpoints.old is None or endpoints.get("subsets") != endpoints.old_value("subsets"),
+        each(
+            "subsets",
+            field("").required_if(
+                {"addresses": EMPTY, "notReadyAddresses": EMPTY},
+                "must specify `addresses` or `notReadyAddresses`",
+            ),
+            each("addresses", _address),
+            each("notReadyAddresses", _address),
+            each(
+                "ports",
+                field("name").required_if(lambda item: not item.get("name") and len(item.parent.items("ports")) > 1),
+                field("name").optional(dns_label),
+                field("port").check(port, zero=0),
+                field("protocol").required_enum(*PROTOCOLS),
+                field("appProtocol").check(qualified_name),
+            ),
+        ),
+    ),
 )
-_LINK_LOCAL: Final = (ipaddress.ip_network("224.0.0.0/24"), ipaddress.ip_network("ff02::/16"))
-_ADDRESS: Final = (words("hostname", names.label), words("nodeName", names.subdomain))
 
 
-def endpoints(new: Object, old: Object | None) -> list[FieldError]:
-    if old is not None and new.get("subsets") == old.get("subsets"):
-        return []
-    found: list[FieldError] = []
-    for index, subset in enumerate(new.get("subsets") or ()):
-        here = f"subsets[{index}]"
-        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-            found.append(field_errors.required(here, "must specify `addresses` or `notReadyAddresses`"))
-        for key in ("addresses", "notReadyAddresses"):
-            for place, given in enumerate(subset.get(key) or ()):
-                found += _address(f"{here}.{key}[{place}]", given)
-        ports = subset.get("ports") or []
-        for place, given in enumerate(ports):
-            found += _port(f"{here}.ports[{place}]", given, named=len(ports) > 1)
-    return found
+def _domain_name(name: str) -> Iterable[str]:
+    if messages := list(dns_subdomain(name)):
+        return messages
+    if "." not in name:
+        return ("should be a domain with at least two segments separated by dots",)
+    return ()
 
 
-def _address(path: str, given: Object) -> list[FieldError]:
-    text = given.get("ip") or ""
-    found = address(f"{path}.ip", text)
-    for rule in _ADDRESS:
-        found += rule(given, None, path)
-    plain = re.sub(r"(?<!\d)0+(?=\d)", "", text) if "." in text else text
-    try:
-        parsed = ipaddress.ip_address(plain.replace("%", " "))
-    except ValueError:
-        return [*found, field_errors.invalid(f"{path}.ip", text, "must be a valid IP address")]
-    return found + reachable(f"{path}.ip", text, parsed)
+def _slice_address(endpoint: Scope, index: int, text: str, kind: str) -> Errors:
+    key = f"addresses[{index}]"
+    if kind == "FQDN":
+        name = text.removesuffix(".")
+        if not text:
+            yield endpoint.required(key)
+        elif errors := endpoint.check(key, _domain_name, name):
+            yield from errors
+        else:  # a real server shows the first wrong label alone
+            parts = (endpoint.check(key, dns_label, part) for part in name.split("."))
+            yield from next(filter(None, parts), [])
+    elif kind in ("IPv4", "IPv6"):
+        errors = endpoint.check(key, ip_address, text)
+        yield from errors
+        if errors:
+            return
+        parsed = ipaddress.ip_address(text)
+        if str(parsed) != text:
+            yield endpoint.invalid(key, f'must be in canonical form ("{parsed}")', text)
+            return
+        if kind != f"IPv{parsed.version}":
+            yield endpoint.invalid("addresses", f"must be an {kind} address", text)
+        yield from endpoint.check(key, lambda text: endpoint_address(text, parsed), text)
 
 
-def reachable(field: str, text: str, parsed: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[FieldError]:
-    """An address that means the same to everybody: none of the host's or the link's own."""
-    found: list[FieldError] = []
-    if parsed.is_unspecified:
-        found.append(field_errors.invalid(field, text, f"may not be unspecified ({text})"))
-    found += [field_errors.invalid(field, text, told) for beyond, told in _BEYOND if getattr(parsed, beyond)]
-    if any(parsed in multicast for multicast in _LINK_LOCAL if multicast.version == parsed.version):
-        told = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-        found.append(field_errors.invalid(field, text, told))
-    return found
+def _slice_addresses(endpoint: Scope) -> Errors:
+    addresses, kind = endpoint.items("addresses"), endpoint.parent.get("addressType")
+    if not addresses:
+        yield endpoint.required("addresses", "must contain at least 1 address")
+    for index, text in enumerate(addresses):
+        yield from _slice_address(endpoint, index, text, kind)
 
 
-def _port(path: str, given: Object, *, named: bool) -> list[FieldError]:
-    name, protocol = given.get("name") or "", given.get("protocol") or ""
-    found = (
-        [field_errors.required(f"{path}.name")] if named and not name else label(f"{path}.name", name) if name else []
-    )
-    found += port(f"{path}.port", given.get("port"))
-    if protocol not in PROTOCOLS:
-        wrong = field_errors.not_supported(f"{path}.protocol", protocol, PROTOCOLS)
-        found.append(wrong if protocol else field_errors.required(f"{path}.protocol"))
-    return found + (qualified(f"{path}.appProtocol", given["appProtocol"]) if "appProtocol" in given else [])
+def _hints(key: str, check: Check) -> Rule:
+    """Check the zones or nodes that should use an endpoint."""
+    items = each(key, field("name").check(check, zero=""), field("name").unique())
+
+    def rule(hints: Scope) -> Errors:
+        count = len(hints.items(key))
+        return [hints.too_many(key, count, _MAX_HINTS)] if count > _MAX_HINTS else items(hints)
+
+    return rule
+
+
+_ADDRESS_TYPE: Final = field("addressType").required_enum("FQDN", "IPv4", "IPv6")
+_SLICE: Final = (
+    _ADDRESS_TYPE,
+    each("ports", first_error(field("name").optional(dns_label), field("name").unique())),
+    each("ports", field("protocol").enum(*PROTOCOLS, always=True), field("appProtocol").check(qualified_name)),
+    each(
+        "endpoints",
+        _slice_addresses,
+        field("hostname").check(dns_label),
+        field("nodeName").check(dns_subdomain),
+        inside("hints", _hints("forZones", label_value), _hints("forNodes", dns_subdomain)),
+    ),
+)
+_IMMUTABLE: Final = field("addressType").immutable(zero="")
+
+
+def endpoint_slice(new: Object, old: Object | None) -> list[FieldError]:
+    """Check an EndpointSlice. If its address type changed, a real server reports that alone."""
+    scope = Scope(new, old)
+    change = list(_IMMUTABLE(scope))
+    return apply([_ADDRESS_TYPE] if change else _SLICE, scope) + change
+
+
+def slice_warnings(new: Object, old: Object | None) -> list[str]:
+    return ["spec.addressType: FQDN endpoints are deprecated"] if new.get("addressType") == "FQDN" else []

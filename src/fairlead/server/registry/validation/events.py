@@ -1,74 +1,83 @@
-"""Events: the loose rules of the core group, and the strict ones of events.k8s.io on top."""
+"""Events: the rules of the core group, and the stricter rules of events.k8s.io."""
 
 from typing import Final
 
-from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry import events
-from fairlead.server.registry.validation.vocabulary import Object, at, qualified, unchanged
+from fairlead.server.registry.validation.formats import qualified_name
+from fairlead.server.registry.validation.rules import Errors, Object, Scope, apply, field, on_create, validator
 
-_LIMITS: Final = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
-_FIXED: Final = (
-    "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "reason", "type",
-    "eventTime", "action", "related", "reportingController", "reportingInstance",
+_MAX_LENGTHS: Final = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
+
+
+def _namespace(event: Scope) -> Errors:
+    """Require the namespace of the object that an Event is about. Events of cluster-scoped objects are in default."""
+    namespace, other = event.text("metadata.namespace"), event.text("involvedObject.namespace")
+    has_time = bool(event.get("eventTime"))
+    if other:
+        is_valid = has_time or namespace == other
+    else:
+        is_valid = namespace in (("default", "kube-system") if has_time else ("", "default"))
+    if not is_valid:
+        yield event.invalid("involvedObject.namespace", "does not match event.namespace", other)
+
+
+def _new_style(event: Scope, controller: str) -> Errors:
+    """Check an Event that has an eventTime. `controller` is the name of the field for the reporting controller."""
+    if not event.get("eventTime"):
+        return
+    if not event.get(controller):
+        yield event.required(controller)
+    yield from event.check(controller, qualified_name, event.text(controller))
+    for key, limit in _MAX_LENGTHS.items():
+        if not event.get(key) and key != "message":
+            yield event.required(key)
+        if len(event.text(key).encode()) > limit:
+            yield event.invalid(key, f"can have at most {limit} characters", "")
+
+
+event: Final = validator(_namespace, lambda event: _new_style(event, "reportingComponent"))
+
+
+def _series(event: Scope) -> Errors:
+    series = event.get("series")
+    if series is None or (event.old is not None and series == event.old_value("series")):
+        return
+    if (series.get("count") or 0) < 2:
+        yield event.invalid("series.count", "should be at least 2", "")
+    if not series.get("lastObservedTime"):
+        yield event.required("series.lastObservedTime")
+
+
+def _new_event(event: Scope) -> Errors:
+    if not event.get("eventTime"):
+        yield event.required("eventTime")
+    if event.get("type") not in ("Normal", "Warning"):
+        yield event.invalid("type", f"has invalid value: {event.text('type')}", "")
+    for key in ("firstTimestamp", "lastTimestamp", "count"):
+        if event.get(key):
+            yield event.invalid(key, "needs to be unset", "")
+    if any(event.map("source").values()):
+        yield event.invalid("source", "needs to be unset", "")
+
+
+_STRICT: Final = (
+    _namespace,
+    lambda event: _new_style(event, "reportingController"),
+    _series,
+    on_create(_new_event),
+    field(
+        "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "reason", "type",
+        "eventTime", "action", "related", "reportingController", "reportingInstance",
+    ).immutable(),
 )  # fmt: skip
 
 
-def event(new: Object, old: Object | None) -> list[FieldError]:
-    return _loose(new, "reportingComponent")
-
-
 def strict_event(new: Object, old: Object | None) -> list[FieldError]:
-    """An Event of events.k8s.io, told of by the names that the core group has for its fields."""
-    made, was = (None if one is None else _internal(one) for one in (new, old))
-    assert made is not None
-    found = _loose(made, "reportingController")
-    if was is not None:
-        series = [] if made.get("series") == was.get("series") else _series(made)
-        return found + series + unchanged(made, was, *_FIXED)
-    found += _series(made)
-    if not made.get("eventTime"):
-        found.append(field_errors.required("eventTime"))
-    if made.get("type") not in ("Normal", "Warning"):
-        found.append(field_errors.invalid("type", "", f"has invalid value: {made.get('type') or ''}"))
-    given = [key for key in ("firstTimestamp", "lastTimestamp", "count") if made.get(key)]
-    given += ["source"] if any((made.get("source") or {}).values()) else []
-    return found + [field_errors.invalid(key, "", "needs to be unset") for key in given]
+    """Check an Event of events.k8s.io. Errors use the names that the core group has for its fields."""
+    return apply(_STRICT, Scope(_with_core_names(new), None if old is None else _with_core_names(old)))
 
 
-def _internal(obj: Object) -> Object:
-    core = events.to_core(obj)
+def _with_core_names(event: Object) -> Object:
+    core = events.to_core(event)
     return {**core, "reportingController": core.get("reportingComponent")}
-
-
-def _loose(new: Object, controller: str) -> list[FieldError]:
-    namespace, regarded = new["metadata"].get("namespace") or "", at(new, "involvedObject.namespace") or ""
-    timed = bool(new.get("eventTime"))
-    if regarded:
-        agree = timed or namespace == regarded
-    else:
-        agree = namespace in (("default", "kube-system") if timed else ("", "default"))
-    found = (
-        [] if agree else [field_errors.invalid("involvedObject.namespace", regarded, "does not match event.namespace")]
-    )
-    if not timed:
-        return found
-    found += [] if new.get(controller) else [field_errors.required(controller)]
-    found += qualified(controller, new.get(controller) or "")
-    for key, most in _LIMITS.items():
-        text = new.get(key) or ""
-        if not text and key != "message":
-            found.append(field_errors.required(key))
-        if len(text.encode()) > most:
-            found.append(field_errors.invalid(key, "", f"can have at most {most} characters"))
-    return found
-
-
-def _series(new: Object) -> list[FieldError]:
-    series = new.get("series")
-    if series is None:
-        return []
-    found = (
-        [] if (series.get("count") or 0) >= 2 else [field_errors.invalid("series.count", "", "should be at least 2")]
-    )
-    return found if series.get("lastObservedTime") else [*found, field_errors.required("series.lastObservedTime")]

@@ -1,63 +1,77 @@
-"""Nodes: taints, ranges of their Pods' addresses, what they hold."""
+"""Nodes: taints, Pod CIDRs, capacity."""
 
 import ipaddress
 from typing import Final
 
-from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation.rules import Rule, checks, inside, on_update
-from fairlead.server.registry.validation.vocabulary import Object, block, go_shape, qualified
+from fairlead.server.registry.validation.formats import NOT_NEGATIVE, cidr, label_value, qualified_name
+from fairlead.server.registry.validation.rules import (
+    Errors,
+    Rule,
+    Scope,
+    each,
+    field,
+    go_struct,
+    inside,
+    on_update,
+    validator,
+)
+from fairlead.server.registry.validation.scheduling import TAINT_EFFECTS
 from fairlead.server.schema import quantity
-from fairlead.server.write import names
-
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_HELD: Final = ("capacity", "allocatable")
-_NEGATIVE: Final = "must be greater than or equal to 0"
-_FAMILIES: Final = "may specify no more than one CIDR for each IP family"
 
 
-def _taints(new: Object, old: Object | None, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate((new.get("spec") or {}).get("taints") or ()):
-        here = f"metadata.taints[{index}]"  # as a real server has it
-        key, text, effect = (taint.get(part) or "" for part in ("key", "value", "effect"))
-        found += qualified(f"{here}.key", key)
-        if told := names.label_value(text):
-            found.append(field_errors.invalid(f"{here}.value", text, ";".join(told)))
-        if effect not in _EFFECTS:
-            wrong = field_errors.not_supported(f"{here}.effect", effect, _EFFECTS)
-            found.append(wrong if effect else field_errors.required(f"{here}.effect"))
-        if (key, effect) in seen:
-            shown = go_shape({"Key": key, "Value": text, "Effect": effect, "TimeAdded": taint.get("timeAdded")})
-            told_of = f"Duplicate value: {shown}: taints must be unique by key and effect pair"
-            found.append(FieldError("FieldValueDuplicate", here, told_of))
-        seen.add((key, effect))
-    return found * 2 if old is not None else found  # a real server looks twice then
+def _taint_value(taint: Scope) -> Errors:
+    if messages := list(label_value(taint.text("value"))):
+        yield taint.invalid("value", ";".join(messages))
 
 
-def _amounts(new: Object, old: Object | None, path: str) -> list[FieldError]:
-    given = [(f"{path}.{key}.{name}", text) for key in _HELD for name, text in (new.get(key) or {}).items()]
-    return [field_errors.invalid(field, text, _NEGATIVE) for field, text in given if quantity.parse(text)[0] < 0]
+def _unique_taint(taint: Scope) -> Errors:
+    key, value, effect = (taint.text(part) for part in ("key", "value", "effect"))
+    seen = taint.notes.setdefault("seen", set())
+    if (key, effect) in seen:
+        shown = go_struct({"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")})
+        message = f"Duplicate value: {shown}: taints must be unique by key and effect pair"
+        yield FieldError("FieldValueDuplicate", taint.path(), message)
+    seen.add((key, effect))
 
 
-def _blocks(new: Object, old: Object | None, path: str) -> list[FieldError]:
-    given = new.get("podCIDRs") or []
-    found = [cause for index, text in enumerate(given) for cause in block(f"{path}.podCIDRs[{index}]", text)]
-    if len(given) > 1 and (found or len({ipaddress.ip_network(text).version for text in given}) < 2 or len(given) > 2):
-        found.append(field_errors.invalid(f"{path}.podCIDRs", given, _FAMILIES))
-    return found
+def _amounts(status: Scope) -> Errors:
+    for key in ("capacity", "allocatable"):
+        for name, amount in status.map(key).items():
+            if quantity.parse(amount)[0] < 0:
+                yield status.invalid(f"{key}.{name}", NOT_NEGATIVE, amount)
 
 
-def _kept(key: str, named: str) -> Rule:
-    told = f'node updates may not change {named} except from "" to valid'
-    return lambda new, old, path: (
-        [field_errors.forbidden(f"{path}.{key}", told)] if old and old.get(key) and old[key] != new.get(key) else []
+def _pod_cidrs(spec: Scope) -> Errors:
+    blocks, errors = spec.items("podCIDRs"), spec.check_values("podCIDRs", cidr)
+    yield from errors
+    if len(blocks) > 1 and (errors or len(blocks) > 2 or len({ipaddress.ip_network(t).version for t in blocks}) < 2):
+        yield spec.invalid("podCIDRs", "may specify no more than one CIDR for each IP family")
+
+
+def _set_once(key: str, name: str) -> Rule:
+    return field(key).forbidden_if(
+        lambda spec: spec.old_value(key) and spec.old_value(key) != spec.get(key),
+        f'node updates may not change {name} except from "" to valid',
     )
 
 
-node = checks(
-    _taints,
+_TAINTS: Final = each(
+    "spec.taints",
+    field("key").check(qualified_name, zero=""),
+    _taint_value,
+    field("effect").required_enum(*TAINT_EFFECTS),
+    _unique_taint,
+    name="metadata.taints",  # as a real server names them
+)
+node: Final = validator(
+    _TAINTS,
+    on_update(_TAINTS),  # a real server checks them twice
     inside("status", _amounts),
-    inside("spec", _blocks, on_update(_kept("podCIDRs", "podCIDR"), _kept("providerID", "providerID")), always=True),
+    inside(
+        "spec",
+        _pod_cidrs,
+        on_update(_set_once("podCIDRs", "podCIDR"), _set_once("providerID", "providerID")),
+        always=True,
+    ),
 )

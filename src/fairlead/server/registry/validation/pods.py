@@ -2,339 +2,285 @@
 
 from typing import Any, Final
 
-from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import security
 from fairlead.server.registry.validation.containers import (
-    Around,
     container,
-    file_volumes,
-    host_ports,
-    padded,
-    resources,
+    file_key_volumes,
+    host_ports_once,
+    image_without_spaces,
+    resource_requirements,
 )
-from fairlead.server.registry.validation.placing import affinity, spreads, toleration
-from fairlead.server.registry.validation.rules import Rule, choice, each, inside, value, words
-from fairlead.server.registry.validation.vocabulary import (
+from fairlead.server.registry.validation.formats import (
+    dns_label,
+    dns_subdomain,
+    ip_address,
+    qualified_name,
+)
+from fairlead.server.registry.validation.rules import (
+    NOT_EMPTY,
+    SET,
+    Errors,
     Object,
-    address,
-    label,
-    labels,
-    one_of,
-    qualified,
-    subdomain,
+    Rule,
+    Scope,
+    apply,
+    each,
+    field,
+    first_error,
+    inside,
+    validator,
+    when,
 )
-from fairlead.server.registry.validation.volumes import volumes
+from fairlead.server.registry.validation.scheduling import affinity, toleration, topology_spread_constraints
+from fairlead.server.registry.validation.selectors import labels
+from fairlead.server.registry.validation.volumes import valid_volumes
 from fairlead.server.write import names
 from fairlead.server.write.metadata import validate_labels_and_annotations
 
-_FIXED: Final = (
+_IMMUTABLE_SPEC: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_RESTARTS: Final = ("Always", "OnFailure", "Never")
-_DNS: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_NOT_WHEN: Final = "may not be specified when {} is true"
+_MAX_NAMESERVERS: Final = 3
+_MAX_SEARCHES: Final = 32
+_MAX_SEARCH_LENGTH: Final = 2048
 
 
 def pod(new: Object, old: Object | None) -> list[FieldError]:
+    spec = Scope(new, old).inside("spec")
+    if spec.value == spec.old:
+        return []
+    errors = pod_spec(spec)
     if old is None:
-        found = pod_spec(new["spec"], "spec", of_pod=True)
-        told = "cannot be set on create"
-        return [*found, field_errors.forbidden("spec.ephemeralContainers", told)] if _ephemeral(new) else found
-    if new["spec"] == old["spec"]:
-        return []
-    found = pod_spec(new["spec"], "spec", of_pod=True)
-    images = [cause for cause in found if cause.field.endswith(".image")]  # told of twice, and of nothing else then
-    return found + (images or _update(new["spec"], old["spec"]))
+        return [*errors, *_NOT_ON_CREATE(spec)]
+    image_errors = [error for error in errors if error.field.endswith(".image")]
+    return errors + (image_errors or list(_update(spec)))  # a real server reports wrong images twice, and then stops
 
 
-def _ephemeral(pod: Object) -> bool:
-    return bool(pod["spec"].get("ephemeralContainers"))
+_NOT_ON_CREATE: Final = field("ephemeralContainers").forbidden_if(
+    {"ephemeralContainers": NOT_EMPTY}, "cannot be set on create"
+)
 
 
-def _update(new: Object, old: Object) -> list[FieldError]:
-    """Of a Pod's spec only images, deadlines and tolerations may change."""
+def _update(spec: Scope) -> Errors:
+    """Allow an update to change only images, deadlines, tolerations and scheduling gates."""
+    old = Scope(spec.old or {})
     for key in ("containers", "initContainers"):
-        if len(old.get(key) or ()) != len(new.get(key) or ()):
-            return [field_errors.forbidden(f"spec.{key}", "pod updates may not add or remove containers")]
-    found: list[FieldError] = []
-    deadline, was = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
-    if was is not None and deadline is None:
-        told = "must not update from a positive integer to nil value"
-        found.append(field_errors.invalid("spec.activeDeadlineSeconds", None, told))
-    elif was is not None and deadline > was:
-        told = "must be less than or equal to previous value"
-        return [field_errors.invalid("spec.activeDeadlineSeconds", deadline, told)]
-    found += _tolerations_kept(new, old) + _gates_kept(new, old)
+        if len(old.items(key)) != len(spec.items(key)):
+            yield spec.forbidden(key, "pod updates may not add or remove containers")
+            return
+    deadline, old_deadline = spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
+    if old_deadline is not None and deadline is None:
+        yield spec.invalid("activeDeadlineSeconds", "must not update from a positive integer to nil value")
+    elif old_deadline is not None and deadline > old_deadline:
+        yield spec.invalid("activeDeadlineSeconds", "must be less than or equal to previous value")
+        return
+    new_tolerations, old_tolerations = ([_drop_seconds(item) for item in x.items("tolerations")] for x in (spec, old))
+    if any(item not in new_tolerations for item in old_tolerations):
+        message = "existing toleration can not be modified except its tolerationSeconds"
+        yield spec.forbidden("tolerations", message)
+    old_gates = [gate.get("name") for gate in old.items("schedulingGates")]
+    for gate in spec.each("schedulingGates"):
+        if gate.get("name") not in old_gates:
+            message = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            yield gate.forbidden("name", message)
+    if old_gates and not old.map("nodeSelector").items() <= spec.map("nodeSelector").items():
+        message = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield spec.invalid("nodeSelector", message, spec.map("nodeSelector"))
+    if _immutable_part(spec.value, old) != _immutable_part(old.value, old):
+        yield spec.forbidden("", _IMMUTABLE_SPEC)
+
+
+def _drop_seconds(toleration: Object) -> Object:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+def _immutable_part(spec: Object, old: Scope) -> Object:
+    """Return a spec without the fields that an update may change."""
+    mutable = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if old.get("schedulingGates"):
-        found += _selector_kept(new, old)
-    if _comparable(new, old) != _comparable(old, old):
-        found.append(field_errors.forbidden("spec", _FIXED))
-    return found
-
-
-def _tolerations_kept(new: Object, old: Object) -> list[FieldError]:
-    """Tolerations may be added, and their seconds changed."""
-    given, kept = (
-        [
-            {key: value for key, value in one.items() if key != "tolerationSeconds"}
-            for one in spec.get("tolerations") or ()
-        ]
-        for spec in (new, old)
-    )
-    told = "existing toleration can not be modified except its tolerationSeconds"
-    return [] if all(one in given for one in kept) else [field_errors.forbidden("spec.tolerations", told)]
-
-
-def _gates_kept(new: Object, old: Object) -> list[FieldError]:
-    """Gates may only go."""
-    known = [gate.get("name") for gate in old.get("schedulingGates") or ()]
-    return [
-        field_errors.forbidden(
-            f"spec.schedulingGates[{index}].name",
-            f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
-        )
-        for index, gate in enumerate(new.get("schedulingGates") or ())
-        if gate.get("name") not in known
-    ]
-
-
-def _selector_kept(new: Object, old: Object) -> list[FieldError]:
-    """Before its gates are open, a Pod may be bound to fewer nodes, never to others."""
-    given, kept = (spec.get("nodeSelector") or {} for spec in (new, old))
-    if kept.items() <= given.items():
-        return []
-    return [
-        field_errors.invalid(
-            "spec.nodeSelector", given, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        )
-    ]
-
-
-def _comparable(spec: Object, old: Object) -> Object:
-    """A spec without what may change."""
-    free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
-    if old.get("schedulingGates"):
-        free.add("nodeSelector")
-    kept: dict[str, Any] = {key: value for key, value in spec.items() if key not in free}
+        mutable.add("nodeSelector")
+    part: dict[str, Any] = {key: value for key, value in spec.items() if key not in mutable}
     for key in ("containers", "initContainers"):
-        kept[key] = [{k: v for k, v in c.items() if k != "image"} for c in spec.get(key) or ()]
-    if old.get("terminationGracePeriodSeconds", 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
-        kept["terminationGracePeriodSeconds"] = old["terminationGracePeriodSeconds"]
-    return kept
+        part[key] = [{k: v for k, v in item.items() if k != "image"} for item in spec.get(key) or ()]
+    if old.number("terminationGracePeriodSeconds") < 0 and spec.get("terminationGracePeriodSeconds") == 1:
+        part["terminationGracePeriodSeconds"] = old.get("terminationGracePeriodSeconds")
+    return part
 
 
-def pod_template(given: Object, path: str) -> list[FieldError]:
-    """The template of Pods: what it calls them, and their spec."""
-    named = validate_labels_and_annotations(given.get("metadata") or {}, path)
-    found = named + pod_spec(given.get("spec") or {}, f"{path}.spec")
-    told = "ephemeral containers not allowed in pod template"
-    given_later = (given.get("spec") or {}).get("ephemeralContainers")
-    return [*found, field_errors.forbidden(f"{path}.spec.ephemeralContainers", told)] if given_later else found
+def pod_template(template: Scope) -> Errors:
+    """Check a pod template: its labels and annotations, and its spec."""
+    spec = template.inside("spec")
+    yield from validate_labels_and_annotations(template.map("metadata"), template.path())
+    yield from pod_spec(spec, is_template=True)
+    if spec.get("ephemeralContainers"):
+        yield spec.forbidden("ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
-def pod_spec(spec: Object, path: str, *, of_pod: bool = False) -> list[FieldError]:
-    """What is wrong with a pod's spec; `of_pod`: not of a template, which may leave things open."""
-    found, sound = volumes(spec, path, of_pod=of_pod)
-    found += _claims(spec, path)
-    around = Around(
-        volumes=sound,
-        claims={claim.get("name") or "" for claim in spec.get("resourceClaims") or ()},
-        restart=spec.get("restartPolicy") or "",
-        grace=spec.get("terminationGracePeriodSeconds"),
-        host_users=spec.get("hostUsers") is not False,
-        of_pod=of_pod,
-    )
+pod_template_kind: Final = validator(inside("template", pod_template, always=True))
+
+
+def pod_spec(spec: Scope, *, is_template: bool = False) -> list[FieldError]:
+    """Return the errors of a pod spec. The spec of a template may leave some fields open."""
+    errors, volumes = valid_volumes(spec, is_template=is_template)
+    errors += apply(_RESOURCE_CLAIMS, spec)
+    containers, init_containers = list(spec.each("containers")), list(spec.each("initContainers"))
+    if not containers:
+        errors.append(spec.required("containers"))
     seen: set[str] = set()
-    if not spec.get("containers"):
-        found.append(field_errors.required(f"{path}.containers"))
-    placed = [(one, f"{path}.containers[{index}]") for index, one in enumerate(spec.get("containers") or ())]
-    for one, here in placed:
-        found += container(one, here, around, repeated=(one.get("name") or "") in seen, starting=False)
-        seen.add(one.get("name") or "")
-    found += host_ports(placed)
-    starting = [(one, f"{path}.initContainers[{index}]") for index, one in enumerate(spec.get("initContainers") or ())]
-    for one, here in starting:
-        found += container(one, here, around, repeated=(one.get("name") or "") in seen, starting=True)
-        found += host_ports([(one, f"{path}.initContainers[0]")])
-        seen.add(one.get("name") or "")
-    rules = (_on_host(of_pod=of_pod), *_RULES)
-    found += [cause for rule in rules for cause in rule(spec, None, path)]
-    every = [*starting, *placed]
-    of_files = {volume.get("name") or "": volume for volume in spec.get("volumes") or ()}
-    found += [cause for one, here in every for cause in file_volumes(one, here, of_files)]
-    if not of_pod:
-        return found
-    found += _tokens(spec, path)
-    return found + [cause for one, here in [*placed, *starting] for cause in padded(one, here)]
+    for item in containers:
+        errors += container(item, volumes=volumes, is_repeated=item.text("name") in seen, is_init=False)
+        seen.add(item.text("name"))
+    errors += host_ports_once(*containers)
+    for item in init_containers:
+        errors += container(item, volumes=volumes, is_repeated=item.text("name") in seen, is_init=True)
+        errors += host_ports_once(Scope(item.value, None, spec, "initContainers[0]"))  # as a real server reports it
+        seen.add(item.text("name"))
+    errors += _host_network_ports(spec, is_template=is_template)
+    errors += apply(_SPEC, spec)
+    all_volumes = {volume.get("name") or "": volume for volume in spec.items("volumes")}
+    for item in (*init_containers, *containers):
+        errors += file_key_volumes(item, all_volumes)
+    if not is_template:
+        errors += _tokens_need_account(spec)
+        for item in (*containers, *init_containers):
+            errors += image_without_spaces(item)
+    return errors
 
 
-def _tokens(spec: Object, path: str) -> list[FieldError]:
-    """Tokens are those of an account, which a template's Pods may get later."""
+def _tokens_need_account(spec: Scope) -> Errors:
+    """Reject projected tokens of a Pod without a service account. The Pods of a template can get one later."""
     if spec.get("serviceAccountName"):
-        return []
-    told = "must not be specified when serviceAccountName is not set"
-    return [
-        field_errors.forbidden(f"{path}.volumes[{at}].projected.sources[{index}].serviceAccountToken", told)
-        for at, volume in enumerate(spec.get("volumes") or ())
-        for index, source in enumerate((volume.get("projected") or {}).get("sources") or ())
-        if source.get("serviceAccountToken") is not None
-    ]
+        return
+    for volume in spec.each("volumes"):
+        for source in volume.inside("projected").each("sources"):
+            if source.get("serviceAccountToken") is not None:
+                message = "must not be specified when serviceAccountName is not set"
+                yield source.forbidden("serviceAccountToken", message)
 
 
-def _claims(spec: Object, path: str) -> list[FieldError]:
-    """Claims of devices, each made for the Pod or named by it."""
-    found: list[FieldError] = []
-    seen: set[str] = set()
-    for index, one in enumerate(spec.get("resourceClaims") or ()):
-        here, name = f"{path}.resourceClaims[{index}]", one.get("name") or ""
-        if not name:
-            found.append(field_errors.required(f"{here}.name"))
-        elif name in seen:
-            found.append(field_errors.duplicate(f"{here}.name", name))
-        else:
-            found += label(f"{here}.name", name)
-        seen.add(name)
-        given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if one.get(key) is not None]
-        if len(given) == 2:
-            told = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            found.append(field_errors.invalid(here, one, told))
-        if not given:
-            told = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            found.append(field_errors.invalid(here, one, told))
-        for key in given:
-            found += [field_errors.invalid(f"{here}.{key}", one[key], told) for told in names.subdomain(one[key])]
-    return found
+def _one_claim_source(claim: Scope) -> Errors:
+    """Require a claim to name either a ResourceClaim or a template of one."""
+    keys = [key for key in _CLAIM_SOURCES if claim.get(key) is not None]
+    if len(keys) == 2:
+        yield claim.invalid("", "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
+    if not keys:
+        yield claim.invalid("", "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+    for key in keys:
+        yield from claim.check(key, dns_subdomain)
 
 
-def _on_host(*, of_pod: bool) -> Rule:
-    """On the host's network, ports are the host's."""
-
-    def rule(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-        if not spec.get("hostNetwork"):
-            return []
-        told = "must match `containerPort` when `hostNetwork` is true"
-        ports = [
-            (
-                f"{path}.containers[{at}].ports[{index}].hostPort",
-                port.get("hostPort") or 0,
-                port.get("containerPort") or 0,
-            )
-            for at, one in enumerate(spec.get("containers") or ())
-            for index, port in enumerate(one.get("ports") or ())
-        ]
-        wrong = [(field, host) for field, host, own in ports if (of_pod or host) and host != own]
-        return [field_errors.invalid(field, host, told) for field, host in wrong]
-
-    return rule
+_CLAIM_SOURCES: Final = ("resourceClaimName", "resourceClaimTemplateName")
+_RESOURCE_CLAIMS: Final = (
+    each(
+        "resourceClaims",
+        first_error(field("name").required(), field("name").unique(), field("name").check(dns_label)),
+        _one_claim_source,
+    ),
+)
 
 
-def _config(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    """How a Pod finds names."""
-    given, here, alone = spec.get("dnsConfig"), f"{path}.dnsConfig", spec.get("dnsPolicy") == "None"
-    if alone and given is None:
-        return [field_errors.required(here, "must provide `dnsConfig` when `dnsPolicy` is None")]
-    servers, searches = ((given or {}).get(key) or [] for key in ("nameservers", "searches"))
-    if alone and not servers:
-        told = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-        return [field_errors.required(f"{here}.nameservers", told)]
-    found: list[FieldError] = []
-    if len(servers) > _SERVERS:
-        found.append(
-            field_errors.invalid(f"{here}.nameservers", servers, f"must not have more than {_SERVERS} nameservers")
-        )
-    found += [cause for index, one in enumerate(servers) for cause in address(f"{here}.nameservers[{index}]", one)]
-    if len(searches) > _SEARCHES:
-        told = f"must not have more than {_SEARCHES} search paths"
-        found.append(field_errors.invalid(f"{here}.searches", searches, told))
-    if len(" ".join(searches)) > _SEARCHED:
-        told = f"must not have more than {_SEARCHED} characters (including spaces) in the search list"
-        found.append(field_errors.invalid(f"{here}.searches", searches, told))
+def _host_network_ports(spec: Scope, *, is_template: bool) -> Errors:
+    """Require ports of the host's network to be the same on the host and in the container."""
+    if not spec.get("hostNetwork"):
+        return
+    for item in spec.each("containers"):
+        for port in item.each("ports"):
+            host = port.number("hostPort")
+            if host != port.number("containerPort") and (host or not is_template):
+                yield port.invalid("hostPort", "must match `containerPort` when `hostNetwork` is true", host)
+
+
+def _searches(config: Scope) -> Errors:
+    searches = config.items("searches")
+    if len(searches) > _MAX_SEARCHES:
+        yield config.invalid("searches", f"must not have more than {_MAX_SEARCHES} search paths")
+    if len(" ".join(searches)) > _MAX_SEARCH_LENGTH:
+        message = f"must not have more than {_MAX_SEARCH_LENGTH} characters (including spaces) in the search list"
+        yield config.invalid("searches", message)
     for index, text in enumerate(searches):
         if text != ".":
             name = text.removesuffix(".")
-            wrong = names.subdomain_or_underscore(name)
-            found += [field_errors.invalid(f"{here}.searches[{index}]", name, told) for told in wrong]
-    nameless = [index for index, one in enumerate((given or {}).get("options") or ()) if not one.get("name")]
-    return found + [field_errors.required(f"{here}.options[{index}]", "must not be empty") for index in nameless]
+            yield from config.check(f"searches[{index}]", names.subdomain_or_underscore, name)
 
 
-def _gates(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    """What holds a Pod back, each by its name and once."""
-    found: list[FieldError] = []
-    seen: set[str] = set()
-    for index, one in enumerate(spec.get("schedulingGates") or ()):
-        field, name = f"{path}.schedulingGates[{index}]", one.get("name") or ""
-        found += qualified(field, name)
-        if name in seen:
-            found.append(field_errors.duplicate(field, name))
-        seen.add(name)
-    return found
+_DNS_CONFIG: Final[Rule] = first_error(
+    when(
+        {"dnsPolicy": "None"},
+        first_error(
+            lambda spec: (
+                [spec.required("dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")]
+                if spec.get("dnsConfig") is None
+                else []
+            ),
+            field("dnsConfig.nameservers").required(
+                detail="must provide at least one DNS nameserver when `dnsPolicy` is None"
+            ),
+        ),
+    ),
+    inside(
+        "dnsConfig",
+        field("nameservers").invalid_if(
+            lambda config: len(config.items("nameservers")) > _MAX_NAMESERVERS,
+            f"must not have more than {_MAX_NAMESERVERS} nameservers",
+        ),
+        field("nameservers").values(ip_address),
+        _searches,
+        each("options", lambda option: [] if option.get("name") else [option.required("", "must not be empty")]),
+    ),
+)
 
 
-def _alone(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    """Users of its own go with nothing of the host's."""
-    if spec.get("hostUsers") is not False:
-        return []
-    shared = [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
-    told = "when `hostUsers` is false"
-    return [field_errors.forbidden(f"{path}.{field}", told) for key, field in shared if spec.get(key)]
-
-
-def _called(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    name, field = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
-    if name is None:
-        return []
-    against = [key for key in ("setHostnameAsFQDN", "hostNetwork") if spec.get(key)]
-    found = [field_errors.forbidden(field, f"may not be specified when {key} is true") for key in against]
-    found += [field_errors.too_long(field, 64)] if len(name) > 64 else []
-    return found + subdomain(field, name)
-
-
-def _alias(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    found = address(f"{path}.ip", given.get("ip") or "")
-    hosts = enumerate(given.get("hostnames") or ())
-    return found + [cause for index, host in hosts for cause in subdomain(f"{path}.hostnames[{index}]", host)]
-
-
-def _deadline(field: str, seconds: int) -> list[FieldError]:
-    told = "must be between 1 and 2147483647, inclusive"
-    return [] if 1 <= seconds <= 2**31 - 1 else [field_errors.invalid(field, seconds, told)]
-
-
-def _system(spec: Object, old: Object | None, path: str) -> list[FieldError]:
+def _os(spec: Scope) -> Errors:
     if spec.get("os") is None:
-        return []
-    given = spec["os"].get("name")
-    return one_of(f"{path}.os", given, ("linux", "windows")) if given else [field_errors.required(f"{path}.os.name")]
+        return
+    if not spec.get("os.name"):
+        yield spec.required("os.name")
+    elif spec.get("os.name") not in ("linux", "windows"):
+        yield spec.not_supported("os", ("linux", "windows"), spec.get("os.name"))
 
 
-_SERVERS: Final = 3
-_SEARCHES: Final = 32
-_SEARCHED: Final = 2048
-_RULES: Final = (
-    choice("restartPolicy", _RESTARTS, always=True),
-    choice("dnsPolicy", _DNS, always=True),
-    value("nodeSelector", labels),
-    security.of_pod,
+_HOSTNAME_OVERRIDE: Final = when(
+    {"hostnameOverride": SET},
+    field("hostnameOverride").forbidden_if({"setHostnameAsFQDN": True}, _NOT_WHEN.format("setHostnameAsFQDN")),
+    field("hostnameOverride").forbidden_if({"hostNetwork": True}, _NOT_WHEN.format("hostNetwork")),
+    field("hostnameOverride").max_length(64).check(dns_subdomain),
+)
+_HOST_USERS: Final = when(
+    {"hostUsers": False},
+    field("hostNetwork").forbidden_if({"hostNetwork": True}, "when `hostUsers` is false"),
+    field("HostPID").forbidden_if({"hostPID": True}, "when `hostUsers` is false"),
+    field("HostIPC").forbidden_if({"hostIPC": True}, "when `hostUsers` is false"),
+)
+_SPEC: Final[tuple[Rule, ...]] = (
+    field("restartPolicy").enum("Always", "OnFailure", "Never", always=True),
+    field("dnsPolicy").enum("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None", always=True),
+    labels("nodeSelector"),
+    *security.POD,
     affinity,
-    _config,
-    each("readinessGates", value("conditionType", qualified)),
-    _gates,
-    spreads,
-    _alone,
-    _called,
-    words("serviceAccountName", names.subdomain),
-    words("nodeName", names.subdomain),
-    value("activeDeadlineSeconds", _deadline),
-    words("hostname", names.label),
-    words("subdomain", names.label),
+    _DNS_CONFIG,
+    each("readinessGates", field("conditionType").check(qualified_name)),
+    each(
+        "schedulingGates",
+        lambda gate: gate.check("", qualified_name, gate.text("name")),
+        field("name").unique(on_item=True),
+    ),
+    topology_spread_constraints,
+    _HOST_USERS,
+    _HOSTNAME_OVERRIDE,
+    field("serviceAccountName").optional(dns_subdomain),
+    field("nodeName").optional(dns_subdomain),
+    field("activeDeadlineSeconds").between(1, 2**31 - 1),
+    field("hostname").optional(dns_label),
+    field("subdomain").optional(dns_label),
     each("tolerations", toleration),
-    each("hostAliases", _alias),
-    words("priorityClassName", names.subdomain),
-    words("runtimeClassName", names.subdomain),
-    choice("preemptionPolicy", ("PreemptLowerPriority", "Never")),
-    inside("overhead", lambda given, old, path: resources({"limits": given}, path)),
-    _system,
+    each("hostAliases", field("ip").check(ip_address, zero=""), field("hostnames").values(dns_subdomain)),
+    field("priorityClassName").optional(dns_subdomain),
+    field("runtimeClassName").optional(dns_subdomain),
+    field("preemptionPolicy").enum("PreemptLowerPriority", "Never"),
+    lambda spec: resource_requirements(Scope({"limits": spec.map("overhead")}, None, spec, "overhead")),
+    _os,
 )

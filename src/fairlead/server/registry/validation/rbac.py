@@ -1,89 +1,91 @@
-"""Roles and bindings."""
+"""Roles and role bindings."""
 
 from typing import Final
 
-from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation.rules import words
-from fairlead.server.registry.validation.vocabulary import Object, one_of, selector, subdomain
-from fairlead.server.write import names
+from fairlead.server.registry.validation.formats import dns_subdomain, path_segment
+from fairlead.server.registry.validation.rules import Errors, Rule, Scope, Validator, each, field, inside, validator
+from fairlead.server.registry.validation.selectors import label_selector
 
+_GROUP: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = ("ServiceAccount", "User", "Group")
+_RESOURCE_RULE: Final = (
+    field("apiGroups").required(detail="resource rules must supply at least one api group"),
+    field("resources").required(detail="resource rules must supply at least one resource"),
+)
 
 
-def role(new: Object, old: Object | None) -> list[FieldError]:
-    return _rules(new, namespaced=True)
+def _policy_rules(*, is_namespaced: bool) -> Rule:
+    def urls_or_resources(rule: Scope) -> Errors:
+        if not rule.get("nonResourceURLs"):
+            yield from (error for row in _RESOURCE_RULE for error in row(rule))
+            return
+        if is_namespaced:
+            yield rule.invalid("nonResourceURLs", "namespaced rules cannot apply to non-resource URLs")
+        if any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
+            message = "rules cannot apply to both regular resources and non-resource URLs"
+            yield rule.invalid("nonResourceURLs", message)
+
+    return each("rules", field("verbs").required(detail="verbs must contain at least one value"), urls_or_resources)
 
 
-def cluster_role(new: Object, old: Object | None) -> list[FieldError]:
-    return _rules(new, namespaced=False) + _aggregated(new)
-
-
-def _aggregated(new: Object) -> list[FieldError]:
-    if new.get("aggregationRule") is None:
-        return []
-    field, selectors = "aggregationRule.clusterRoleSelectors", new["aggregationRule"].get("clusterRoleSelectors") or []
+def _aggregated_selectors(aggregation: Scope) -> Errors:
+    key, selectors = "clusterRoleSelectors", aggregation.items("clusterRoleSelectors")
     if not selectors:
-        return [field_errors.required(field, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
-    found: list[FieldError] = []
-    for index, one in enumerate(selectors):
-        if wrong := selector(f"{field}[{index}]", one):
-            found += [*wrong, field_errors.invalid(f"{field}[{index}]", None, "invalid label selector.")]
-    return found
+        yield aggregation.required(key, "at least one clusterRoleSelector required if aggregationRule is non-nil")
+    for index, selector in enumerate(selectors):
+        name = f"{key}[{index}]"
+        errors = list(label_selector(name)(Scope({name: selector}, None, aggregation)))
+        yield from errors
+        if errors:
+            yield aggregation.invalid(name, "invalid label selector.", None)
 
 
-def role_binding(new: Object, old: Object | None) -> list[FieldError]:
-    return _binding(new, old, ("Role", "ClusterRole"), namespaced=True)
+role: Final = validator(_policy_rules(is_namespaced=True))
+cluster_role: Final = validator(_policy_rules(is_namespaced=False), inside("aggregationRule", _aggregated_selectors))
 
 
-def cluster_role_binding(new: Object, old: Object | None) -> list[FieldError]:
-    return _binding(new, old, ("ClusterRole",), namespaced=False)
+def _subject_group(subject: Scope) -> Errors:
+    group = "" if subject.get("kind") == "ServiceAccount" else _GROUP
+    if subject.get("kind") in _SUBJECTS and subject.text("apiGroup") != group:
+        yield subject.not_supported("apiGroup", (group,))
 
 
-def _rules(new: Object, *, namespaced: bool) -> list[FieldError]:
-    found: list[FieldError] = []
-    for index, rule in enumerate(new.get("rules") or ()):
-        here = f"rules[{index}]"
-        if not rule.get("verbs"):
-            found.append(field_errors.required(f"{here}.verbs", "verbs must contain at least one value"))
-        urls = rule.get("nonResourceURLs")
-        if urls:
-            if namespaced:
-                told = "namespaced rules cannot apply to non-resource URLs"
-                found.append(field_errors.invalid(f"{here}.nonResourceURLs", urls, told))
-            if any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
-                told = "rules cannot apply to both regular resources and non-resource URLs"
-                found.append(field_errors.invalid(f"{here}.nonResourceURLs", urls, told))
-            continue
-        if not rule.get("apiGroups"):
-            found.append(
-                field_errors.required(f"{here}.apiGroups", "resource rules must supply at least one api group")
-            )
-        if not rule.get("resources"):
-            found.append(field_errors.required(f"{here}.resources", "resource rules must supply at least one resource"))
-    return found
+def _account_name(subject: Scope) -> Errors:
+    is_account = subject.get("kind") == "ServiceAccount" and subject.get("name")
+    return subject.check("name", dns_subdomain) if is_account else ()
 
 
-def _binding(new: Object, old: Object | None, kinds: tuple[str, ...], *, namespaced: bool) -> list[FieldError]:
-    ref = new.get("roleRef") or {}
-    found = one_of("roleRef.apiGroup", ref.get("apiGroup"), ("rbac.authorization.k8s.io",))
-    found += one_of("roleRef.kind", ref.get("kind"), kinds)
-    if not ref.get("name"):
-        found.append(field_errors.required("roleRef.name"))
-    found += words("roleRef.name", names.path_segment)(new, None, "")
-    for index, subject in enumerate(new.get("subjects") or ()):
-        here = f"subjects[{index}]"
-        if not subject.get("name"):
-            found.append(field_errors.required(f"{here}.name"))
-        elif subject.get("kind") == "ServiceAccount":
-            found += subdomain(f"{here}.name", subject["name"])
-        found += one_of(f"{here}.kind", subject.get("kind"), _SUBJECTS)
-        wanted = "" if subject.get("kind") == "ServiceAccount" else "rbac.authorization.k8s.io"
-        if subject.get("kind") in _SUBJECTS and (subject.get("apiGroup") or "") != wanted:
-            found.append(field_errors.not_supported(f"{here}.apiGroup", subject.get("apiGroup") or "", (wanted,)))
-        if subject.get("kind") == "ServiceAccount" and not namespaced and not subject.get("namespace"):
-            found.append(field_errors.required(f"{here}.namespace"))
-    if old is not None and ref != (old.get("roleRef") or {}):
-        internal = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
-        found.append(field_errors.invalid("roleRef", internal, "cannot change roleRef"))
-    return found
+def _role_kept(binding: Scope) -> Errors:
+    ref = binding.map("roleRef")
+    if binding.old is not None and ref != (binding.old_value("roleRef") or {}):
+        shown = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
+        yield binding.invalid("roleRef", "cannot change roleRef", shown)
+
+
+def _binding(*role_kinds: str, is_namespaced: bool) -> Validator:
+    return validator(
+        inside(
+            "roleRef",
+            field("apiGroup").enum(_GROUP, always=True),
+            field("kind").enum(*role_kinds, always=True),
+            field("name").required(path_segment),
+            always=True,
+        ),
+        each(
+            "subjects",
+            field("name").required(),
+            _account_name,
+            field("kind").enum(*_SUBJECTS, always=True),
+            _subject_group,
+            field("namespace").required_if(
+                lambda subject: (
+                    not is_namespaced and subject.get("kind") == "ServiceAccount" and not subject.get("namespace")
+                )
+            ),
+        ),
+        _role_kept,
+    )
+
+
+role_binding: Final = _binding("Role", "ClusterRole", is_namespaced=True)
+cluster_role_binding: Final = _binding("ClusterRole", is_namespaced=False)

@@ -1,116 +1,419 @@
-"""A small language for the checks of a kind: a table of rules, told in the order of a real server.
+"""The rule language of validation.
 
-A rule looks at an object, or at one inside it, next to what it was before the update (None on create).
+A kind is a table of rules, in the order in which a real server reports their errors:
+
+    lease = validator(
+        inside("spec", field("leaseDurationSeconds", "leaseTransitions").at_least(0)),
+        field("spec.holderIdentity").immutable(),
+    )
+
+A rule takes a Scope and returns field errors. A check takes one value and returns messages: what is wrong with it. A
+condition of a rule is a function of a Scope, or a map of fields to the values that they must have. A rule that this
+language cannot express is a function that takes a Scope and yields its errors.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation.vocabulary import IMMUTABLE, Object, at
 from fairlead.server.schema import quantity
+from fairlead.server.write import names
 
-Rule = Callable[[Object, Object | None, str], list[FieldError]]
-Check = Callable[[Object, Object | None], list[FieldError]]
+Object = dict[str, Any]
+Errors = Iterable[FieldError]
+Check = Callable[[Any], Iterable[str]]
+Validator = Callable[[Object, Object | None], list[FieldError]]
+IMMUTABLE: Final = "field is immutable"
+_VALUE_OF_KEY: Final[Any] = object()  # an error shows the value that the object holds at the key
 
 
-def joined(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+class Scope:
+    """The validated object, or an object inside it: its value, its value before the update, and its path.
+
+    `old` is None on create and for items of lists. `notes` is where rules keep what later rules need: the items of a
+    list share one dict.
+    """
+
+    __slots__ = ("_name", "notes", "old", "parent", "value")
+
+    def __init__(
+        self,
+        value: Object,
+        old: Object | None = None,
+        parent: "Scope | None" = None,
+        name: str = "",
+        notes: Object | None = None,
+    ) -> None:
+        self.value = value
+        self.old = old
+        self.parent: Any = parent  # a Scope; None at the root, which no rule looks beyond
+        self.notes: Object = {} if notes is None else notes
+        self._name = name
+
+    def get(self, key: str) -> Any:
+        """Return the value at a key or dotted path, or None."""
+        return lookup(self.value, key) if "." in key else self.value.get(key)
+
+    def text(self, key: str) -> str:
+        """Return the string at a key; an absent one is empty."""
+        return self.get(key) or ""
+
+    def number(self, key: str) -> int:
+        """Return the number at a key; an absent one is 0."""
+        return self.get(key) or 0
+
+    def items(self, key: str) -> Any:
+        """Return the list at a key; an absent one is empty."""
+        return self.get(key) or ()
+
+    def map(self, key: str) -> Object:
+        """Return the map or object at a key; an absent one is empty."""
+        return self.get(key) or {}
+
+    def old_value(self, key: str) -> Any:
+        """Return the value at a key or dotted path before the update, or None."""
+        return lookup(self.old, key)
+
+    def inside(self, key: str, name: str = "") -> "Scope":
+        """Return the scope of the object at a key; an absent object is empty. Errors call it `name`, or the key."""
+        old = None if self.old is None else lookup(self.old, key) or {}
+        return Scope(self.get(key) or {}, old, self, name or key)
+
+    def each(self, key: str, name: str = "") -> Iterator["Scope"]:
+        """Yield the scope of every item of a list of objects."""
+        items, notes = self.get(key), dict[str, Any]()
+        for index, item in enumerate(items or ()):
+            yield Scope(item, None, self, f"{name or key}[{index}]", notes)
+
+    def path(self, key: str = "") -> str:
+        """Return the path of this object, or of one of its fields, as errors show it."""
+        own: str = self._name if self.parent is None else self.parent.path(self._name)
+        return f"{own}.{key}" if own and key and key[0] != "[" else own + key
+
+    def required(self, key: str = "", detail: str = "") -> FieldError:
+        return field_errors.required(self.path(key), detail)
+
+    def invalid(self, key: str, message: str, value: Any = _VALUE_OF_KEY) -> FieldError:
+        shown = (self.get(key) if key else self.value) if value is _VALUE_OF_KEY else value
+        return field_errors.invalid(self.path(key), shown, message)
+
+    def forbidden(self, key: str, detail: str) -> FieldError:
+        return field_errors.forbidden(self.path(key), detail)
+
+    def not_supported(self, key: str, allowed: Iterable[str], value: Any = _VALUE_OF_KEY) -> FieldError:
+        shown = self.text(key) if value is _VALUE_OF_KEY else value
+        return field_errors.not_supported(self.path(key), shown, allowed)
+
+    def duplicate(self, key: str, value: Any = _VALUE_OF_KEY) -> FieldError:
+        return field_errors.duplicate(self.path(key), self.text(key) if value is _VALUE_OF_KEY else value)
+
+    def not_found(self, key: str, detail: str = "", value: Any = _VALUE_OF_KEY) -> FieldError:
+        name = field_errors.quote_go(self.text(key) if value is _VALUE_OF_KEY else value)
+        message = f"Not found: {name}: {detail}" if detail else f"Not found: {name}"
+        return FieldError("FieldValueNotFound", self.path(key), message)
+
+    def too_long(self, key: str, limit: int) -> FieldError:
+        return field_errors.too_long(self.path(key), limit)
+
+    def too_many(self, key: str, actual: int, limit: int) -> FieldError:
+        return field_errors.too_many(self.path(key), actual, limit)
+
+    def check(self, key: str, check: Check, value: Any = _VALUE_OF_KEY) -> list[FieldError]:
+        """Return an error for each message of a check of the value at a key."""
+        checked = self.get(key) if value is _VALUE_OF_KEY else value
+        return [field_errors.invalid(self.path(key), checked, message) for message in check(checked)]
+
+    def check_values(self, key: str, check: Check) -> list[FieldError]:
+        """Return an error for each message of a check of every value of a list."""
+        values = enumerate(self.get(key) or ())
+        return [error for index, value in values for error in self.check(f"{key}[{index}]", check, value)]
 
 
-def checks(*rules: Rule) -> Check:
-    """The rules of a kind as the registry asks for them."""
-    return lambda new, old: [cause for rule in rules for cause in rule(new, old, "")]
+Rule = Callable[[Scope], Errors]
+_FieldRule = Callable[[Scope, str], Sequence[FieldError]]
+Condition = Callable[[Scope], Any] | Mapping[str, Any]
+SET: Final = object()  # in a condition: the field has a value, which may be empty
+UNSET: Final = object()
+EMPTY: Final = object()  # in a condition: the field is absent, empty or zero
+NOT_EMPTY: Final = object()
+
+
+class Not(tuple[Any, ...]):
+    """In a condition: the field has none of these values."""
+
+
+def _predicate(condition: Condition) -> Callable[[Scope], Any]:
+    if not isinstance(condition, Mapping):
+        return condition
+    expected = tuple(condition.items())
+
+    def holds(scope: Scope) -> bool:
+        for key, wanted in expected:
+            value = scope.get(key)
+            if wanted is SET or wanted is UNSET:
+                matches = (value is None) == (wanted is UNSET)
+            elif wanted is EMPTY or wanted is NOT_EMPTY:
+                matches = bool(value) == (wanted is NOT_EMPTY)
+            elif isinstance(wanted, tuple):
+                matches = (value in wanted) != isinstance(wanted, Not)
+            else:
+                matches = value == wanted
+            if not matches:
+                return False
+        return True
+
+    return holds
+
+
+def lookup(obj: Any, path: str) -> Any:
+    """Return the value at a dotted path, or None."""
+    for key in path.split("."):
+        obj = obj.get(key) if isinstance(obj, dict) else None
+    return obj
+
+
+def go_struct(fields: Object) -> str:
+    """Format a value as a field error shows a Go struct: with the names and the order of its Go fields."""
+    return "{" + ",".join(f'"{key}":{field_errors.format_value(value)}' for key, value in fields.items()) + "}"
+
+
+def validator(*rules: Rule) -> Validator:
+    """Return the rules of a kind as the function that the registry calls."""
+
+    def validate(new: Object, old: Object | None) -> list[FieldError]:
+        scope = Scope(new, old)
+        return [error for rule in rules for error in rule(scope)]
+
+    return validate
+
+
+def apply(rules: Iterable[Rule], scope: Scope) -> list[FieldError]:
+    """Return the errors of several rules for one object."""
+    return [error for rule in rules for error in rule(scope)]
+
+
+# Where rules apply.
 
 
 def inside(key: str, *rules: Rule, always: bool = False) -> Rule:
-    """Rules for the object at a key, where there is one; `always`: an absent one is checked as an empty one."""
+    """Apply rules to the object at a key, if it is set. `always`: treat an absent object as an empty one."""
 
-    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
-        value = at(new, key)
-        if value is None and not always:
-            return []
-        before = None if old is None else at(old, key) or {}
-        return [cause for one in rules for cause in one(value or {}, before, joined(path, key))]
+    def rule(scope: Scope) -> Errors:
+        return apply(rules, scope.inside(key)) if always or scope.get(key) is not None else ()
 
     return rule
 
 
-def each(key: str, *rules: Rule) -> Rule:
-    """Rules for every item of a list; items have no past."""
+def each(key: str, *rules: Rule, name: str = "") -> Rule:
+    """Apply rules to every item of a list of objects."""
 
-    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
-        items = enumerate(at(new, key) or ())
-        return [c for i, item in items for one in rules for c in one(item, None, f"{joined(path, key)}[{i}]")]
+    def rule(scope: Scope) -> Errors:
+        if not scope.get(key):
+            return ()
+        return [error for item in scope.each(key, name) for rule in rules for error in rule(item)]
 
     return rule
 
 
-def on_update(*rules: Rule) -> Rule:
-    return lambda new, old, path: [] if old is None else [c for rule in rules for c in rule(new, old, path)]
+def when(condition: Condition, *rules: Rule) -> Rule:
+    """Apply rules if a condition holds."""
+    holds = _predicate(condition)
+    return lambda scope: apply(rules, scope) if holds(scope) else ()
 
 
 def on_create(*rules: Rule) -> Rule:
-    return lambda new, old, path: [] if old is not None else [c for rule in rules for c in rule(new, None, path)]
+    return when(lambda scope: scope.old is None, *rules)
 
 
-def value(key: str, check: Callable[[str, Any], list[FieldError]]) -> Rule:
-    """A check of the value at a key, where there is one."""
-    return lambda new, old, path: [] if at(new, key) is None else check(joined(path, key), at(new, key))
+def on_update(*rules: Rule) -> Rule:
+    return when(lambda scope: scope.old is not None, *rules)
 
 
-def needed(*keys: str, told: str = "") -> Rule:
-    """Fields that must not be empty."""
-    return lambda new, old, path: [field_errors.required(joined(path, key), told) for key in keys if not at(new, key)]
+def first_error(*rules: Rule) -> Rule:
+    """Apply rules until one reports errors."""
 
-
-def choice(key: str, allowed: Sequence[str], *, always: bool = False) -> Rule:
-    """One of these words; an absent one is let pass unless told `always`."""
-
-    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
-        given = at(new, key)
-        if given in allowed or (given is None and not always):
-            return []
-        return [field_errors.not_supported(joined(path, key), given or "", allowed)]
+    def rule(scope: Scope) -> Errors:
+        for rule in rules:
+            if errors := list(rule(scope)):
+                return errors
+        return ()
 
     return rule
 
 
-def at_least(lowest: int, *keys: str, told: str = "") -> Rule:
-    """Numbers with a lower bound, where they are given."""
-    told = told or f"must be greater than or equal to {lowest}"
-
-    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
-        given = [(key, at(new, key)) for key in keys]
-        return [field_errors.invalid(joined(path, key), n, told) for key, n in given if n is not None and n < lowest]
-
-    return rule
+# What a field must hold.
 
 
-def at_most(highest: int, key: str, told: str = "") -> Rule:
-    told = told or f"must be less than or equal to {highest}"
-    return value(key, lambda field, n: [field_errors.invalid(field, n, told)] if n > highest else [])
+class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_least(0)
+    """Rules for one or more fields of an object. Every method adds a rule for each of them."""
 
+    __slots__ = ("_keys", "_rules")
 
-def positive_quantity(key: str, told: str) -> Rule:
-    return value(key, lambda f, n: [] if quantity.parse(n)[0] > 0 else [field_errors.invalid(f, n, told)])
+    def __init__(self, *keys: str) -> None:
+        self._keys = keys
+        self._rules: list[tuple[_FieldRule, str]] = []
 
+    def __call__(self, scope: Scope) -> Errors:
+        errors: Sequence[FieldError] = ()
+        for rule, key in self._rules:
+            if found := rule(scope, key):
+                errors = [*errors, *found]
+        return errors
 
-def fixed(*keys: str, named: str = "", empty: Any = None) -> Rule:
-    """Fields that no update may change; `named`: what a real server calls the field instead."""
+    def _for_each(self, rule: _FieldRule) -> "field":
+        self._rules += [(rule, key) for key in self._keys]
+        return self
 
-    def rule(new: Object, old: Object | None, path: str) -> list[FieldError]:
-        changed = [key for key in keys if old is not None and at(new, key) != at(old, key)]
-        shown = [(key, empty if at(new, key) is None else at(new, key)) for key in changed]
-        return [field_errors.invalid(joined(path, named or key), given, IMMUTABLE) for key, given in shown]
+    def required(self, check: Check | None = None, *, detail: str = "", allow_empty: bool = False) -> "field":
+        """Require a value that is not empty, and check it. `allow_empty`: require only that the field is set."""
 
-    return rule
+        def rule(scope: Scope, key: str) -> Sequence[FieldError]:
+            value = scope.get(key)
+            if value is None or not (value or allow_empty):
+                return (scope.required(key, detail),)
+            return () if check is None else scope.check(key, check)
 
+        return self._for_each(rule)
 
-def words(key: str, told: Callable[[str], list[str]]) -> Rule:
-    """A name's own rules, where it is given."""
-    return lambda new, old, path: [
-        field_errors.invalid(joined(path, key), at(new, key), one)
-        for one in (told(at(new, key)) if at(new, key) else ())
-    ]
+    def optional(self, check: Check) -> "field":
+        """Check the value unless it is absent or empty."""
+        return self._for_each(lambda scope, key: scope.check(key, check) if scope.get(key) else ())
+
+    def check(self, check: Check, *, zero: Any = None) -> "field":
+        """Check the value unless it is absent: also an empty one. `zero`: the value that an absent field has."""
+
+        def rule(scope: Scope, key: str) -> Sequence[FieldError]:
+            value = scope.get(key)
+            value = zero if value is None else value
+            return () if value is None else scope.check(key, check, value)
+
+        return self._for_each(rule)
+
+    def enum(self, *allowed: str, always: bool = False) -> "field":
+        """Allow only these values. `always`: reject an absent field too."""
+
+        def rule(scope: Scope, key: str) -> Sequence[FieldError]:
+            value = scope.get(key)
+            accepted = value in allowed or (value is None and not always)
+            return () if accepted else (scope.not_supported(key, allowed),)
+
+        return self._for_each(rule)
+
+    def required_enum(self, *allowed: str, detail: str = "") -> "field":
+        """Require one of these values."""
+
+        def rule(scope: Scope, key: str) -> Sequence[FieldError]:
+            if not scope.get(key):
+                return (scope.required(key, detail),)
+            return () if scope.get(key) in allowed else (scope.not_supported(key, allowed),)
+
+        return self._for_each(rule)
+
+    def between(
+        self, lowest: int | None, highest: int | None, message: str = "", *, zero: int | None = None
+    ) -> "field":
+        """Set bounds for a number, where it is set. `zero`: the number that an absent field has."""
+        message = message or f"must be between {lowest} and {highest}, inclusive"
+
+        def rule(scope: Scope, key: str) -> Sequence[FieldError]:
+            number = scope.get(key)
+            number = zero if number is None else number
+            if number is None or ((lowest is None or number >= lowest) and (highest is None or number <= highest)):
+                return ()
+            return (scope.invalid(key, message, number),)
+
+        return self._for_each(rule)
+
+    def at_least(self, lowest: int, message: str = "", *, zero: int | None = None) -> "field":
+        return self.between(lowest, None, message or f"must be greater than or equal to {lowest}", zero=zero)
+
+    def at_most(self, highest: int, message: str = "") -> "field":
+        return self.between(None, highest, message or f"must be less than or equal to {highest}")
+
+    def positive_quantity(self, message: str) -> "field":
+        return self.check(lambda amount: () if quantity.parse(amount)[0] > 0 else (message,))
+
+    def max_length(self, limit: int) -> "field":
+        return self._for_each(lambda scope, key: (scope.too_long(key, limit),) if len(scope.text(key)) > limit else ())
+
+    def domain_prefixed_path(self) -> "field":
+        """Require a DNS subdomain, a slash and a path."""
+
+        def rule(scope: Scope, key: str) -> Sequence[FieldError]:
+            host, _, path = scope.text(key).partition("/")
+            if not scope.get(key):
+                return (scope.required(key),)
+            if not host or not path:
+                return (scope.invalid(key, 'must be a domain-prefixed path (such as "acme.io/foo")'),)
+            return scope.check(key, names.subdomain, host)
+
+        return self._for_each(rule)
+
+    def immutable(self, *, name: str = "", zero: Any = None) -> "field":
+        """Reject an update that changes the value. Errors use `name`, or the key. `zero`: how absent is shown."""
+
+        def rule(scope: Scope, key: str) -> Sequence[FieldError]:
+            if scope.old is None or (value := scope.get(key)) == lookup(scope.old, key):
+                return ()
+            return (scope.invalid(name or key, IMMUTABLE, zero if value is None else value),)
+
+        return self._for_each(rule)
+
+    # Lists.
+
+    def values(self, check: Check) -> "field":
+        """Check every value of a list."""
+        return self._for_each(lambda scope, key: scope.check_values(key, check))
+
+    def enum_values(self, *allowed: str) -> "field":
+        """Allow only these values in a list."""
+        return self._for_each(
+            lambda scope, key: [
+                scope.not_supported(f"{key}[{index}]", allowed, value)
+                for index, value in enumerate(scope.items(key))
+                if value not in allowed
+            ]
+        )
+
+    def unique_values(self) -> "field":
+        """Reject a value of a list that stands earlier in the list."""
+
+        def rule(scope: Scope, key: str) -> Sequence[FieldError]:
+            items = scope.items(key)
+            return [scope.duplicate(f"{key}[{i}]", value) for i, value in enumerate(items) if value in items[:i]]
+
+        return self._for_each(rule)
+
+    def max_items(self, limit: int) -> "field":
+        def rule(scope: Scope, key: str) -> Sequence[FieldError]:
+            count = len(scope.items(key))
+            return (scope.too_many(key, count, limit),) if count > limit else ()
+
+        return self._for_each(rule)
+
+    def unique(self, *, on_item: bool = False, skip_empty: bool = False) -> "field":
+        """Reject an item of a list that has the value of an earlier item. `on_item`: report the item, not its field."""
+
+        def rule(item: Scope, key: str) -> Sequence[FieldError]:
+            value, seen = item.text(key), item.notes.setdefault(key, set())
+            if value in seen and (value or not skip_empty):
+                return (item.duplicate("" if on_item else key, value),)
+            seen.add(value)
+            return ()
+
+        return self._for_each(rule)
+
+    # Fields that depend on other fields.
+
+    def required_if(self, condition: Condition, detail: str = "") -> "field":
+        holds = _predicate(condition)
+        return self._for_each(lambda scope, key: (scope.required(key, detail),) if holds(scope) else ())
+
+    def invalid_if(self, condition: Condition, message: str) -> "field":
+        holds = _predicate(condition)
+        return self._for_each(lambda scope, key: (scope.invalid(key, message),) if holds(scope) else ())
+
+    def forbidden_if(self, condition: Condition, detail: str) -> "field":
+        holds = _predicate(condition)
+        return self._for_each(lambda scope, key: (scope.forbidden(key, detail),) if holds(scope) else ())

@@ -1,133 +1,113 @@
-"""What Pods and containers may do on their node: users, groups, profiles, kernel parameters."""
+"""Security contexts of Pods and containers: users, groups, profiles, kernel parameters."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
-from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation.paths import below
-from fairlead.server.registry.validation.rules import Rule, choice, inside, value
-from fairlead.server.registry.validation.vocabulary import Object
+from fairlead.server.registry.validation.formats import relative_path
+from fairlead.server.registry.validation.rules import Errors, Rule, Scope, each, field, first_error, inside
 
-_PARAMETER: Final = re.compile(r"([a-z0-9][-_a-z0-9]*[a-z0-9]|[a-z0-9])([./]([a-z0-9][-_a-z0-9]*[a-z0-9]|[a-z0-9]))*")
-_PARAMETER_TOLD: Final = (
+_SYSCTL: Final = re.compile(r"([a-z0-9][-_a-z0-9]*[a-z0-9]|[a-z0-9])([./]([a-z0-9][-_a-z0-9]*[a-z0-9]|[a-z0-9]))*")
+_SYSCTL_MESSAGE: Final = (
     "must have at most 253 characters and match regex "
     "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 )
-_SECCOMP: Final = ("Localhost", "RuntimeDefault", "Unconfined")
+_PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 
 
-def _identity(field: str, number: int) -> list[FieldError]:
-    """A user's or group's number."""
-    told = "must be between 0 and 2147483647, inclusive"
-    return [] if 0 <= number <= 2**31 - 1 else [field_errors.invalid(field, number, told)]
+def _user_or_group_id(number: int) -> Iterable[str]:
+    return () if 0 <= number <= 2**31 - 1 else ("must be between 0 and 2147483647, inclusive",)
 
 
-def _seccomp(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    kind, own, field = given.get("type") or "", given.get("localhostProfile"), f"{path}.localhostProfile"
-    found = [] if kind else [field_errors.required(f"{path}.type", "type is required when seccompProfile is set")]
-    if kind and kind not in _SECCOMP:
-        found.append(field_errors.not_supported(f"{path}.type", kind, _SECCOMP))
-    if kind != "Localhost":
-        told = "can only be set when seccomp type is Localhost"
-        return found if own is None else [*found, field_errors.invalid(field, given, told)]
-    if own is None:
-        return [*found, field_errors.required(field, "must be set when seccomp type is Localhost")]
-    return found + below(field, own)
+def _sysctl_name(name: str) -> Iterable[str]:
+    return () if len(name) <= 253 and _SYSCTL.fullmatch(name) else (_SYSCTL_MESSAGE,)
 
 
-def _app_armor(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    kind, own, field = given.get("type") or "", given.get("localhostProfile"), f"{path}.localhostProfile"
-    needed = "must be set when AppArmor type is Localhost"
-    if not kind:
-        return [field_errors.required(f"{path}.type", "type is required when appArmorProfile is set")]
-    if kind not in _SECCOMP:
-        return [field_errors.not_supported(f"{path}.type", kind, _SECCOMP)]
-    if kind != "Localhost":
-        told = "can only be set when AppArmor type is Localhost"
-        return [] if own is None else [field_errors.invalid(field, own, told)]
-    if own is not None and own != own.strip():
-        return [field_errors.invalid(field, own, "must not be padded with whitespace")]
-    return [] if own else [field_errors.required(field, needed)]
+def _seccomp_localhost(profile: Scope) -> Errors:
+    path = profile.get("localhostProfile")
+    if profile.get("type") != "Localhost":
+        if path is not None:
+            message = "can only be set when seccomp type is Localhost"
+            yield profile.invalid("localhostProfile", message, profile.value)
+    elif path is None:
+        yield profile.required("localhostProfile", "must be set when seccomp type is Localhost")
+    else:
+        yield from profile.check("localhostProfile", relative_path)
 
 
-def _groups(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    groups = enumerate(given.get("supplementalGroups") or ())
-    return [cause for at, number in groups for cause in _identity(f"{path}.supplementalGroups[{at}]", number)]
+def _app_armor_localhost(profile: Scope) -> Errors:
+    name = profile.get("localhostProfile")
+    if profile.get("type") != "Localhost":
+        if name is not None:
+            yield profile.invalid("localhostProfile", "can only be set when AppArmor type is Localhost")
+    elif name is not None and name != name.strip():
+        yield profile.invalid("localhostProfile", "must not be padded with whitespace")
+    elif not name:
+        yield profile.required("localhostProfile", "must be set when AppArmor type is Localhost")
 
 
-def _parameters(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    seen: set[str] = set()
-    for index, one in enumerate(given.get("sysctls") or ()):
-        field, name = f"{path}.sysctls[{index}].name", one.get("name") or ""
-        if not name:
-            found.append(field_errors.required(field))
-        elif len(name) > 253 or not _PARAMETER.fullmatch(name):
-            found.append(field_errors.invalid(field, name, _PARAMETER_TOLD))
-        elif name in seen:
-            found.append(field_errors.duplicate(field, name))
-        seen.add(name)
-    return found
+def _no_privilege_escalation(context: Scope) -> Errors:
+    """Reject rights that a context adds although it forbids privilege escalation."""
+    if context.get("allowPrivilegeEscalation") is not False:
+        return
+    if context.get("privileged"):
+        yield context.invalid("", "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
+    for capability in context.items("capabilities.add"):
+        if capability == "CAP_SYS_ADMIN":
+            message = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+            yield context.invalid("", message)
 
 
-def _escalation(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    """Nothing that gives more rights goes with giving none."""
-    if given.get("allowPrivilegeEscalation") is not False:
-        return []
-    start = "cannot set `allowPrivilegeEscalation` to false and"
-    found = [field_errors.invalid(path, given, f"{start} `privileged` to true")] if given.get("privileged") else []
-    added = (given.get("capabilities") or {}).get("add") or ()
-    told = f"{start} `capabilities.Add` CAP_SYS_ADMIN"
-    return found + [field_errors.invalid(path, given, told) for one in added if one == "CAP_SYS_ADMIN"]
-
-
-def _processes(*, host_users: bool) -> Rule:
-    def rule(given: Object, old: Object | None, path: str) -> list[FieldError]:
-        found = choice("procMount", ("Default", "Unmasked"))(given, None, path)
-        if host_users and given.get("procMount") == "Unmasked":
-            told = "`hostUsers` must be false to use `Unmasked`"
-            found.append(field_errors.invalid(f"{path}.procMount", "Unmasked", told))
-        return found
-
-    return rule
-
-
-def of_container(given: Object, path: str, *, host_users: bool) -> list[FieldError]:
-    return inside(
+_USERS: Final = (field("runAsUser").check(_user_or_group_id), field("runAsGroup").check(_user_or_group_id))
+_SECCOMP: Final = inside(
+    "seccompProfile",
+    field("type").required_enum(*_PROFILES, detail="type is required when seccompProfile is set"),
+    _seccomp_localhost,
+)
+_APP_ARMOR: Final = inside(
+    "appArmorProfile",
+    first_error(
+        field("type").required_enum(*_PROFILES, detail="type is required when appArmorProfile is set"),
+        _app_armor_localhost,
+    ),
+)
+CONTAINER: Final = inside(
+    "securityContext",
+    *_USERS,
+    field("procMount").enum("Default", "Unmasked"),
+    field("procMount").invalid_if(
+        lambda context: context.get("procMount") == "Unmasked" and context.parent.parent.get("hostUsers") is not False,
+        "`hostUsers` must be false to use `Unmasked`",
+    ),
+    _SECCOMP,
+    _no_privilege_escalation,
+    _APP_ARMOR,
+)
+POD: Final[tuple[Rule, ...]] = (
+    inside(
         "securityContext",
-        value("runAsUser", _identity),
-        value("runAsGroup", _identity),
-        _processes(host_users=host_users),
-        inside("seccompProfile", _seccomp),
-        _escalation,
-        inside("appArmorProfile", _app_armor),
-    )(given, None, path)
-
-
-def _shared(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    if not (spec.get("shareProcessNamespace") and spec.get("hostPID")):
-        return []
-    told = "ShareProcessNamespace and HostPID cannot both be enabled"
-    return [field_errors.invalid(f"{path}.securityContext.shareProcessNamespace", True, told)]
-
-
-_CONTEXT: Final = (
-    value("fsGroup", _identity),
-    value("runAsUser", _identity),
-    value("runAsGroup", _identity),
-    _groups,
+        field("fsGroup").check(_user_or_group_id),
+        *_USERS,
+        field("supplementalGroups").values(_user_or_group_id),
+    ),
+    lambda spec: (
+        [
+            spec.invalid(
+                "securityContext.shareProcessNamespace",
+                "ShareProcessNamespace and HostPID cannot both be enabled",
+                True,
+            )
+        ]
+        if spec.get("shareProcessNamespace") and spec.get("hostPID")
+        else []
+    ),
+    inside(
+        "securityContext",
+        each("sysctls", first_error(field("name").required(_sysctl_name), field("name").unique())),
+        field("fsGroupChangePolicy").enum("Always", "OnRootMismatch"),
+        _SECCOMP,
+        _APP_ARMOR,
+        field("supplementalGroupsPolicy").enum("Merge", "Strict"),
+        field("seLinuxChangePolicy").enum("Recursive"),  # the others need a feature gate that is off
+    ),
 )
-_PROFILES: Final = (
-    _parameters,
-    choice("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
-    inside("seccompProfile", _seccomp),
-    inside("appArmorProfile", _app_armor),
-    choice("supplementalGroupsPolicy", ("Merge", "Strict")),
-    choice("seLinuxChangePolicy", ("Recursive",)),  # others are behind a gate that is shut
-)
-
-
-def of_pod(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    found = inside("securityContext", *_CONTEXT)(spec, None, path) + _shared(spec, None, path)
-    return found + inside("securityContext", *_PROFILES)(spec, None, path)

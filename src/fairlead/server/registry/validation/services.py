@@ -1,195 +1,195 @@
 """Services of a single-stack IPv4 cluster."""
 
 import ipaddress
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
-from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation.addresses import unallocatable
-from fairlead.server.registry.validation.rules import checks, choice, each, inside, value
-from fairlead.server.registry.validation.vocabulary import (
+from fairlead.server.registry.validation.formats import (
     PROTOCOLS,
-    Object,
-    address,
-    at,
-    block,
-    label,
-    labels,
-    one_of,
+    cidr,
+    dns_label,
+    dns_subdomain,
+    ip_address,
     port,
-    qualified,
-    subdomain,
+    qualified_name,
 )
+from fairlead.server.registry.validation.rules import (
+    EMPTY,
+    NOT_EMPTY,
+    SET,
+    Errors,
+    Not,
+    Object,
+    Scope,
+    apply,
+    each,
+    field,
+    when,
+)
+from fairlead.server.registry.validation.selectors import labels
+from fairlead.server.registry.validation.service_addresses import cluster_addresses
 
 _RANGE: Final = ipaddress.ip_network("10.0.0.0/8")
+_DAY: Final = 86400
+_TIMEOUT: Final = "sessionAffinityConfig.clientIP.timeoutSeconds"
+_ONLY_BALANCED: Final = "may only be used when `type` is 'LoadBalancer'"
+_NOT_EXTERNAL_NAME: Final = "may not be set for ExternalName services"
 
 
 def service(new: Object, old: Object | None) -> list[FieldError]:
-    spec = new["spec"]
-    found: list[FieldError] = []
-    kind, own = spec.get("type"), spec.get("clusterIP")
-    addresses = spec.get("clusterIPs") or []
-    if kind != "ExternalName" and (found := unallocatable(spec, old["spec"] if old else None)):
-        return found
-    if old is None and (outside := _outside(own)):
-        return [field_errors.invalid("spec.clusterIPs", addresses, f"failed to allocate IP {own}: {outside}")]
-    if own != "None" and kind != "ExternalName" and not spec.get("ports"):
-        found.append(field_errors.required("spec.ports"))
-    if own == "None" and kind in ("LoadBalancer", "NodePort"):
-        told = f"may not be set to 'None' for {kind} services"
-        found.append(field_errors.invalid("spec.clusterIPs[0]", "None", told))
-    if kind == "ExternalName":
-        found += _external_name(spec)
-    found += _ports(spec) + _SERVICE(new, old)
-    if old is not None and "ExternalName" not in (kind, old["spec"].get("type")):
-        found += _class_kept(spec, old["spec"])
-        was = old["spec"].get("clusterIPs") or []
-        if was and addresses != was:
-            return [*found, field_errors.invalid("spec.clusterIPs[0]", addresses, "may not change once set")]
-    return found or _out_of_range(spec)
+    spec = Scope(new, old).inside("spec")
+    address, is_name = spec.get("clusterIP"), _is_external_name(spec)
+    if not is_name and (errors := list(cluster_addresses(spec))):
+        return errors
+    if old is None and _is_out_of_range(address):
+        message = f"failed to allocate IP {address}: the provided network does not match the current range"
+        return [spec.invalid("clusterIPs", message, spec.get("clusterIPs") or [])]
+    errors = apply(_SERVICE, spec)
+    if spec.old is not None and not is_name and spec.old_value("type") != "ExternalName":
+        errors += _load_balancer_class_kept(spec)
+        old_addresses = spec.old_value("clusterIPs")
+        if old_addresses and (spec.get("clusterIPs") or []) != old_addresses:
+            message = "may not change once set"
+            return [*errors, spec.invalid("clusterIPs[0]", message, spec.get("clusterIPs") or [])]
+    return errors or apply(_NODE_PORT_RANGE, spec)
 
 
-def _class_kept(spec: Object, old: Object) -> list[FieldError]:
-    """A load balancer stays with its class, which is looked at again."""
-    given, field = spec.get("loadBalancerClass"), "spec.loadBalancerClass"
-    if spec.get("type") != "LoadBalancer":
-        return []
-    moved = old.get("type") == "LoadBalancer" and given != old.get("loadBalancerClass")
-    found = [field_errors.invalid(field, given, "may not change once set")] if moved else []
-    return found + (qualified(field, given) if given is not None else [])
+def _is_external_name(spec: Scope) -> bool:
+    return bool(spec.get("type") == "ExternalName")
 
 
-def _out_of_range(spec: Object) -> list[FieldError]:
-    """What cannot be allocated, which is found only where nothing else is wrong."""
-    given = [(index, one["nodePort"]) for index, one in enumerate(spec.get("ports") or ()) if one.get("nodePort")]
-    told = "provided port is not in the valid range. The range of valid ports is 30000-32767"
-    return [
-        field_errors.invalid(f"spec.ports[{i}].nodePort", port, told) for i, port in given if not 30000 <= port <= 32767
-    ]
+def _is_load_balancer(spec: Scope) -> bool:
+    return bool(spec.get("type") == "LoadBalancer")
 
 
-def _external_name(spec: Object) -> list[FieldError]:
-    own = {**spec, "clusterIPs": spec.get("clusterIPs") or spec.get("clusterIP")}
-    given = [key for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if own.get(key)]
-    found = [field_errors.forbidden(f"spec.{key}", "may not be set for ExternalName services") for key in given]
-    name = (spec.get("externalName") or "").removesuffix(".")
-    return found + (subdomain("spec.externalName", name) if name else [field_errors.required("spec.externalName")])
+def _is_out_of_range(address: str | None) -> bool:
+    """Return whether an address is outside the range of the cluster. Another rule reports malformed addresses."""
+    try:
+        return address not in (None, "None") and ipaddress.ip_address(str(address)) not in _RANGE
+    except ValueError:
+        return False
 
 
-def _affinity_time(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    seconds = at(spec, "sessionAffinityConfig.clientIP.timeoutSeconds")
-    if spec.get("sessionAffinity") != "ClientIP" or seconds is None or 0 < seconds <= _DAY:
-        return []
-    told = f"must be greater than 0 and less than {_DAY}"
-    return [field_errors.invalid(f"{path}.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, told)]
+def _load_balancer_class_kept(spec: Scope) -> Errors:
+    """Reject a change of a load balancer's class, and check the class again, as a real server does."""
+    if not _is_load_balancer(spec):
+        return
+    assert spec.old is not None
+    if spec.old_value("type") == "LoadBalancer" and spec.get("loadBalancerClass") != spec.old_value(
+        "loadBalancerClass"
+    ):
+        yield spec.invalid("loadBalancerClass", "may not change once set")
+    yield from _LOAD_BALANCER_CLASS(spec)
 
 
-def _node_ports(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    if spec.get("type") != "ClusterIP":
-        return []
-    given = [index for index, one in enumerate(spec.get("ports") or ()) if one.get("nodePort")]
-    told = "may not be used when `type` is 'ClusterIP'"
-    return [field_errors.forbidden(f"{path}.ports[{index}].nodePort", told) for index in given]
+def _external_name(spec: Scope) -> Errors:
+    if spec.get("clusterIPs") or spec.get("clusterIP"):
+        yield spec.forbidden("clusterIPs", _NOT_EXTERNAL_NAME)
+    for key in ("ipFamilies", "ipFamilyPolicy"):
+        if spec.get(key):
+            yield spec.forbidden(key, _NOT_EXTERNAL_NAME)
+    name = spec.text("externalName").removesuffix(".")
+    yield from spec.check("externalName", dns_subdomain, name) if name else [spec.required("externalName")]
 
 
-def _balanced(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    """What only Services that are reached from outside may say."""
-    found: list[FieldError] = []
-    balanced, only = spec.get("type") == "LoadBalancer", "may only be used when `type` is 'LoadBalancer'"
-    if spec.get("loadBalancerSourceRanges") and not balanced:
-        found.append(field_errors.forbidden(f"{path}.LoadBalancerSourceRanges", only))
-    for index, text in enumerate(spec.get("loadBalancerSourceRanges") or ()):
-        found += block(f"{path}.LoadBalancerSourceRanges[{index}]", text)
-    for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
-        if spec.get(key) is not None and not balanced:
-            found.append(field_errors.forbidden(f"{path}.{key}", only))
-    policy, outside = spec.get("externalTrafficPolicy"), spec.get("type") in ("NodePort", "LoadBalancer")
-    if policy is not None and not outside and not spec.get("externalIPs"):
-        told = "may only be set for externally-accessible services"
-        found.append(field_errors.invalid(f"{path}.externalTrafficPolicy", policy, told))
-    check = spec.get("healthCheckNodePort")
-    if check and not (balanced and policy == "Local"):
-        told = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        found.append(field_errors.invalid(f"{path}.healthCheckNodePort", check, told))
-    return found
+def _unique_protocol_and_port(item: Scope) -> Errors:
+    pair, seen = (item.get("protocol"), item.get("port")), item.notes.setdefault("pairs", set())
+    if pair in seen:
+        shown = f'{{"Name":"","Protocol":"{pair[0]}","AppProtocol":null,"Port":{pair[1]},"TargetPort":0,"NodePort":0}}'
+        yield FieldError("FieldValueDuplicate", item.path(), f"Duplicate value: {shown}")
+    seen.add(pair)
 
 
-def _outer_addresses(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    given = enumerate(spec.get("externalIPs") or ())
-    return [cause for i, text in given for cause in address(f"{path}.externalIPs[{i}]", text)]
+def _source_ranges(spec: Scope) -> Errors:
+    ranges = spec.items("loadBalancerSourceRanges")
+    if ranges and not _is_load_balancer(spec):
+        yield spec.forbidden("LoadBalancerSourceRanges", _ONLY_BALANCED)
+    for index, text in enumerate(ranges):
+        yield from spec.check(f"LoadBalancerSourceRanges[{index}]", cidr, text)
 
 
-_DAY: Final = 86400
-_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
-_SERVICE: Final = checks(
-    inside(
-        "spec",
-        value("selector", labels),
-        choice("sessionAffinity", ("ClientIP", "None")),
-        choice("type", _TYPES),
-        _affinity_time,
-        _outer_addresses,
-        _node_ports,
-        each("ports", value("appProtocol", qualified)),
-        _balanced,
-        value("loadBalancerClass", qualified),
-        choice("externalTrafficPolicy", ("Cluster", "Local")),
-        choice("internalTrafficPolicy", ("Cluster", "Local")),
-        choice("trafficDistribution", _DISTRIBUTIONS),
+def _headless(spec: Scope) -> Errors:
+    if spec.get("clusterIP") == "None" and spec.get("type") in ("LoadBalancer", "NodePort"):
+        yield spec.invalid("clusterIPs[0]", f"may not be set to 'None' for {spec.get('type')} services", "None")
+
+
+def _node_port(number: int) -> Iterable[str]:
+    message = "provided port is not in the valid range. The range of valid ports is 30000-32767"
+    return () if 30000 <= number <= 32767 else (message,)
+
+
+_LOAD_BALANCER_CLASS: Final = field("loadBalancerClass").check(qualified_name)
+_SERVICE: Final = (
+    field("ports").required_if({"clusterIP": Not(["None"]), "type": Not(["ExternalName"]), "ports": EMPTY}),
+    _headless,
+    when({"type": "ExternalName"}, _external_name),
+    each(
+        "ports",
+        field("name").required_if(lambda item: not item.get("name") and len(item.parent.items("ports")) > 1),
+        field("name").optional(dns_label).unique(skip_empty=True),
+        field("port").check(port, zero=0),
+        field("protocol").enum(*PROTOCOLS, always=True),
+        field("targetPort").check(port, zero=0),
     ),
+    each("ports", _unique_protocol_and_port),
+    labels("selector"),
+    field("sessionAffinity").enum("ClientIP", "None"),
+    field("type").enum("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"),
+    when(
+        {"sessionAffinity": "ClientIP"},
+        field(_TIMEOUT).between(1, _DAY, f"must be greater than 0 and less than {_DAY}"),
+    ),
+    field("externalIPs").values(ip_address),
+    when(
+        {"type": "ClusterIP"},
+        each(
+            "ports",
+            field("nodePort").forbidden_if({"nodePort": NOT_EMPTY}, "may not be used when `type` is 'ClusterIP'"),
+        ),
+    ),
+    each("ports", field("appProtocol").check(qualified_name)),
+    _source_ranges,
+    when(
+        {"type": Not(["LoadBalancer"])},
+        field("allocateLoadBalancerNodePorts").forbidden_if({"allocateLoadBalancerNodePorts": SET}, _ONLY_BALANCED),
+        field("loadBalancerClass").forbidden_if({"loadBalancerClass": SET}, _ONLY_BALANCED),
+    ),
+    field("externalTrafficPolicy").invalid_if(
+        {"externalTrafficPolicy": SET, "type": Not(["NodePort", "LoadBalancer"]), "externalIPs": EMPTY},
+        "may only be set for externally-accessible services",
+    ),
+    field("healthCheckNodePort").invalid_if(
+        lambda spec: (
+            spec.get("healthCheckNodePort")
+            and (spec.get("type"), spec.get("externalTrafficPolicy")) != ("LoadBalancer", "Local")
+        ),
+        "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+    ),
+    _LOAD_BALANCER_CLASS,
+    field("externalTrafficPolicy", "internalTrafficPolicy").enum("Cluster", "Local"),
+    field("trafficDistribution").enum("PreferClose", "PreferSameZone", "PreferSameNode"),
+)
+_NODE_PORT_RANGE: Final = (  # a real server allocates ports only if nothing else is wrong
+    each("ports", field("nodePort").optional(_node_port)),
 )
 
 
 def service_warnings(new: Object, old: Object | None) -> list[str]:
-    spec, found = new["spec"], []
-    headless = "is ignored for headless services"
-    if spec.get("clusterIP") == "None":
-        found += [f"spec.{key} {headless}" for key in ("loadBalancerIP", "externalIPs") if spec.get(key)]
-        found += [f"spec.SessionAffinity {headless}"] if spec.get("sessionAffinity") not in (None, "None") else []
-    elif spec.get("externalIPs") and spec.get("type") != "ExternalName":
-        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
-    if spec.get("externalIPs") and spec.get("type") == "ExternalName":
-        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
-    if spec.get("type") != "ExternalName" and spec.get("externalName"):
-        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
-    if spec.get("trafficDistribution") == "PreferClose":
-        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
-    return found
-
-
-def _outside(own: str | None) -> str:
-    """Why an address cannot be a Service's; the range is the one that addresses are made from."""
-    try:
-        inside = own in (None, "None") or ipaddress.ip_address(str(own)) in _RANGE
-    except ValueError:
-        return ""  # told as a wrong value
-    return "" if inside else "the provided network does not match the current range"
-
-
-def _ports(spec: Object) -> list[FieldError]:
-    found: list[FieldError] = []
-    ports = spec.get("ports") or []
-    seen: set[tuple[Any, Any]] = set()
-    named: set[str] = set()
-    for index, one in enumerate(ports):
-        here, name = f"spec.ports[{index}]", one.get("name") or ""
-        if len(ports) > 1 and not name:
-            found.append(field_errors.required(f"{here}.name"))
-        if name:
-            found += label(f"{here}.name", name)
-            if name in named:
-                found.append(field_errors.duplicate(f"{here}.name", name))
-            named.add(name)
-        found += port(f"{here}.port", one.get("port"))
-        found += one_of(f"{here}.protocol", one.get("protocol"), PROTOCOLS)
-        found += port(f"{here}.targetPort", one.get("targetPort"))
-    for index, one in enumerate(ports):
-        key = one.get("protocol"), one.get("port")
-        if key in seen:
-            shown = (
-                f'{{"Name":"","Protocol":"{key[0]}","AppProtocol":null,"Port":{key[1]},"TargetPort":0,"NodePort":0}}'
-            )
-            found.append(FieldError("FieldValueDuplicate", f"spec.ports[{index}]", f"Duplicate value: {shown}"))
-        seen.add(key)
-    return found
+    spec = new["spec"]
+    is_name, has_external_ips = spec.get("type") == "ExternalName", bool(spec.get("externalIPs"))
+    is_headless = spec.get("clusterIP") == "None"
+    has_affinity = spec.get("sessionAffinity") not in (None, "None")
+    warnings = {
+        "spec.loadBalancerIP is ignored for headless services": is_headless and spec.get("loadBalancerIP"),
+        "spec.externalIPs is ignored for headless services": is_headless and has_external_ips,
+        "spec.SessionAffinity is ignored for headless services": is_headless and has_affinity,
+        "spec.externalIPs is deprecated and may no longer be implemented in some clusters": has_external_ips
+        and not is_headless
+        and not is_name,
+        'spec.externalIPs is ignored when spec.type is "ExternalName"': has_external_ips and is_name,
+        'spec.externalName is ignored when spec.type is not "ExternalName"': spec.get("externalName") and not is_name,
+        'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"': spec.get("trafficDistribution")
+        == "PreferClose",
+    }
+    return [text for text, applies in warnings.items() if applies]

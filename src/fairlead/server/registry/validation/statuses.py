@@ -1,17 +1,27 @@
-"""What a status may say: counts that are not negative, and no part larger than its whole."""
+"""Statuses: counts are not negative, and no part is larger than its whole."""
 
 import re
 from collections.abc import Iterable
 from typing import Final
 
-from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation.rules import Check, Rule, at_least, checks, inside
-from fairlead.server.registry.validation.vocabulary import Object, address, at, one_of, qualified, subdomain
+from fairlead.server.registry.validation.formats import dns_subdomain, ip_address, qualified_name
+from fairlead.server.registry.validation.networking import NOT_AN_ADDRESS
+from fairlead.server.registry.validation.rules import (
+    IMMUTABLE,
+    UNSET,
+    Errors,
+    Rule,
+    Scope,
+    Validator,
+    each,
+    field,
+    first_error,
+    inside,
+    validator,
+)
 
-_STATUSES: Final = ("False", "True", "Unknown")
 _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
-_REASON_TOLD: Final = (
+_REASON_MESSAGE: Final = (
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
     "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or "
     "'MyName',  or "
@@ -19,142 +29,146 @@ _REASON_TOLD: Final = (
 )
 
 
-def _within(*parts: str, ready: str) -> Rule:
-    """Parts of `replicas`; those that are available are ready as well, which a message calls `ready`."""
+def _condition_reason(reason: str) -> Iterable[str]:
+    return () if _REASON.fullmatch(reason) else (_REASON_MESSAGE,)
 
-    def rule(status: Object, old: Object | None, path: str) -> list[FieldError]:
-        whole, is_ready = (status.get(key) or 0 for key in ("replicas", "readyReplicas"))
-        counted = [(key, status.get(key) or 0) for key in parts]
-        told = "cannot be greater than status.replicas"
-        found = [field_errors.invalid(f"{path}.{key}", count, told) for key, count in counted if count > whole]
-        available = status.get("availableReplicas") or 0
-        if available > is_ready:
-            found.append(
-                field_errors.invalid(f"{path}.availableReplicas", available, f"cannot be greater than {ready}")
-            )
-        return found
+
+def _parts_of_replicas(*parts: str, ready: str = "readyReplicas") -> Rule:
+    """Reject parts that exceed `replicas`, and available replicas that are not ready. Messages use the name `ready`."""
+
+    def rule(status: Scope) -> Errors:
+        for key in parts:
+            if status.number(key) > status.number("replicas"):
+                yield status.invalid(key, "cannot be greater than status.replicas", status.number(key))
+        available = status.number("availableReplicas")
+        if available > status.number("readyReplicas"):
+            yield status.invalid("availableReplicas", f"cannot be greater than {ready}", available)
 
     return rule
 
 
-def _collisions(status: Object, old: Object | None, path: str) -> list[FieldError]:
-    count, before = ((one or {}).get("collisionCount") for one in (status, old))
-    if before is None or (count is not None and count >= before):
-        return []
-    return [field_errors.invalid(f"{path}.collisionCount", count or 0, "cannot be decremented")]
+def _collisions(status: Scope) -> Errors:
+    old, count = status.old_value("collisionCount"), status.get("collisionCount")
+    if old is not None and (count is None or count < old):
+        yield status.invalid("collisionCount", "cannot be decremented", count or 0)
 
 
-def _conditions(status: Object, old: Object | None, path: str) -> list[FieldError]:
-    """Conditions as all kinds may have them: each once, whole and well-formed."""
-    found: list[FieldError] = []
-    seen: set[str] = set()
-    for index, one in enumerate(status.get("conditions") or ()):
-        here, kind, reason = f"{path}.conditions[{index}]", one.get("type") or "", one.get("reason") or ""
-        if kind in seen:
-            found.append(field_errors.duplicate(f"{here}.type", kind))
-        seen.add(kind)
-        found += qualified(f"{here}.type", kind) + one_of(f"{here}.status", one.get("status"), _STATUSES)
-        found += at_least(0, "observedGeneration", told="must be greater than or equal to zero")(one, None, here)
-        if one.get("lastTransitionTime") is None:
-            found.append(field_errors.required(f"{here}.lastTransitionTime"))
-        if not reason:
-            found.append(field_errors.required(f"{here}.reason"))
-        elif not _REASON.fullmatch(reason):
-            found.append(field_errors.invalid(f"{here}.reason", reason, _REASON_TOLD))
-        for key, most in (("reason", 1024), ("message", 32 * 1024)):
-            found += [field_errors.too_long(f"{here}.{key}", most)] if len(one.get(key) or "") > most else []
-    return found
+def _no_address(ingress: Scope) -> Errors:
+    if ingress.get("hostname") and not list(ip_address(ingress.text("hostname"))):
+        yield ingress.invalid("hostname", NOT_AN_ADDRESS)
 
 
-def _balanced(new: Object, old: Object | None) -> list[FieldError]:
-    """Where a load balancer answers: addresses and names."""
-    found: list[FieldError] = []
-    for index, ingress in enumerate(at(new, "status.loadBalancer.ingress") or ()):
-        path = f"status.loadBalancer.ingress[{index}]"
-        found += address(f"{path}.ip", ingress["ip"]) if ingress.get("ip") else []
-        if name := ingress.get("hostname"):
-            found += subdomain(f"{path}.hostname", name)
-            if not address("", name):
-                found.append(field_errors.invalid(f"{path}.hostname", name, "must be a DNS name, not an IP address"))
-    return found
+_CONDITIONS: Final = each(
+    "conditions",
+    field("type").unique(),
+    field("type").check(qualified_name, zero=""),
+    field("status").enum("False", "True", "Unknown", always=True),
+    field("observedGeneration").at_least(0, message="must be greater than or equal to zero"),
+    field("lastTransitionTime").required_if({"lastTransitionTime": UNSET}),
+    field("reason").required(_condition_reason),
+    field("reason").max_length(1024),
+    field("message").max_length(32 * 1024),
+)
+_LOAD_BALANCER: Final = inside(
+    "status.loadBalancer",
+    each("ingress", field("ip").optional(ip_address), field("hostname").optional(dns_subdomain), _no_address),
+)
 
 
-def pod(new: Object, old: Object | None) -> list[FieldError]:
-    """What a Pod's class was it stays; of its addresses, and of its host's, there is one of each family."""
-    status, before = new.get("status") or {}, (old or {}).get("status") or {}
-    found: list[FieldError] = []
-    if before.get("qosClass") and before["qosClass"] != status.get("qosClass"):
-        found.append(field_errors.invalid("status.qosClass", status.get("qosClass") or "", "field is immutable"))
-    found += _pair("status.podIPs", status.get("podIPs") or [], before.get("podIPs") or [])
-    hosts = status.get("hostIPs") or []
-    if hosts and hosts[0].get("ip") != status.get("hostIP"):
-        told = "must be equal to `hostIP`"
-        found.append(field_errors.invalid("status.hostIPs[0].ip", hosts[0].get("ip") or "", told))
-    return found + _pair("status.hostIPs", hosts, before.get("hostIPs") or [])
+def _one_address_per_family(key: str) -> Rule:
+    """Check the new addresses of a Pod or of its host: at most one of each family."""
+
+    def rule(status: Scope) -> Errors:
+        addresses, old = status.items(key), status.old_value(key) or []
+        is_valid = True
+        for index, item in enumerate(addresses):
+            errors = [] if item in old else status.check(f"{key}[{index}]", ip_address, item.get("ip") or "")
+            yield from errors
+            is_valid = is_valid and not errors
+        count = len(addresses)
+        if is_valid and count > 1 and (count > 2 or len({":" in item["ip"] for item in addresses}) < 2):
+            shown = [{"IP": item["ip"]} for item in addresses]
+            yield status.invalid(key, "may specify no more than one IP for each IP family", shown)
+
+    return rule
 
 
-def _pair(path: str, given: list[Object], before: list[Object]) -> list[FieldError]:
-    found: list[FieldError] = []
-    for index, one in enumerate(given):
-        if one not in before:
-            found += address(f"{path}[{index}]", one.get("ip") or "")
-    if not found and len(given) > 1 and (len(given) > 2 or len({":" in one["ip"] for one in given}) < 2):
-        shown = [{"IP": one["ip"]} for one in given]
-        found.append(field_errors.invalid(path, shown, "may specify no more than one IP for each IP family"))
-    return found
+def _qos_class_kept(status: Scope) -> Errors:
+    old = status.old_value("qosClass")
+    if old and old != status.get("qosClass"):
+        yield status.invalid("qosClass", IMMUTABLE, status.text("qosClass"))
 
 
-def service(new: Object, old: Object | None) -> list[FieldError]:
-    kind, answering = new["spec"].get("type"), at(new, "status.loadBalancer.ingress") or ()
-    if answering and kind != "LoadBalancer":
-        told = "may only be used when `spec.type` is 'LoadBalancer'"
-        return [field_errors.forbidden("status.loadBalancer.ingress", told)]
-    modes: list[FieldError] = []
-    for index, ingress in enumerate(answering):
-        field = f"status.loadBalancer.ingress[{index}].ipMode"
-        mode, given = ingress.get("ipMode"), ingress.get("ip")
-        if mode is None and given:
-            modes.append(field_errors.required(field, "must be specified when `ip` is set"))
-        elif mode is not None and not given:
-            modes.append(field_errors.forbidden(field, "may not be specified when `ip` is not set"))
-        elif mode not in (None, "Proxy", "VIP"):
-            modes.append(field_errors.not_supported(field, mode, ("Proxy", "VIP")))
-    return modes + _balanced(new, old)
+def _first_host_address(status: Scope) -> Errors:
+    addresses = status.items("hostIPs")
+    if addresses and addresses[0].get("ip") != status.get("hostIP"):
+        yield status.invalid("hostIPs[0].ip", "must be equal to `hostIP`", addresses[0].get("ip") or "")
 
 
-def _status(counts: Iterable[str], *rules: Rule) -> Check:
-    return checks(inside("status", at_least(0, *counts), *rules, always=True))
+def _ip_mode(ingress: Scope) -> Errors:
+    mode, has_address = ingress.get("ipMode"), bool(ingress.get("ip"))
+    if mode is None and has_address:
+        yield ingress.required("ipMode", "must be specified when `ip` is set")
+    elif mode is not None and not has_address:
+        yield ingress.forbidden("ipMode", "may not be specified when `ip` is not set")
+    elif mode not in (None, "Proxy", "VIP"):
+        yield ingress.not_supported("ipMode", ("Proxy", "VIP"))
 
 
-_READY: Final = "readyReplicas"
-_SEEN: Final = "observedGeneration"
+def _is_load_balancer(service: Scope) -> Errors:
+    if service.get("spec.type") != "LoadBalancer" and service.get("status.loadBalancer.ingress"):
+        message = "may only be used when `spec.type` is 'LoadBalancer'"
+        yield service.forbidden("status.loadBalancer.ingress", message)
+
+
+def _modes_and_addresses(service: Scope) -> Errors:
+    yield from _IP_MODES(service)
+    yield from _LOAD_BALANCER(service)
+
+
+_IP_MODES: Final = inside("status.loadBalancer", each("ingress", _ip_mode))
+
+
+def _status(counts: Iterable[str], *rules: Rule) -> Validator:
+    return validator(inside("status", field(*counts).at_least(0), *rules, always=True))
+
+
 _LABELED: Final = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 _UPDATED: Final = ("updatedReplicas", "readyReplicas", "availableReplicas")
 
+pod: Final = _status(
+    (),
+    _qos_class_kept,
+    _one_address_per_family("podIPs"),
+    _first_host_address,
+    _one_address_per_family("hostIPs"),
+)
+service: Final = validator(first_error(_is_load_balancer, _modes_and_addresses))
+ingress: Final = validator(_LOAD_BALANCER)
 deployment: Final = _status(
-    (_SEEN, "replicas", *_UPDATED, "unavailableReplicas", "terminatingReplicas", "collisionCount"),
-    _within(*_UPDATED, ready=_READY),
+    (
+        "observedGeneration", "replicas", *_UPDATED, "unavailableReplicas", "terminatingReplicas", "collisionCount",
+    ),
+    _parts_of_replicas(*_UPDATED),
     _collisions,
-)
+)  # fmt: skip
 replica_set: Final = _status(
-    ("replicas", *_LABELED, _SEEN, "terminatingReplicas"),
-    _within(*_LABELED, ready=_READY),
+    ("replicas", *_LABELED, "observedGeneration", "terminatingReplicas"), _parts_of_replicas(*_LABELED)
 )
-replication_controller: Final = _status(("replicas", *_LABELED, _SEEN), _within(*_LABELED, ready=_READY))
+replication_controller: Final = _status(("replicas", *_LABELED, "observedGeneration"), _parts_of_replicas(*_LABELED))
 stateful_set: Final = _status(
-    ("replicas", *_UPDATED, "currentReplicas", _SEEN, "collisionCount"),
-    _within("currentReplicas", *_UPDATED, ready=f"status.{_READY}"),
+    ("replicas", *_UPDATED, "currentReplicas", "observedGeneration", "collisionCount"),
+    _parts_of_replicas("currentReplicas", *_UPDATED, ready="status.readyReplicas"),
     _collisions,
 )
 daemon_set: Final = _status(
     (
-        "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", _SEEN,
+        "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration",
         "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount",
     ),
     _collisions,
 )  # fmt: skip
-ingress: Final = _balanced
 autoscaler: Final = _status(("currentReplicas", "desiredReplicas"))
 disruption_budget: Final = _status(
-    ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), _conditions
+    ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), _CONDITIONS
 )

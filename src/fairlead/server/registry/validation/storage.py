@@ -1,164 +1,172 @@
-"""Claims, volumes, storage classes and drivers."""
+"""PersistentVolumeClaims, StorageClasses and CSIDrivers."""
 
-from typing import Any, Final
+from typing import Final
 
-from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError
+from fairlead.server.registry.validation.formats import dns_label, dns_subdomain, qualified_name
 from fairlead.server.registry.validation.rules import (
-    checks,
-    choice,
+    Errors,
+    Object,
+    Scope,
     each,
-    fixed,
+    field,
     inside,
-    needed,
+    lookup,
     on_update,
-    value,
-    words,
+    validator,
 )
-from fairlead.server.registry.validation.vocabulary import Object, at, qualified, selector
+from fairlead.server.registry.validation.selectors import label_selector
 from fairlead.server.schema import quantity
-from fairlead.server.write import names
 
-_CLAIM: Final = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-)
-_ACCESS: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-MODES: Final = ("Block", "Filesystem")
+VOLUME_MODES: Final = ("Block", "Filesystem")
 POSITIVE: Final = "must be greater than zero"
-_TEN_MINUTES: Final = 600
+_ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_LIFECYCLE_MODES: Final = ("Persistent", "Ephemeral")
+_DATA_SOURCES: Final = ("dataSource", "dataSourceRef")
+_SIZE: Final = "resources.requests.storage"
 
 
-def accessed(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    modes, field = spec.get("accessModes") or [], f"{path}.accessModes"
-    found = [field_errors.not_supported(field, mode, _ACCESS) for mode in modes if mode not in _ACCESS]
-    if "ReadWriteOncePod" in modes and any(mode in _ACCESS[:3] for mode in modes):
-        found.append(field_errors.forbidden(field, "may not use ReadWriteOncePod with other access modes"))
-    return found
+def access_modes(spec: Scope) -> Errors:
+    modes = spec.items("accessModes")
+    for mode in modes:
+        if mode not in _ACCESS_MODES:
+            yield spec.not_supported("accessModes", _ACCESS_MODES, mode)
+    if "ReadWriteOncePod" in modes and any(mode in _ACCESS_MODES[:3] for mode in modes):
+        yield spec.forbidden("accessModes", "may not use ReadWriteOncePod with other access modes")
 
 
-def _requested(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    amount, field = at(spec, "resources.requests.storage"), f"{path}.resources[storage]"
-    if amount is None:
-        return [field_errors.required(field)]
-    return [] if quantity.parse(amount)[0] > 0 else [field_errors.invalid(field, amount, POSITIVE)]
+def _requested_size(spec: Scope) -> Errors:
+    size = spec.get(_SIZE)
+    if size is None:
+        yield spec.required("resources[storage]")
+    elif quantity.parse(size)[0] <= 0:
+        yield spec.invalid("resources[storage]", POSITIVE, size)
 
 
-def _claim_kept(new: Object, old: Object | None, path: str) -> list[FieldError]:
-    assert old is not None
-    spec, was = new.get("spec") or {}, old.get("spec") or {}
-    bound = at(new, "status.phase") == "Bound"
-    free = {"volumeAttributesClassName"} if bound else set()
-    free |= {key for key, none in (("volumeName", ""), ("storageClassName", None)) if was.get(key, none) == none}
-    kept, before = ({k: v for k, v in one.items() if k not in free} for one in (spec, was))
-    if bound and at(kept, "resources.requests") is not None:
-        kept, before = ({**one, "resources": _unsized(one["resources"])} for one in (kept, before))
-    found = [] if kept == before else [field_errors.forbidden("spec", _CLAIM)]
-    size, past, full = (
-        quantity.parse(at(one, where) or "0")[0]
-        for one, where in (
-            (spec, "resources.requests.storage"),
-            (was, "resources.requests.storage"),
-            (old, "status.capacity.storage"),
+def _immutable_claim(claim: Scope) -> Errors:
+    """Allow an update to change the size and attributes of a bound claim, and to set its volume and class once."""
+    new, old = claim.map("spec"), claim.old_value("spec") or {}
+    is_bound = claim.get("status.phase") == "Bound"
+    mutable = {"volumeAttributesClassName"} if is_bound else set()
+    mutable |= {key for key, zero in (("volumeName", ""), ("storageClassName", None)) if old.get(key, zero) == zero}
+    new_part, old_part = ({k: v for k, v in spec.items() if k not in mutable} for spec in (new, old))
+    if is_bound and lookup(new_part, "resources.requests") is not None:
+        new_part, old_part = ({**part, "resources": _drop_size(part["resources"])} for part in (new_part, old_part))
+    if new_part != old_part:
+        message = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
+        yield claim.forbidden("spec", message)
+    size, old_size, capacity = (
+        quantity.parse(text or "0")[0]
+        for text in (lookup(new, _SIZE), lookup(old, _SIZE), claim.old_value("status.capacity.storage"))
     )
-    if size < past and size <= full:
-        told = "field can not be less than status.capacity"
-        found.append(field_errors.forbidden("spec.resources.requests.storage", told))
-    return found + fixed("spec.volumeMode", named="volumeMode")(new, old, "")
+    if size < old_size and size <= capacity:
+        yield claim.forbidden(f"spec.{_SIZE}", "field can not be less than status.capacity")
 
 
-def _unsized(resources: Object) -> Object:
+def _drop_size(resources: Object) -> Object:
     return {**resources, "requests": {k: v for k, v in (resources.get("requests") or {}).items() if k != "storage"}}
 
 
-def _from(source: Object, old: Object | None, path: str) -> list[FieldError]:
-    """What a claim's volume is filled from."""
-    group, kind = source.get("apiGroup") or "", source.get("kind") or ""
-    found = needed("name", "kind")(source, None, path)
-    if not group and kind != "PersistentVolumeClaim":
-        told = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        found.append(field_errors.invalid(path, kind, told))
-    found += words("apiGroup", names.subdomain)(source, None, path)
-    return found + words("namespace", names.label)(source, None, path)
+def _core_data_source(source: Scope) -> Errors:
+    if not source.get("apiGroup") and source.get("kind") != "PersistentVolumeClaim":
+        message = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        yield source.invalid("", message, source.text("kind"))
 
 
-def _filled(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    known = any(at(old or {}, f"{key}.apiGroup") is not None for key in ("dataSource", "dataSourceRef"))
-    found = [c for key in ("dataSource", "dataSourceRef") for c in inside(key, _from)(spec, None, path)]
-    return [cause for cause in found if not (known and cause.field.endswith(".apiGroup"))]
+_DATA_SOURCE: Final = (
+    field("name", "kind").required(),
+    _core_data_source,
+    field("apiGroup").optional(dns_subdomain),
+    field("namespace").optional(dns_label),
+)
+
+
+def _data_sources(spec: Scope) -> Errors:
+    """Check what a new volume is filled from. An update of a claim that has an API group does not check it again."""
+    had_group = any(spec.old_value(f"{key}.apiGroup") is not None for key in _DATA_SOURCES)
+    for key in _DATA_SOURCES:
+        for error in inside(key, *_DATA_SOURCE)(spec):
+            if not (had_group and error.field.endswith(".apiGroup")):
+                yield error
 
 
 claim_spec: Final = inside(
     "spec",
-    needed("accessModes", told="at least 1 access mode is required"),
-    value("selector", selector),
-    accessed,
-    _requested,
-    words("storageClassName", names.subdomain),
-    choice("volumeMode", MODES),
-    _filled,
-    words("volumeAttributesClassName", names.subdomain),
+    field("accessModes").required(detail="at least 1 access mode is required"),
+    label_selector("selector"),
+    access_modes,
+    _requested_size,
+    field("storageClassName").optional(dns_subdomain),
+    field("volumeMode").enum(*VOLUME_MODES),
+    _data_sources,
+    field("volumeAttributesClassName").optional(dns_subdomain),
     always=True,
 )
-claim: Final = checks(claim_spec, on_update(_claim_kept))
-
-
-def _keys(field: str, parameters: Object) -> list[FieldError]:
-    return [field_errors.invalid(field, "", "field can not be empty.") for key in parameters if not key]
-
-
-def _provisioner(field: str, text: str) -> list[FieldError]:
-    return [field_errors.invalid(field, text.lower(), told) for told in names.qualified(text.lower())] if text else []
-
-
-def _topology(field: str, terms: list[Any]) -> list[FieldError]:
-    found: list[FieldError] = []
-    before: list[dict[str, set[str]]] = [{} for _ in terms]  # a term of nothing is none
-    for index, term in enumerate(terms):
-        here, seen = f"{field}[{index}].matchLabelExpressions", dict[str, set[str]]()
-        for place, one in enumerate(term.get("matchLabelExpressions") or ()):
-            key, values = one.get("key") or "", one.get("values") or []
-            found += [] if values else [field_errors.required(f"{here}[{place}].values")]
-            again = [(at_, text) for at_, text in enumerate(values) if text in values[:at_]]
-            found += [field_errors.duplicate(f"{here}[{place}].values[{at_}]", text) for at_, text in again]
-            found += qualified(f"{here}[{place}].key", key)
-            found += [field_errors.duplicate(f"{here}[{place}].key", key)] if key in seen else []
-            seen[key] = set(values)
-        found += [field_errors.duplicate(here, "")] * before.count(seen)
-        before.append(seen)
-    return found
-
-
-storage_class: Final = checks(
-    needed("provisioner"),
-    value("provisioner", _provisioner),
-    value("parameters", _keys),
-    choice("reclaimPolicy", ("Delete", "Retain")),
-    choice("volumeBindingMode", ("Immediate", "WaitForFirstConsumer")),
-    value("allowedTopologies", _topology),
-    fixed("parameters"),
-    fixed("provisioner", empty=""),
-    fixed("reclaimPolicy", "volumeBindingMode"),
+claim: Final = validator(
+    claim_spec,
+    on_update(_immutable_claim, field("spec.volumeMode").immutable(name="volumeMode")),
 )
 
 
-def _lifecycles(field: str, modes: list[str]) -> list[FieldError]:
-    allowed = ("Persistent", "Ephemeral")
-    return [field_errors.not_supported(field, mode, allowed) for mode in modes if mode not in allowed]
+def _parameter_names(storage_class: Scope) -> Errors:
+    if "" in storage_class.map("parameters"):
+        yield storage_class.invalid("parameters", "field can not be empty.", "")
 
 
-def _lasting(field: str, seconds: int) -> list[FieldError]:
-    told = "may not specify a duration less than 10 minutes"
-    return [field_errors.invalid(field, seconds, told)] if seconds < _TEN_MINUTES else []
+def _provisioner(storage_class: Scope) -> Errors:
+    return storage_class.check("provisioner", qualified_name, storage_class.text("provisioner").lower())
 
 
-driver: Final = checks(
+def _topologies(storage_class: Scope) -> Errors:
+    earlier: list[dict[str, set[str]]] = [{} for _ in storage_class.items("allowedTopologies")]  # empty terms repeat
+    for term in storage_class.each("allowedTopologies"):
+        seen: dict[str, set[str]] = {}
+        for expression in term.each("matchLabelExpressions"):
+            key, values = expression.text("key"), expression.items("values")
+            if not values:
+                yield expression.required("values")
+            for index, value in enumerate(values):
+                if value in values[:index]:
+                    yield expression.duplicate(f"values[{index}]", value)
+            yield from expression.check("key", qualified_name, key)
+            if key in seen:
+                yield expression.duplicate("key")
+            seen[key] = set(values)
+        for _ in range(earlier.count(seen)):
+            yield term.duplicate("matchLabelExpressions", "")
+        earlier.append(seen)
+
+
+storage_class: Final = validator(
+    field("provisioner").required(),
+    lambda storage_class: _provisioner(storage_class) if storage_class.get("provisioner") else (),
+    _parameter_names,
+    field("reclaimPolicy").enum("Delete", "Retain"),
+    field("volumeBindingMode").enum("Immediate", "WaitForFirstConsumer"),
+    _topologies,
+    field("parameters").immutable(),
+    field("provisioner").immutable(zero=""),
+    field("reclaimPolicy", "volumeBindingMode").immutable(),
+)
+
+
+def _lifecycle_modes(spec: Scope) -> Errors:
+    for mode in spec.items("volumeLifecycleModes"):
+        if mode not in _LIFECYCLE_MODES:
+            yield spec.not_supported("volumeLifecycleModes", _LIFECYCLE_MODES, mode)
+
+
+driver: Final = validator(
     inside(
         "spec",
-        choice("fsGroupPolicy", ("File", "None", "ReadWriteOnceWithFSType")),
-        each("tokenRequests", value("expirationSeconds", _lasting)),
-        value("volumeLifecycleModes", _lifecycles),
-        fixed("attachRequired", named="attachedRequired"),
-        fixed("volumeLifecycleModes"),
+        field("fsGroupPolicy").enum("File", "None", "ReadWriteOnceWithFSType"),
+        each(
+            "tokenRequests",
+            field("expirationSeconds").at_least(600, message="may not specify a duration less than 10 minutes"),
+        ),
+        _lifecycle_modes,
+        field("attachRequired").immutable(name="attachedRequired"),
+        field("volumeLifecycleModes").immutable(),
     ),
 )

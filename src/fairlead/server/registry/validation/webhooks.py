@@ -1,205 +1,183 @@
 """Configurations of admission webhooks."""
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation.rules import Rule, checks, choice, each, inside, value
-from fairlead.server.registry.validation.vocabulary import Object, qualified, selector, subdomain
-from fairlead.server.write import names
+from fairlead.server.registry.validation.formats import (
+    dns_1035_label,
+    dns_subdomain,
+    qualified_name,
+)
+from fairlead.server.registry.validation.rules import (
+    EMPTY,
+    Errors,
+    Rule,
+    Scope,
+    each,
+    field,
+    first_error,
+    inside,
+    validator,
+)
+from fairlead.server.registry.validation.selectors import label_selector
 
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-_SCOPES: Final = ("*", "Cluster", "Namespaced")
-_REVIEWS: Final = ("v1", "v1beta1")
-_EFFECTS: Final = ("None", "NoneOnDryRun")
-_LONGEST: Final = 30
-_MOST: Final = 64  # conditions
-_FORM: Final = "; desired format: https://host[/path]"
+_REVIEW_VERSIONS: Final = ("v1", "v1beta1")
+_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
+_MAX_CONDITIONS: Final = 64
+_URL_FORM: Final = "; desired format: https://host[/path]"
 
 
-def _named(hook: Object, old: Object | None, path: str) -> list[FieldError]:
-    name, field = hook.get("name") or "", f"{path}.name"
-    if not name:
-        return [field_errors.required(field)]
-    if wrong := subdomain(field, name):
-        return wrong
-    told = "should be a domain with at least three segments separated by dots"
-    return [] if name.count(".") >= 2 else [field_errors.invalid(field, name, told)]
+def _webhook_name(name: str) -> Iterable[str]:
+    if messages := list(dns_subdomain(name)):
+        return messages
+    return () if name.count(".") >= 2 else ("should be a domain with at least three segments separated by dots",)
 
 
-def _once(new: Object, old: Object | None, path: str) -> list[FieldError]:
-    given = [hook.get("name") or "" for hook in new.get("webhooks") or ()]
-    repeated = [(i, name) for i, name in enumerate(given) if name in given[:i]]
-    return [field_errors.duplicate(f"webhooks[{i}].name", name) for i, name in repeated]
+def _review_versions(hook: Scope) -> Errors:
+    key, versions = "admissionReviewVersions", hook.items("admissionReviewVersions")
+    if not versions:
+        yield hook.required(key, f"must specify one of {', '.join(_REVIEW_VERSIONS)}")
+        return
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield hook.invalid(f"{key}[{index}]", "duplicate version", version)
+        else:
+            yield from hook.check(f"{key}[{index}]", dns_1035_label, version)
+    if not any(version in _REVIEW_VERSIONS for version in versions):
+        yield hook.invalid(key, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}")
 
 
-def _reviews(hook: Object, old: Object | None, path: str) -> list[FieldError]:
-    given, field = hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
-    if not given:
-        return [field_errors.required(field, f"must specify one of {', '.join(_REVIEWS)}")]
-    found: list[FieldError] = []
-    for index, version in enumerate(given):
-        told = ["duplicate version"] if version in given[:index] else names.dns1035(version)
-        found += [field_errors.invalid(f"{field}[{index}]", version, one) for one in told]
-    known = any(version in _REVIEWS for version in given)
-    told_of = f"must include at least one of {', '.join(_REVIEWS)}"
-    return found if known else [*found, field_errors.invalid(field, given, told_of)]
+def _values_or_star(key: str, plural: str) -> Rule:
+    """Require values, and reject other values beside a star."""
 
-
-def _alone(key: str, what: str) -> Rule:
-    """A star stands alone."""
-
-    def rule(given: Object, old: Object | None, path: str) -> list[FieldError]:
-        items, field = given.get(key) or [], f"{path}.{key}"
-        if not items:
-            return [field_errors.required(field)]
-        told = f"if '*' is present, must not specify other {what}"
-        return [field_errors.invalid(field, items, told)] if "*" in items and len(items) > 1 else []
+    def rule(scope: Scope) -> Errors:
+        values = scope.items(key)
+        if not values:
+            yield scope.required(key)
+        elif "*" in values and len(values) > 1:
+            yield scope.invalid(key, f"if '*' is present, must not specify other {plural}")
 
     return rule
 
 
-def _operations(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    items = enumerate(given.get("operations") or ())
-    odd = [(index, one) for index, one in items if one not in _OPERATIONS]
-    return [field_errors.not_supported(f"{path}.operations[{index}]", one, _OPERATIONS) for index, one in odd]
+def _no_empty_versions(rule: Scope) -> Errors:
+    return [
+        rule.required(f"apiVersions[{index}]") for index, version in enumerate(rule.items("apiVersions")) if not version
+    ]
 
 
-def _effects(hook: Object, old: Object | None, path: str) -> list[FieldError]:
-    if hook.get("sideEffects") is None:
-        return [field_errors.required(f"{path}.sideEffects", f"must specify one of {', '.join(_EFFECTS)}")]
-    return choice("sideEffects", _EFFECTS)(hook, old, path)
-
-
-def _timeout(field: str, seconds: int) -> list[FieldError]:
-    told = "the timeout value must be between 1 and 30 seconds"
-    return [] if 1 <= seconds <= _LONGEST else [field_errors.invalid(field, seconds, told)]
-
-
-def _client(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    url, service = given.get("url"), given.get("service")
-    if (url is None) == (service is None):
-        return [field_errors.required(path, "exactly one of url or service is required")]
-    if url is not None:
-        return _address(f"{path}.url", url)
-    return inside("service", _named_service, value("port", _port), value("path", _route))(given, None, path)
-
-
-def _named_service(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    """A real server takes one for the other."""
-    swapped = {"name": "namespace", "namespace": "name"}
-    return [field_errors.required(f"{path}.{called}") for called, key in swapped.items() if not given.get(key)]
-
-
-def _address(field: str, url: str) -> list[FieldError]:
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        return [field_errors.required(field, f"url must be a valid URL: {error}{_FORM}")]
-    found: list[FieldError] = []
-    if parts.scheme != "https":
-        found.append(field_errors.invalid(field, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
-    who, _, host = parts.netloc.rpartition("@")
-    if not host:
-        found.append(field_errors.invalid(field, "", f"host must be specified{_FORM}"))
-    if who:
-        found.append(field_errors.invalid(field, who, "user information is not permitted in the URL"))
-    if parts.fragment:
-        found.append(field_errors.invalid(field, parts.fragment, "fragments are not permitted in the URL"))
-    if parts.query:
-        found.append(field_errors.invalid(field, parts.query, "query parameters are not permitted in the URL"))
-    return found
-
-
-def _route(field: str, path: str) -> list[FieldError]:
-    if path in ("", "/"):
-        return []
-    if path == "//":
-        return [field_errors.invalid(field, path, "segment[0] may not be empty")]
-    found = [] if path.startswith("/") else [field_errors.invalid(field, path, "must start with a '/'")]
-    for index, step in enumerate(path[1:].removesuffix("/").split("/")):
-        told = [f": {one}" for one in names.subdomain(step)] if step else [" may not be empty"]
-        found += [field_errors.invalid(field, path, f"segment[{index}]{one}") for one in told]
-    return found
-
-
-def _resources(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    """Resources and subresources, none of them said twice by a star."""
-    items, field = given.get("resources") or [], f"{path}.resources"
-    found = [] if items else [field_errors.required(field)]
-    whole: set[str] = set()
-    every: set[str] = set()
+def _resources(rule: Scope) -> Errors:
+    """Check resources and subresources: a star must not include another entry."""
+    items = rule.items("resources")
+    if not items:
+        yield rule.required("resources")
+    with_all_subresources: set[str] = set()
+    of_all_resources: set[str] = set()
     for index, item in enumerate(items):
-        here, (name, _, part) = f"{field}[{index}]", item.partition("/")
+        key, (name, _, subresource) = f"resources[{index}]", item.partition("/")
         if not item:
-            found.append(field_errors.required(here))
-        if not part:
+            yield rule.required(key)
+        if not subresource:
             continue
-        if name in whole:
-            found.append(field_errors.invalid(here, item, f"if '{name}/*' is present, must not specify {item}"))
-        if part in every:
-            found.append(field_errors.invalid(here, item, f"if '*/{part}' is present, must not specify {item}"))
-        whole |= {name} if part == "*" else set()
-        every |= {part} if name == "*" else set()
+        if name in with_all_subresources:
+            yield rule.invalid(key, f"if '{name}/*' is present, must not specify {item}", item)
+        if subresource in of_all_resources:
+            yield rule.invalid(key, f"if '*/{subresource}' is present, must not specify {item}", item)
+        with_all_subresources |= {name} if subresource == "*" else set()
+        of_all_resources |= {subresource} if name == "*" else set()
     if len(items) > 1 and "*/*" in items:
-        found.append(field_errors.invalid(field, items, "if '*/*' is present, must not specify other resources"))
+        yield rule.invalid("resources", "if '*/*' is present, must not specify other resources")
     plain = [item for item in items if item and "/" not in item]
     if "*" in items and plain[-1] != "*":
-        told = "if '*' is present, must not specify other resources without subresources"
-        found.append(field_errors.invalid(field, items, told))
-    return found
+        message = "if '*' is present, must not specify other resources without subresources"
+        yield rule.invalid("resources", message)
 
 
-def _versions(given: Object, old: Object | None, path: str) -> list[FieldError]:
-    empty = [index for index, version in enumerate(given.get("apiVersions") or ()) if not version]
-    return [field_errors.required(f"{path}.apiVersions[{index}]") for index in empty]
+def _url(client: Scope) -> Errors:
+    try:
+        parts = urlsplit(client.text("url"))
+    except ValueError as error:
+        yield client.required("url", f"url must be a valid URL: {error}{_URL_FORM}")
+        return
+    user, _, host = parts.netloc.rpartition("@")
+    if parts.scheme != "https":
+        yield client.invalid("url", f"'https' is the only allowed URL scheme{_URL_FORM}", parts.scheme)
+    if not host:
+        yield client.invalid("url", f"host must be specified{_URL_FORM}", "")
+    if user:
+        yield client.invalid("url", "user information is not permitted in the URL", user)
+    if parts.fragment:
+        yield client.invalid("url", "fragments are not permitted in the URL", parts.fragment)
+    if parts.query:
+        yield client.invalid("url", "query parameters are not permitted in the URL", parts.query)
 
 
-def _conditions(hook: Object, old: Object | None, path: str) -> list[FieldError]:
-    """Conditions under which a webhook is asked; whether their expressions compile is not looked at."""
-    given, field = hook.get("matchConditions") or [], f"{path}.matchConditions"
-    found = [field_errors.too_many(field, len(given), _MOST)] if len(given) > _MOST else []
-    names_before: set[str] = set()
-    for index, one in enumerate(given):
-        here, name = f"{field}[{index}]", one.get("name") or ""
-        found += [] if (one.get("expression") or "").strip() else [field_errors.required(f"{here}.expression")]
-        found += qualified(f"{here}.name", name) if name else [field_errors.required(f"{here}.name")]
-        if name in names_before:
-            found.append(field_errors.duplicate(f"{here}.name", name))
-        names_before |= {name} if name else set()
-    return found
+def _url_path(path: str) -> Iterator[str]:
+    if path in ("", "/"):
+        return
+    if path == "//":
+        yield "segment[0] may not be empty"
+        return
+    if not path.startswith("/"):
+        yield "must start with a '/'"
+    for index, segment in enumerate(path[1:].removesuffix("/").split("/")):
+        messages = [f": {message}" for message in dns_subdomain(segment)] if segment else [" may not be empty"]
+        yield from (f"segment[{index}]{message}" for message in messages)
 
 
-def _port(field: str, number: int) -> list[FieldError]:
-    told = "port is not valid: must be between 1 and 65535, inclusive"
-    return [] if 1 <= number <= 65535 else [field_errors.invalid(field, number, told)]
+_SERVICE: Final = inside(
+    "service",
+    # A real server reports a missing name as the namespace, and the other way round.
+    field("name").required_if({"namespace": EMPTY}),
+    field("namespace").required_if({"name": EMPTY}),
+    field("port").between(1, 65535, message="port is not valid: must be between 1 and 65535, inclusive"),
+    field("path").check(_url_path),
+)
 
 
-configuration: Final = checks(
+def _url_or_service(client: Scope) -> Errors:
+    has_url, has_service = client.get("url") is not None, client.get("service") is not None
+    if has_url == has_service:
+        return [client.required("", "exactly one of url or service is required")]
+    return _url(client) if has_url else _SERVICE(client)
+
+
+configuration: Final = validator(
     each(
         "webhooks",
-        _reviews,
-        _named,
+        _review_versions,
+        field("name").required(_webhook_name),
         each(
             "rules",
-            _alone("operations", "operations"),
-            _operations,
-            _alone("apiGroups", "API groups"),
-            _alone("apiVersions", "API versions"),
-            _versions,
+            _values_or_star("operations", "operations"),
+            field("operations").enum_values(*_OPERATIONS),
+            _values_or_star("apiGroups", "API groups"),
+            _values_or_star("apiVersions", "API versions"),
+            _no_empty_versions,
             _resources,
-            choice("scope", _SCOPES),
+            field("scope").enum("*", "Cluster", "Namespaced"),
         ),
-        choice("failurePolicy", ("Fail", "Ignore")),
-        choice("matchPolicy", ("Equivalent", "Exact")),
-        _effects,
-        value("timeoutSeconds", _timeout),
-        value("namespaceSelector", selector),
-        value("objectSelector", selector),
-        inside("clientConfig", _client, always=True),
-        choice("reinvocationPolicy", ("IfNeeded", "Never")),
-        _conditions,
+        field("failurePolicy").enum("Fail", "Ignore"),
+        field("matchPolicy").enum("Equivalent", "Exact"),
+        first_error(
+            field("sideEffects").required_if(
+                lambda hook: hook.get("sideEffects") is None, f"must specify one of {', '.join(_SIDE_EFFECTS)}"
+            ),
+            field("sideEffects").enum(*_SIDE_EFFECTS),
+        ),
+        field("timeoutSeconds").between(1, 30, message="the timeout value must be between 1 and 30 seconds"),
+        label_selector("namespaceSelector", "objectSelector"),
+        inside("clientConfig", _url_or_service, always=True),
+        field("reinvocationPolicy").enum("IfNeeded", "Never"),
+        field("matchConditions").max_items(_MAX_CONDITIONS),
+        each(
+            "matchConditions",  # this server does not compile their expressions
+            field("expression").required_if(lambda condition: not condition.text("expression").strip()),
+            field("name").required(qualified_name),
+            field("name").unique(skip_empty=True),
+        ),
     ),
-    _once,
+    each("webhooks", field("name").unique()),
 )

@@ -1,314 +1,302 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers and disruption budgets."""
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers, revisions and disruption budgets."""
 
 from collections.abc import Callable
 from typing import Final
 
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry.validation import podwarnings
+from fairlead.server.registry.validation import pod_warnings
+from fairlead.server.registry.validation.formats import count_or_percent, dns_label
 from fairlead.server.registry.validation.pods import pod_template
 from fairlead.server.registry.validation.rules import (
+    SET,
+    UNSET,
+    Errors,
+    Object,
     Rule,
-    at_least,
-    checks,
-    choice,
+    Scope,
+    apply,
     each,
-    fixed,
+    field,
+    go_struct,
     inside,
-    needed,
     on_create,
     on_update,
-    words,
+    validator,
 )
+from fairlead.server.registry.validation.selectors import is_empty_selector, label_selector, selects
 from fairlead.server.registry.validation.storage import claim_spec
-from fairlead.server.registry.validation.vocabulary import (
-    Object,
-    go_shape,
-    number_or_percent,
-    one_of,
-    selector,
-    selects,
-)
-from fairlead.server.write import names
 from fairlead.server.write.metadata import validate_labels_and_annotations
 
-_ALWAYS: Final = ("Always",)
-_STATEFUL: Final = (
+_LABELS_MISMATCH: Final = "`selector` does not match template `labels`"
+_STATEFUL_SET_IMMUTABLE: Final = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
-_STATEFUL_FREE: Final = frozenset(
+_STATEFUL_SET_MUTABLE: Final = frozenset(
     {
         "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
         "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
     }
 )  # fmt: skip
+_ROLLING: Final = ("maxUnavailable", "maxSurge")
+_SELECTOR: Final = label_selector("selector")
 
 
-def _as_told(spec: Object) -> Object:
-    return spec.get("template") or {}
+def _template_of(spec: Scope) -> Scope:
+    return spec.inside("template")
 
 
-def _identified(spec: Object) -> Object:
-    """A StatefulSet's template as its Pods will be: named by it, and with volumes of its claims."""
-    template = _as_told(spec)
+def _stateful_template_of(spec: Scope) -> Scope:
+    """Return a StatefulSet's template as its Pods will be: with volumes for its claims, and without a hostname."""
+    template = spec.map("template")
     pod = {key: part for key, part in (template.get("spec") or {}).items() if key not in ("hostname", "subdomain")}
-    claimed = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()]
-    if claimed:
-        own = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claimed]
-        claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claimed)]
-        pod["volumes"] = [*claims, *own]
-    return {**template, "spec": pod}
+    claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.items("volumeClaimTemplates")]
+    if claims:
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claims)]
+        others = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
+        pod["volumes"] = [*volumes, *others]
+    return Scope({**template, "spec": pod}, None, spec, "template")
 
 
-def _selecting(kind: str, unreadable: str, owner: str, templated: Callable[[Object], Object] = _as_told) -> Rule:
-    """A selector that matches the template, and the template, which restarts its containers always."""
+def _selector_and_template(
+    kind: str, owner: str, detail: str = ": invalid label selector", get: Callable[[Scope], Scope] = _template_of
+) -> Rule:
+    """Require a selector that matches the template, and check the template. Messages name `kind` and `owner`."""
+    template_rules = _template(owner)
 
-    twice = kind == "statefulset"
-
-    def rule(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-        template, chosen = templated(spec), spec.get("selector")
-        labels = (template.get("metadata") or {}).get("labels")
-        wrong = selector(f"{path}.selector", chosen)
-        found = list(wrong)
-        if chosen is None and kind != "daemonset":
-            found.append(field_errors.required(f"{path}.selector"))
-        if chosen is not None and not chosen.get("matchLabels") and not chosen.get("matchExpressions"):
-            found.append(field_errors.invalid(f"{path}.selector", chosen, f"empty selector is invalid for {kind}"))
-        elif not wrong and not selects(chosen, labels or {}):
-            told = "`selector` does not match template `labels`"
-            found.append(field_errors.invalid(f"{path}.template.metadata.labels", labels, told))
-        if wrong and kind != "daemonset":
-            shown = f"Invalid value: {field_errors.format_value(chosen)}"
-            found.append(
-                FieldError("FieldValueInvalid", f"{path}.selector", f"{shown}: {unreadable}" if unreadable else shown)
-            )
-            return found
-        found += _template(owner)(template, None, f"{path}.template")
-        # a real server looks at what a StatefulSet calls its Pods twice
-        return found + (
-            validate_labels_and_annotations(template.get("metadata") or {}, f"{path}.template") if twice else []
-        )
+    def rule(spec: Scope) -> Errors:
+        selector, template = spec.get("selector"), get(spec)
+        errors = list(_SELECTOR(spec))
+        yield from errors
+        if selector is None and kind != "daemonset":
+            yield spec.required("selector")
+        if selector is not None and is_empty_selector(selector):
+            yield spec.invalid("selector", f"empty selector is invalid for {kind}")
+        elif not errors and not selects(selector, template.get("metadata.labels") or {}):
+            yield template.invalid("metadata.labels", _LABELS_MISMATCH)
+        if errors and kind != "daemonset":
+            message = f"Invalid value: {field_errors.format_value(selector)}{detail}"
+            yield FieldError("FieldValueInvalid", spec.path("selector"), message)
+            return
+        yield from apply(template_rules, template)
+        if kind == "statefulset":  # a real server checks these labels and annotations twice
+            yield from validate_labels_and_annotations(template.map("metadata"), template.path())
 
     return rule
 
 
-def _template(owner: str) -> Rule:
-    def rule(given: Object, old: Object | None, path: str) -> list[FieldError]:
-        spec = given.get("spec") or {}
-        found = pod_template(given, path) + one_of(f"{path}.spec.restartPolicy", spec.get("restartPolicy"), _ALWAYS)
-        if spec.get("activeDeadlineSeconds") is not None:
-            told = f"activeDeadlineSeconds in {owner} is not Supported"
-            found.append(field_errors.forbidden(f"{path}.spec.activeDeadlineSeconds", told))
-        return found
+def _template(owner: str) -> tuple[Rule, ...]:
+    """Return the rules of a template whose containers are always restarted."""
+    return (
+        pod_template,
+        field("spec.restartPolicy").enum("Always", always=True),
+        field("spec.activeDeadlineSeconds").forbidden_if(
+            {"spec.activeDeadlineSeconds": SET},
+            f"activeDeadlineSeconds in {owner} is not Supported",
+        ),
+    )
 
-    return rule
+
+def _is_percent(value: object) -> bool:
+    return isinstance(value, str) and value[:-1].isdigit()
 
 
-def _bounds(rolling: Object, path: str, keys: tuple[str, ...]) -> list[FieldError]:
-    """Counts or shares; a share above all is told apart."""
-    found: list[FieldError] = []
+def _counts(rolling: Scope, keys: tuple[str, ...], *, percents: bool) -> Errors:
+    """Check counts, or percentages: a real server reports the percentages above 100% after other errors."""
     for key in keys:
-        given = rolling.get(key)
-        over = isinstance(given, str) and given[:-1].isdigit()
-        found += [] if over else number_or_percent(f"{path}.{key}", given)
-    return found
-
-
-def _deployed(strategy: Object, old: Object | None, path: str) -> list[FieldError]:
-    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
-    if kind == "Recreate":
-        told = "may not be specified when strategy `type` is 'Recreate'"
-        return [field_errors.forbidden(f"{path}.rollingUpdate", told)] if rolling is not None else []
-    if kind != "RollingUpdate":
-        return [_unknown(path, kind, rolling, ("Recreate", "RollingUpdate"))]
-    rolling = rolling or {}
-    found = _bounds(rolling, f"{path}.rollingUpdate", ("maxUnavailable", "maxSurge"))
-    if _number(rolling.get("maxUnavailable")) == 0 and _number(rolling.get("maxSurge")) == 0:
-        told = "may not be 0 when `maxSurge` is 0"
-        found.append(field_errors.invalid(f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], told))
-    return found + _whole(rolling, f"{path}.rollingUpdate", ("maxUnavailable",))
-
-
-def _unknown(path: str, kind: str | None, rolling: Object | None, allowed: tuple[str, ...]) -> FieldError:
-    listed = ", ".join(field_errors.quote_go(one) for one in allowed)
-    shape = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
-    inner = "null" if rolling is None else go_shape({name: rolling.get(key, 0) for name, key in shape.items()})
-    shown = f'{{"Type":{field_errors.format_value(kind)},"RollingUpdate":{inner}}}'
-    return FieldError("FieldValueNotSupported", path, f"Unsupported value: {shown}: supported values: {listed}")
-
-
-def _whole(rolling: Object, path: str, keys: tuple[str, ...]) -> list[FieldError]:
-    given = [(key, rolling.get(key)) for key in keys]
-    shares = [(key, share) for key, share in given if isinstance(share, str) and share[:-1].isdigit()]
-    return [cause for key, share in shares for cause in number_or_percent(f"{path}.{key}", share)]
+        if _is_percent(rolling.get(key)) == percents:
+            yield from rolling.check(key, count_or_percent)
 
 
 def _number(value: object) -> int:
-    """A count, or a share's number; what is neither counts as none."""
+    """Return a count, or the number of a percentage. Anything else counts as 0."""
     if isinstance(value, str):
         return int(value[:-1]) if value[:-1].isdigit() and value.endswith("%") else 0
     return value if isinstance(value, int) else 0
 
 
-def _daemon(strategy: Object, old: Object | None, path: str) -> list[FieldError]:
-    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
-    if kind == "OnDelete":
-        return []
-    if kind != "RollingUpdate":
-        return [_unknown(path, kind, rolling, ("RollingUpdate", "OnDelete"))]
-    rolling, path, keys = rolling or {}, f"{path}.rollingUpdate", ("maxUnavailable", "maxSurge")
-    found = _bounds(rolling, path, keys) + _whole(rolling, path, keys)
-    gone, more = (_number(rolling.get(key)) for key in keys)
-    if gone and more:
-        told = "may not be set when maxUnavailable is non-zero"
-        found.append(field_errors.invalid(f"{path}.maxSurge", rolling["maxSurge"], told))
-    elif not gone and not more:
-        found.append(field_errors.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
-    return found
+def _unknown_strategy(strategy: Scope, allowed: tuple[str, ...]) -> FieldError:
+    rolling = strategy.get("rollingUpdate")
+    shape = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
+    inner = "null" if rolling is None else go_struct({name: rolling.get(key, 0) for name, key in shape.items()})
+    shown = f'{{"Type":{field_errors.format_value(strategy.get("type"))},"RollingUpdate":{inner}}}'
+    supported = ", ".join(field_errors.quote_go(name) for name in allowed)
+    message = f"Unsupported value: {shown}: supported values: {supported}"
+    return FieldError("FieldValueNotSupported", strategy.path(), message)
 
 
-def _stateful(strategy: Object, old: Object | None, path: str) -> list[FieldError]:
+def _deployment_strategy(strategy: Scope) -> Errors:
+    rolling = strategy.inside("rollingUpdate")
+    if strategy.get("type") == "Recreate":
+        if strategy.get("rollingUpdate") is not None:
+            yield rolling.forbidden("", "may not be specified when strategy `type` is 'Recreate'")
+    elif strategy.get("type") != "RollingUpdate":
+        yield _unknown_strategy(strategy, ("Recreate", "RollingUpdate"))
+    else:
+        yield from _counts(rolling, _ROLLING, percents=False)
+        if not any(_number(rolling.get(key)) for key in _ROLLING):
+            yield rolling.invalid("maxUnavailable", "may not be 0 when `maxSurge` is 0")
+        yield from _counts(rolling, ("maxUnavailable",), percents=True)
+
+
+def _daemon_set_strategy(strategy: Scope) -> Errors:
+    if strategy.get("type") == "OnDelete":
+        return
+    if strategy.get("type") != "RollingUpdate":
+        yield _unknown_strategy(strategy, ("RollingUpdate", "OnDelete"))
+        return
+    rolling = strategy.inside("rollingUpdate")
+    yield from _counts(rolling, _ROLLING, percents=False)
+    yield from _counts(rolling, _ROLLING, percents=True)
+    unavailable, surge = (_number(rolling.get(key)) for key in _ROLLING)
+    if unavailable and surge:
+        yield rolling.invalid("maxSurge", "may not be set when maxUnavailable is non-zero")
+    elif not unavailable and not surge:
+        yield rolling.required("maxUnavailable", "cannot be 0 when maxSurge is 0")
+
+
+def _stateful_set_strategy(strategy: Scope) -> Errors:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     shape = None if rolling is None else {"Partition": rolling.get("partition"), "MaxUnavailable": None}
     if kind == "RollingUpdate":
-        return at_least(0, "partition")(rolling or {}, None, f"{path}.rollingUpdate")
-    if kind == "OnDelete":
-        told = "only allowed for updateStrategy 'RollingUpdate'"
-        field = f"{path}.rollingUpdate"
-        shown = go_shape(shape) if shape else ""
-        return [FieldError("FieldValueInvalid", field, f"Invalid value: {shown}: {told}")] if shape else []
-    shown = go_shape({"Type": kind, "RollingUpdate": shape})
-    return [FieldError("FieldValueInvalid", path, f"Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'")]
+        yield from _PARTITION(strategy)
+    elif kind != "OnDelete":
+        shown = go_struct({"Type": kind, "RollingUpdate": shape})
+        message = f"Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'"
+        yield FieldError("FieldValueInvalid", strategy.path(), message)
+    elif shape is not None:
+        message = f"Invalid value: {go_struct(shape)}: only allowed for updateStrategy 'RollingUpdate'"
+        yield FieldError("FieldValueInvalid", strategy.path("rollingUpdate"), message)
 
 
-def _pod_management(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    given = spec.get("podManagementPolicy")
-    told = "must be 'OrderedReady' or 'Parallel'"
-    known = given in ("OrderedReady", "Parallel")
-    return [] if known else [field_errors.invalid(f"{path}.podManagementPolicy", given, told)]
+def _stateful_set_immutable(spec: Scope) -> Errors:
+    new, old = (
+        {key: value for key, value in (obj or {}).items() if key not in _STATEFUL_SET_MUTABLE}
+        for obj in (spec.value, spec.old)
+    )
+    if new != old:
+        yield spec.forbidden("", _STATEFUL_SET_IMMUTABLE)
 
 
-def _stateful_kept(new: Object, old: Object | None, path: str) -> list[FieldError]:
-    kept, was = ({k: v for k, v in (one or {}).items() if k not in _STATEFUL_FREE} for one in (new, old))
-    return [field_errors.forbidden(path, _STATEFUL)] if kept != was else []
+def _labels_match(spec: Scope) -> Errors:
+    """Compare the selector of a ReplicationController, a map of labels, with the template's labels."""
+    labels = spec.get("template.metadata.labels") or {}
+    if spec.get("template") is not None and not spec.map("selector").items() <= labels.items():
+        yield spec.invalid("template.metadata.labels", _LABELS_MISMATCH)
 
 
-def _in_time(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    deadline = spec.get("progressDeadlineSeconds")
-    if deadline is None or deadline > (spec.get("minReadySeconds") or 0):
-        return []
-    return [field_errors.invalid(f"{path}.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")]
-
-
-def _controlled(spec: Object, old: Object | None, path: str) -> list[FieldError]:
-    """A ReplicationController's selector is a plain map of labels."""
-    chosen, template = spec.get("selector") or {}, spec.get("template")
-    if template is None:
-        return [field_errors.required(f"{path}.template")]
-    labels = (template.get("metadata") or {}).get("labels")
-    found: list[FieldError] = []
-    if any((labels or {}).get(key) != text for key, text in chosen.items()):
-        told = "`selector` does not match template `labels`"
-        found.append(field_errors.invalid(f"{path}.template.metadata.labels", labels, told))
-    return found + _template("ReplicationController")(template, None, f"{path}.template")
-
-
-_UNREADABLE: Final = "invalid label selector"
-_RETAINED: Final = ("Retain", "Delete")
-deployment: Final = checks(
+_PARTITION: Final = field("rollingUpdate.partition").at_least(0)
+_RETENTION: Final = ("Retain", "Delete")
+deployment: Final = validator(
     inside(
         "spec",
-        at_least(0, "replicas"),
-        _selecting("deployment", _UNREADABLE, "ReplicaSet"),
-        inside("strategy", _deployed),
-        at_least(0, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"),
-        _in_time,
-        always=True,
-    ),
-    fixed("spec.selector"),
-)
-replica_set: Final = checks(
-    inside(
-        "spec",
-        at_least(0, "replicas", "minReadySeconds"),
-        _selecting("deployment", _UNREADABLE, "ReplicaSet"),
-        always=True,
-    ),
-    fixed("spec.selector"),
-)
-daemon_set: Final = checks(
-    fixed("spec.selector"),
-    inside(
-        "spec",
-        _selecting("daemonset", _UNREADABLE, "DaemonSet"),
-        at_least(0, "minReadySeconds"),
-        inside("updateStrategy", _daemon),
-        at_least(0, "revisionHistoryLimit"),
-        always=True,
-    ),
-)
-stateful_set: Final = checks(
-    inside(
-        "spec",
-        _pod_management,
-        inside("updateStrategy", _stateful),
-        inside(
-            "persistentVolumeClaimRetentionPolicy",
-            choice("whenDeleted", _RETAINED),
-            choice("whenScaled", _RETAINED),
+        field("replicas").at_least(0),
+        _selector_and_template("deployment", "ReplicaSet"),
+        inside("strategy", _deployment_strategy),
+        field("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds").at_least(0),
+        field("progressDeadlineSeconds").invalid_if(
+            lambda spec: (
+                spec.get("progressDeadlineSeconds") is not None
+                and spec.number("progressDeadlineSeconds") <= spec.number("minReadySeconds")
+            ),
+            "must be greater than minReadySeconds",
         ),
+        always=True,
+    ),
+    field("spec.selector").immutable(),
+)
+replica_set: Final = validator(
+    inside(
+        "spec",
+        field("replicas", "minReadySeconds").at_least(0),
+        _selector_and_template("deployment", "ReplicaSet"),
+        always=True,
+    ),
+    field("spec.selector").immutable(),
+)
+daemon_set: Final = validator(
+    field("spec.selector").immutable(),
+    inside(
+        "spec",
+        _selector_and_template("daemonset", "DaemonSet"),
+        field("minReadySeconds").at_least(0),
+        inside("updateStrategy", _daemon_set_strategy),
+        field("revisionHistoryLimit").at_least(0),
+        always=True,
+    ),
+)
+stateful_set: Final = validator(
+    inside(
+        "spec",
+        field("podManagementPolicy").invalid_if(
+            lambda spec: spec.get("podManagementPolicy") not in ("OrderedReady", "Parallel"),
+            "must be 'OrderedReady' or 'Parallel'",
+        ),
+        inside("updateStrategy", _stateful_set_strategy),
+        field("persistentVolumeClaimRetentionPolicy.whenDeleted").enum(*_RETENTION),
+        field("persistentVolumeClaimRetentionPolicy.whenScaled").enum(*_RETENTION),
         on_create(each("volumeClaimTemplates", claim_spec)),
-        at_least(0, "replicas", "minReadySeconds", "ordinals.start"),
-        on_create(words("serviceName", names.label)),
-        _selecting("statefulset", "", "StatefulSet", _identified),
-        on_update(_stateful_kept),
+        field("replicas", "minReadySeconds", "ordinals.start").at_least(0),
+        on_create(field("serviceName").optional(dns_label)),
+        _selector_and_template("statefulset", "StatefulSet", "", _stateful_template_of),
+        on_update(_stateful_set_immutable),
+        always=True,
+    ),
+)
+replication_controller: Final = validator(
+    inside(
+        "spec",
+        field("minReadySeconds").at_least(0),
+        field("selector").required(),
+        field("replicas").at_least(0),
+        field("template").required_if({"template": UNSET}),
+        _labels_match,
+        inside("template", *_template("ReplicationController")),
+        always=True,
+    ),
+)
+controller_revision: Final = validator(
+    field("revision").at_least(0),
+    on_create(field("data").required_if({"data": UNSET}, "data is mandatory")),
+    field("data").immutable(),
+)
+
+
+def _minimum_or_maximum(spec: Scope) -> Errors:
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        shown = {
+            "MinAvailable": spec.get("minAvailable"),
+            "Selector": spec.get("selector"),
+            "MaxUnavailable": spec.get("maxUnavailable"),
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+        }
+        message = f"Invalid value: {go_struct(shown)}: minAvailable and maxUnavailable cannot be both set"
+        yield FieldError("FieldValueInvalid", spec.path(), message)
+
+
+disruption_budget: Final = validator(
+    inside(
+        "spec",
+        _minimum_or_maximum,
+        field("minAvailable").check(count_or_percent),
+        field("maxUnavailable").check(count_or_percent),
+        _SELECTOR,
+        field("unhealthyPodEvictionPolicy").enum("AlwaysAllow", "IfHealthyBudget"),
         always=True,
     ),
 )
 
 
 def stateful_set_warnings(new: Object, old: Object | None) -> list[str]:
-    found = podwarnings.template("spec", "template")(new, old)
+    warnings = pod_warnings.template("spec", "template")(new, old)
     if (new["spec"].get("revisionHistoryLimit") or 0) < 0:
-        told = "a negative value retains all historical revisions; a value >= 0 is recommended"
-        found.append(f"spec.revisionHistoryLimit: {told}")
-    return found
+        message = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        warnings.append(f"spec.revisionHistoryLimit: {message}")
+    return warnings
 
 
 def replication_controller_warnings(new: Object, old: Object | None) -> list[str]:
-    """A real server warns of the template that was there before, where it changes."""
-    found = podwarnings.template("spec", "template")
-    return found(new, None) if old is None else found(old, new)
-
-
-replication_controller: Final = checks(
-    inside(
-        "spec",
-        at_least(0, "minReadySeconds"),
-        needed("selector"),
-        at_least(0, "replicas"),
-        _controlled,
-        always=True,
-    ),
-)
-
-
-def disruption_budget(new: Object, old: Object | None) -> list[FieldError]:
-    spec = new["spec"]
-    found: list[FieldError] = []
-    low, high = spec.get("minAvailable"), spec.get("maxUnavailable")
-    if low is not None and high is not None:
-        internal = {
-            "MinAvailable": low,
-            "Selector": spec.get("selector"),
-            "MaxUnavailable": high,
-            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
-        }
-        told = "minAvailable and maxUnavailable cannot be both set"
-        found.append(FieldError("FieldValueInvalid", "spec", f"Invalid value: {go_shape(internal)}: {told}"))
-    for key in ("minAvailable", "maxUnavailable"):
-        if spec.get(key) is not None:
-            found += number_or_percent(f"spec.{key}", spec[key])
-    found += selector("spec.selector", spec.get("selector"))
-    return found + choice("spec.unhealthyPodEvictionPolicy", ("AlwaysAllow", "IfHealthyBudget"))(new, old, "")
+    """Return warnings. On update, a real server warns of the old template."""
+    warnings = pod_warnings.template("spec", "template")
+    return warnings(new, None) if old is None else warnings(old, new)

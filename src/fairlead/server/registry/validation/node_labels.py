@@ -1,12 +1,12 @@
-"""Labels of nodes that have a new name, and warnings of their use."""
+"""Deprecated labels of nodes, and warnings of their use."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from fairlead.server.registry.resource import Object
-from fairlead.server.write import names
+from fairlead.server.registry.validation.formats import label_value
 
-_RENAMED: Final = {
+DEPRECATED: Final = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
     "failure-domain.beta.kubernetes.io/region": ('deprecated since v1.17; use "topology.kubernetes.io/region" instead'),
@@ -18,16 +18,11 @@ _RENAMED: Final = {
 }
 
 
-def told(key: str) -> str:
-    """What to use instead of a label, or ""."""
-    return _RENAMED.get(key, "")
-
-
-def of_term(term: Object, at: str, *, values: bool) -> Iterator[str]:
-    """Warnings of a term that selects nodes; `values`: of those that no label can have, too."""
-    for index, one in enumerate(term.get("matchExpressions") or ()):
-        here, key = f"{at}.matchExpressions[{index}]", one.get("key") or ""
-        if told(key):
-            yield f"{here}.key: {key} is {told(key)}"
-        for place, text in enumerate(one.get("values") or () if values else ()):
-            yield from (f"{here}.values[{place}]: {text} is invalid, {wrong}" for wrong in names.label_value(text))
+def term_warnings(term: Object, path: str, *, check_values: bool) -> Iterator[str]:
+    """Yield the warnings of a node selector term. `check_values`: warn of values that no label can have, too."""
+    for index, requirement in enumerate(term.get("matchExpressions") or ()):
+        field, key = f"{path}.matchExpressions[{index}]", requirement.get("key") or ""
+        if key in DEPRECATED:
+            yield f"{field}.key: {key} is {DEPRECATED[key]}"
+        for position, value in enumerate(requirement.get("values") or () if check_values else ()):
+            yield from (f"{field}.values[{position}]: {value} is invalid, {text}" for text in label_value(value))

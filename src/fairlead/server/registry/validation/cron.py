@@ -1,4 +1,4 @@
-"""Cron schedules and time zones: what is wrong with one, as a real server's parser words it."""
+"""Cron schedules and time zones: problems, worded as a real server's parser words them."""
 
 import re
 from typing import Final
@@ -16,43 +16,43 @@ _FIELDS: Final[tuple[tuple[int, int, dict[str, int]], ...]] = (
     (1, 12, _MONTHS),
     (0, 6, _DAYS),
 )
-_NAMED: Final = frozenset(["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"])
+_DESCRIPTORS: Final = frozenset(["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"])
 _DURATION: Final = re.compile(r"[-+]?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+")
 _PART: Final = re.compile(r"[A-Za-z0-9._+-]*")
 
 
-def wrong(schedule: str) -> str:
-    """Why a schedule cannot be read; empty when it can."""
+def schedule_problem(schedule: str) -> str:
+    """Return why a schedule cannot be parsed, or an empty string."""
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         zone, _, schedule = schedule.partition(" ")
         name = zone.partition("=")[2]
-        if not _known(name):
+        if not _is_known_zone(name):
             return f"provided bad location {name}: unknown time zone {name}"
         schedule = schedule.strip()
     if schedule.startswith("@"):
-        return _descriptor(schedule)
+        return _descriptor_problem(schedule)
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
     for text, (low, high, named) in zip(fields, _FIELDS, strict=True):
         for part in filter(None, text.split(",")):
-            if told := _range(part, low, high, named):
-                return told
+            if problem := _range_problem(part, low, high, named):
+                return problem
     return ""
 
 
-def _descriptor(text: str) -> str:
-    if text in _NAMED:
+def _descriptor_problem(text: str) -> str:
+    if text in _DESCRIPTORS:
         return ""
     if not text.startswith("@every "):
         return f"unrecognized descriptor: {text}"
-    given = text.removeprefix("@every ")
-    if _DURATION.fullmatch(given):
+    duration = text.removeprefix("@every ")
+    if _DURATION.fullmatch(duration):
         return ""
-    return f'failed to parse duration {text}: time: invalid duration "{given}"'
+    return f'failed to parse duration {text}: time: invalid duration "{duration}"'
 
 
-def _range(text: str, low: int, high: int, named: dict[str, int]) -> str:
+def _range_problem(text: str, low: int, high: int, named: dict[str, int]) -> str:
     span, *steps = text.split("/")
     ends = span.split("-")
     if ends[0] in ("*", "?"):
@@ -60,7 +60,7 @@ def _range(text: str, low: int, high: int, named: dict[str, int]) -> str:
     else:
         numbers: list[int] = []
         for end_text in ends[:2]:
-            number = named.get(end_text.lower(), _number(end_text))
+            number = named.get(end_text.lower(), _parse_number(end_text))
             if isinstance(number, str):
                 return number
             numbers.append(number)
@@ -71,7 +71,7 @@ def _range(text: str, low: int, high: int, named: dict[str, int]) -> str:
         return f"too many slashes: {text}"
     step: int | str = 1
     if steps:
-        step = _number(steps[0])
+        step = _parse_number(steps[0])
         if isinstance(step, str):
             return step
         if len(ends) == 1 and ends[0] not in ("*", "?"):
@@ -85,15 +85,15 @@ def _range(text: str, low: int, high: int, named: dict[str, int]) -> str:
     return f"step of range should be a positive number: {text}" if step == 0 else ""
 
 
-def _number(text: str) -> int | str:
-    """The number, or why it is none."""
+def _parse_number(text: str) -> int | str:
+    """Return the number, or the message that it is not one."""
     if re.fullmatch(r"[-+]?\d+", text):
         return int(text) if int(text) >= 0 else f"negative number ({int(text)}) not allowed: {text}"
     return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
 
 
-def wrong_zone(zone: str) -> str:
-    """Why a time zone is none; empty when it is one."""
+def time_zone_problem(zone: str) -> str:
+    """Return why a name does not name a time zone, or an empty string."""
     if not zone:
         return "timeZone must be nil or non-empty string"
     parts = zone.split("/")
@@ -101,10 +101,10 @@ def wrong_zone(zone: str) -> str:
         return f"unknown time zone {zone}"
     if zone.lower() == "local":
         return "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-    return "" if _known(zone) else f"unknown time zone {zone}"
+    return "" if _is_known_zone(zone) else f"unknown time zone {zone}"
 
 
-def _known(zone: str) -> bool:
+def _is_known_zone(zone: str) -> bool:
     try:
         return zone in ("", "UTC") or ZoneInfo(zone) is not None
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,6 +1,6 @@
 """Warnings about what a pod says twice."""
 
-from fairlead.server.registry.validation import podwarnings
+from fairlead.server.registry.validation import pod_warnings
 
 
 def pod(**container):
@@ -9,7 +9,7 @@ def pod(**container):
 
 def test_a_variable_that_hides_another_is_told_unless_it_builds_on_it():
     env = [{"name": "X", "value": "1"}, {"name": "X", "value": "$(X)2"}, {"name": "X", "value": "3"}]
-    assert podwarnings.pod(pod(env=env), None) == [
+    assert pod_warnings.pod(pod(env=env), None) == [
         'spec.containers[0].env[2]: hides previous definition of "X", which may be dropped when using apply'
     ]
 
@@ -21,17 +21,17 @@ def test_ports_said_twice_are_told():
     ]
     ending = "services and probes that select ports by name will use"
     first, second = "spec.containers[0].ports[0]", "spec.containers[0].ports[1]"
-    assert podwarnings.pod(pod(ports=ports), None) == [
+    assert pod_warnings.pod(pod(ports=ports), None) == [
         f"{second}: duplicate port definition with {first}",
         f'{second}: duplicate port name "a" with {first}, {ending} {first}',
     ]
     ports = [{"containerPort": 80, "protocol": "TCP", "hostPort": 1}, {"containerPort": 80, "protocol": "TCP"}]
-    assert podwarnings.pod(pod(ports=ports), None) == [f"{second}: overlapping port definition with {first}"]
+    assert pod_warnings.pod(pod(ports=ports), None) == [f"{second}: overlapping port definition with {first}"]
 
 
 def test_a_template_is_looked_at_only_when_what_is_wanted_changed():
     env = [{"name": "X", "value": "1"}, {"name": "X", "value": "2"}]
     new = {"metadata": {"generation": 2}, "spec": {"template": pod(env=env)}}
-    warn = podwarnings.template("spec", "template")
+    warn = pod_warnings.template("spec", "template")
     assert len(warn(new, None)) == len(warn(new, {"metadata": {"generation": 1}})) == 1
     assert warn(new, new) == []

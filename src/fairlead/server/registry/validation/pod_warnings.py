@@ -1,0 +1,203 @@
+"""The warnings of a real server for pods, claims and volumes.
+
+It warns of selectors that match nothing, deprecated labels and volume sources, fractions of bytes, and list items that
+an apply can lose because an earlier item has the same key.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from fairlead.api.fields.path_elements import quote_go
+from fairlead.server.registry.validation.node_labels import DEPRECATED, term_warnings
+from fairlead.server.registry.validation.rules import Object, Scope, lookup
+from fairlead.server.schema import quantity
+
+Warner = Callable[[Object, Object | None], list[str]]
+_LATER: Final = "DuringSchedulingIgnoredDuringExecution"
+_NO_SELECTOR: Final = "a null labelSelector results in matching no pod"
+_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+_OLD_CLASS_WARNING: Final = (
+    f'metadata.annotations[{_OLD_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
+)
+_RECYCLE_WARNING: Final = (
+    "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach "
+    "is to use dynamic provisioning."
+)
+_OLD_SOURCES: Final = {  # the name in the warning, and the minor versions that deprecated and removed the source
+    "photonPersistentDisk": ("photonPersistentDisk", 11, 16),
+    "scaleIO": ("scaleIO", 16, 22),
+    "flocker": ("flocker", 22, 25),
+    "storageos": ("storageOS", 22, 25),
+    "quobyte": ("quobyte", 22, 25),
+    "glusterfs": ("glusterfs", 25, 26),
+    "cephfs": ("cephfs", 28, 31),
+    "rbd": ("rbd", 28, 31),
+}
+
+
+def pod(new: Object, old: Object | None) -> list[str]:
+    """Return the warnings of a new Pod."""
+    return list(_spec_warnings(Scope(new).inside("spec"))) if old is None else []
+
+
+def template(*path: str) -> Warner:
+    """Return a function that returns the warnings of the pod template at a path, if the generation changed."""
+
+    def warnings(new: Object, old: Object | None) -> list[str]:
+        if old is not None and new["metadata"].get("generation") == old["metadata"].get("generation"):
+            return []
+        return list(_spec_warnings(Scope(new).inside(".".join([*path, "spec"]))))
+
+    return warnings
+
+
+def _spec_warnings(spec: Scope) -> Iterator[str]:
+    containers = [c for kind in ("initContainers", "containers", "ephemeralContainers") for c in spec.each(kind)]
+    yield from _node_selection(spec)
+    for volume in spec.each("volumes"):
+        yield from _volume_warnings(volume)
+    yield from _repeated(spec, "hostAliases", "ip")
+    yield from _repeated(spec, "imagePullSecrets", "name")
+    for secret in spec.each("imagePullSecrets"):
+        if not secret.get("name"):
+            yield f'{secret.path("name")}: invalid empty name ""'
+    yield from _fractions(spec, "overhead")
+    for container in containers:
+        yield from _fractions(container, "resources.limits")
+        yield from _fractions(container, "resources.requests")
+        yield from _hidden_variables(container)
+    ports = [port for container in containers for port in container.each("ports")]
+    yield from _overlapping_ports(ports)
+    yield from _repeated_port_names(ports)
+    if spec.number("terminationGracePeriodSeconds") < 0:
+        message = "must be >= 0; negative values are invalid and will be treated as 1"
+        yield f"{spec.path('terminationGracePeriodSeconds')}: {message}"
+    yield from _pod_affinity(spec)
+
+
+def _node_selection(spec: Scope) -> Iterator[str]:
+    for key in spec.map("nodeSelector"):
+        if key in DEPRECATED:
+            yield f"{spec.path(f'nodeSelector[{key}]')}: {DEPRECATED[key]}"
+    affinity = spec.inside("affinity.nodeAffinity")
+    for term in affinity.inside(f"required{_LATER}").each("nodeSelectorTerms"):
+        yield from term_warnings(term.value, term.path(), check_values=False)
+    for term in affinity.each(f"preferred{_LATER}"):
+        yield from term_warnings(term.map("preference"), term.path("preference"), check_values=True)
+    for constraint in spec.each("topologySpreadConstraints"):
+        key = constraint.text("topologyKey")
+        if key in DEPRECATED:
+            yield f"{constraint.path('topologyKey')}: {key} is {DEPRECATED[key]}"
+        yield from _missing_selector(constraint)
+
+
+def _missing_selector(scope: Scope) -> Iterator[str]:
+    if scope.get("labelSelector") is None:
+        yield f"{scope.path('labelSelector')}: {_NO_SELECTOR}"
+
+
+def _pod_affinity(spec: Scope) -> Iterator[str]:
+    for kind in ("affinity.podAffinity", "affinity.podAntiAffinity"):
+        affinity = spec.inside(kind)
+        for term in affinity.each(f"required{_LATER}"):
+            yield from _missing_selector(term)
+        for term in affinity.each(f"preferred{_LATER}"):
+            yield from _missing_selector(term.inside("podAffinityTerm"))
+
+
+def _volume_warnings(volume: Scope) -> Iterator[str]:
+    yield from (f"{volume.path()}.{text}" for text in _old_sources(volume.value))
+    if volume.get("gitRepo") is not None:
+        yield f"{volume.path('gitRepo')}: deprecated in v1.11, and disabled by default in v1.33+"
+    claim = volume.inside("ephemeral.volumeClaimTemplate.spec")
+    yield from _fractions(claim, "resources.requests", "storage")
+    yield from _fractions(claim, "resources.limits", "storage")
+
+
+def _old_sources(volume: Object) -> Iterator[str]:
+    """Yield the warnings of the deprecated sources of a Pod's volume or a PersistentVolume."""
+    for key, (name, deprecated, removed) in _OLD_SOURCES.items():
+        if volume.get(key) is not None:
+            yield f"{name}: deprecated in v1.{deprecated}, non-functional in v1.{removed}+"
+
+
+def _repeated(spec: Scope, key: str, field: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for item in spec.each(key):
+        value = item.text(field)
+        if value in seen:
+            yield f"{item.path(field)}: duplicate {field} {quote_go(value)}"
+        seen.add(value)
+
+
+def _fractions(scope: Scope, key: str, *names: str) -> Iterator[str]:
+    """Yield a warning for each amount of bytes that is not an integer."""
+    for name in names or ("memory", "ephemeral-storage"):
+        amount = scope.map(key).get(name)
+        if amount is not None and quantity.parse(amount)[0] % 1:
+            message = f"fractional byte value {quote_go(amount)} is invalid, must be an integer"
+            yield f"{scope.path(f'{key}[{name}]')}: {message}"
+
+
+def _hidden_variables(container: Scope) -> Iterator[str]:
+    """Yield a warning for each variable that replaces an earlier one and does not refer to it."""
+    seen: set[str] = set()
+    for variable in container.each("env"):
+        name, value = variable.text("name"), variable.text("value")
+        reference = f"$({name})"
+        refers = not variable.get("valueFrom") and value != reference and reference in value
+        if name in seen and not refers:
+            message = f"hides previous definition of {quote_go(name)}, which may be dropped when using apply"
+            yield f"{variable.path()}: {message}"
+        seen.add(name)
+
+
+def _overlapping_ports(ports: list[Scope]) -> Iterator[str]:
+    earlier: dict[tuple[int, str], list[Scope]] = {}
+    for port in ports:
+        others = earlier.setdefault((port.get("containerPort"), port.get("protocol")), [])
+        for other in others:
+            number, other_number = port.number("hostPort"), other.number("hostPort")
+            address, other_address = port.text("hostIP"), other.text("hostIP")
+            if (address, number) == (other_address, other_number):
+                yield f"{port.path()}: duplicate port definition with {other.path()}"
+            elif not number or not other_number:
+                yield f"{port.path()}: overlapping port definition with {other.path()}"
+            elif number == other_number and bool(address) != bool(other_address):
+                yield f"{port.path()}: dangerously ambiguous port definition with {other.path()}"
+        others.append(port)
+
+
+def _repeated_port_names(ports: list[Scope]) -> Iterator[str]:
+    by_name: dict[str, Scope] = {}
+    for port in ports:
+        name = port.get("name")
+        if name and (first := by_name.setdefault(name, port)) is not port:
+            ending = f"services and probes that select ports by name will use {first.path()}"
+            yield f"{port.path()}: duplicate port name {quote_go(name)} with {first.path()}, {ending}"
+
+
+def claim(new: Object, old: Object | None) -> list[str]:
+    """Return the warnings of a PersistentVolumeClaim."""
+    spec = Scope(new).inside("spec")
+    return [
+        *_old_class(new),
+        *_fractions(spec, "resources.requests", "storage"),
+        *_fractions(spec, "resources.limits", "storage"),
+    ]
+
+
+def _old_class(obj: Object) -> list[str]:
+    return [_OLD_CLASS_WARNING] if _OLD_CLASS in (lookup(obj, "metadata.annotations") or {}) else []
+
+
+def volume(new: Object, old: Object | None) -> list[str]:
+    """Return the warnings of a PersistentVolume."""
+    spec = Scope(new).inside("spec")
+    warnings = _old_class(new)
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        warnings.append(_RECYCLE_WARNING)
+    for term in spec.inside("nodeAffinity.required").each("nodeSelectorTerms"):
+        warnings += term_warnings(term.value, term.path(), check_values=False)
+    sources = [text for text in _old_sources(spec.value) if not text.startswith(("flocker", "quobyte"))]
+    return warnings + [f"spec.{text}" for text in sources]

@@ -1,0 +1,45 @@
+"""The selectableFields of a CustomResourceDefinition: a few simple paths to scalar fields of the schema."""
+
+import re
+from typing import Any, Final
+
+from fairlead.server.registry.validation.rules import Errors, Scope
+from fairlead.server.schema import structural
+from fairlead.server.schema.paths import find_node
+
+_MAX: Final = 8
+_NOT_FOUND: Final = "is an invalid path: does not refer to a valid field"
+_SCALAR: Final = (
+    "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
+)
+
+
+def selectable_fields(owner: Scope, schema: dict[str, Any] | None) -> Errors:
+    """Check the selectable fields of a version."""
+    seen: set[str] = set()
+    for field in owner.each("selectableFields"):
+        path = field.text("jsonPath")
+        if not path:
+            yield field.required("jsonPath")
+        elif path in seen:
+            yield field.duplicate("jsonPath")
+        elif problem := _problem(path, schema):
+            yield field.invalid("jsonPath", problem)
+        seen.add(path)
+    count = len(owner.items("selectableFields"))
+    if count > _MAX:
+        yield owner.too_many("selectableFields", count, _MAX)
+
+
+def _problem(path: str, schema: dict[str, Any] | None) -> str:
+    """Return why a path does not select a scalar field, or an empty string."""
+    if not path.startswith((".", "[")):
+        return f"is an invalid path: expected [ or . but got: {re.split(r'[.[]', path)[0]}"
+    if re.search(r"\[\d+\]", path):
+        return "is an invalid path: array notation is not allowed"
+    if schema is None or path.startswith(".metadata"):
+        return _NOT_FOUND
+    node = find_node(structural.compile_schema(schema), path)
+    if node is None:
+        return _NOT_FOUND
+    return "" if node.type in ("string", "boolean", "integer") else _SCALAR
