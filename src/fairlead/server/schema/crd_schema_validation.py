@@ -85,8 +85,8 @@ def _cel_rules(schema: Schema, path: str, invalid_fields: list[str], costs: bool
     node = structural.compile_schema(schema)
     if not cel.has_rules(node):
         return
-    if cel.available():
-        yield from cel.problems(node, path, invalid_fields, costs=costs)
+    if cel.is_available():
+        yield from cel.validate_rules(node, path, invalid_fields, costs=costs)
     else:
         yield field_errors.forbidden(path, cel.MISSING_EXTRA)
 
@@ -398,9 +398,11 @@ def _defaults(schema: Schema, path: str) -> Iterator[FieldError]:
         errors = errors or validate_by_schema(
             structural.compile_fragment(_without_int_or_string(schema), every_format=True), value, under=default_path
         )
-        if not errors and cel.has_rules(node) and cel.available():
-            failed = cel.failures(node, value, value, default_path) or cel.failures(node, value, None, default_path)
-            errors = [failure.cause for failure in failed]
+        if not errors and cel.has_rules(node) and cel.is_available():
+            failed = cel.evaluate_rules(node, value, value, default_path) or cel.evaluate_rules(
+                node, value, None, default_path
+            )
+            errors = [failure.error for failure in failed]
         yield from errors
     for inner, where, _ in _children(schema, path):
         if not where.endswith(".additionalProperties"):  # A real server does not check defaults there.

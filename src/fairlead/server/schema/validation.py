@@ -73,10 +73,10 @@ def validate(
         if any(cause.reason in _BLOCKS_CEL_RULES for cause in errors):
             errors.append(field_errors.invalid(_NIL, None, _NOT_CHECKED))
         else:
-            failed = cel.failures(node, obj, old)
-            errors += [failure.cause for failure in failed if not failure.same]
+            failed = cel.evaluate_rules(node, obj, old)
+            errors += [failure.error for failure in failed if not failure.is_ratcheted]
             if warn is not None:
-                forgiven = [failure.cause for failure in failed if failure.same]
+                forgiven = [failure.error for failure in failed if failure.is_ratcheted]
                 for text in sorted(f"{error.field}: {error.message}" for error in forgiven):
                     warn(text)
     return errors

@@ -250,7 +250,7 @@ def test_what_a_message_is_made_of_is_checked_by_the_schema_too(expression, told
 
 
 def test_without_the_extra_rules_are_refused(monkeypatch):
-    monkeypatch.setattr(cel, "available", lambda: False)
+    monkeypatch.setattr(cel, "is_available", lambda: False)
     assert "pip install 'fairlead[cel]'" in validate_crd_schema(schema(INT, "self > 1"), "s")[0].message
 
 

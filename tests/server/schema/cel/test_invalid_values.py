@@ -11,7 +11,7 @@ TOLD = "invalid data, expected int, got float64"
 def failures(schema, rule, value, old=None):
     schema = {**schema, "x-kubernetes-validations": [{"rule": rule, **({"optionalOldSelf": True} if old else {})}]}
     node = structural.compile_schema({"type": "object", "properties": {"spec": schema}})
-    return [one.cause.message for one in cel.failures(node, {"spec": value}, None)]
+    return [failure.error.message for failure in cel.evaluate_rules(node, {"spec": value}, None)]
 
 
 @pytest.mark.parametrize(

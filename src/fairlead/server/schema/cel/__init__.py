@@ -1,23 +1,29 @@
-"""CEL rules of custom resources (x-kubernetes-validations), checked and evaluated by cel-expr-python: the extra `cel`.
+"""CEL rules of custom resources (x-kubernetes-validations). They need the extra `cel`, which installs cel-expr-python.
 
-`checking` refuses, by the types that a schema gives, what a real server refuses; `compiling` makes programs that run on
-plain values; `walking` runs them. What it does less than a real server: times inside lists and maps of objects are
-plain strings.
+- `checks` validates the rules when a CustomResourceDefinition is written. It rejects what a real server rejects.
+- `rules` compiles a rule into a program that runs on plain values.
+- `evaluation` runs the rules on an object.
+- `costs` limits what rules may cost.
+- `functions` has the functions that Kubernetes adds to CEL.
+
+Limitation: times inside lists and maps of objects are plain strings.
 """
 
 from importlib.util import find_spec
 from typing import Final
 
-from fairlead.server.schema.cel.evaluation import Failed, failures, has_rules, problems
+from fairlead.server.schema.cel.checks.rule_validation import validate_rules
+from fairlead.server.schema.cel.evaluation import RuleFailure, evaluate_rules
+from fairlead.server.schema.cel.rules import has_rules
 
-__all__ = ["MISSING_EXTRA", "Failed", "available", "failures", "has_rules", "problems"]
+__all__ = ["MISSING_EXTRA", "RuleFailure", "evaluate_rules", "has_rules", "is_available", "validate_rules"]
 
 MISSING_EXTRA: Final = "validation rules need the extra `cel`: pip install 'fairlead[cel]'"
 
 
-def available() -> bool:
-    """Whether the extra is installed."""
+def is_available() -> bool:
+    """Return whether the extra `cel` is installed."""
     try:
         return find_spec("cel_expr_python") is not None and find_spec("google.protobuf") is not None
-    except ModuleNotFoundError:  # no package google at all
+    except ModuleNotFoundError:  # There is no package `google` at all.
         return False

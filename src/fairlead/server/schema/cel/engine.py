@@ -1,4 +1,4 @@
-"""The engine of CEL rules: its environments, a program of a text, and its errors."""
+"""The CEL engine (cel-expr-python): its environments, compilation, and the translation of its errors to cel-go's."""
 
 import json
 import re
@@ -23,35 +23,37 @@ _ERRORS: Final = (
 )
 
 
-def runnable(text: str) -> Any:
-    """The program of a text whose types nobody looks at any more.
+def compile_untyped(text: str) -> Any:
+    """Compile a text without type checks, for evaluation.
 
-    The engine knows the loops that make a map, not the function that they call: ours is put there.
+    The engine has the macro transformMap but not the function that it expands to. Ours replaces it.
     """
-    env = untyped()
-    program = env.compile(rewriting.rewritten(text), disable_check=True)
+    env = untyped_environment()
+    program = env.compile(rewriting.rewrite_for_evaluation(text), disable_check=True)
     if "transformMap" not in text:
         return program
-    made = program.serialize().replace(b"cel.@mapInsert", b"cel.kmapInsert")
-    return env.deserialize(made.replace(b"@mapInsert_map", b"kmapInsert_map"))
+    serialized = program.serialize().replace(b"cel.@mapInsert", b"cel.kmapInsert")
+    return env.deserialize(serialized.replace(b"@mapInsert_map", b"kmapInsert_map"))
 
 
-def typed(variables: Mapping[str, str], pool: Any) -> Any:
-    """An environment to check rules in: it knows all types, those of objects from a pool, and runs nothing."""
+def typed_environment(variables: Mapping[str, str], pool: Any) -> Any:
+    """Return an environment for type checks. The types of objects come from a descriptor pool. It cannot evaluate."""
     from cel_expr_python import cel
 
-    of = tuple(variables.items())
-    return cel.NewEnv(descriptor_pool=pool, config=_configuration(of)) if pool is not None else _plain(of)
+    items = tuple(variables.items())
+    if pool is None:
+        return _environment_without_objects(items)
+    return cel.NewEnv(descriptor_pool=pool, config=_configuration(items))
 
 
 @lru_cache(maxsize=64)
-def _plain(variables: tuple[tuple[str, str], ...]) -> Any:
+def _environment_without_objects(variables: tuple[tuple[str, str], ...]) -> Any:
     from cel_expr_python import cel
 
     return cel.NewEnv(config=_configuration(variables))
 
 
-@lru_cache(maxsize=64)  # most objects have variables of the same types, by name; reading takes long
+@lru_cache(maxsize=64)  # Most schemas have variables with the same type names, and parsing the YAML is slow.
 def _configuration(variables: tuple[tuple[str, str], ...]) -> Any:
     from cel_expr_python import cel
 
@@ -59,23 +61,23 @@ def _configuration(variables: tuple[tuple[str, str], ...]) -> Any:
 
 
 @cache
-def untyped() -> Any:
-    """The environment to run rules in: it takes values as they come."""
+def untyped_environment() -> Any:
+    """Return the environment for evaluation. Its variables have any type."""
     from cel_expr_python import cel
     from cel_expr_python.ext import ext_optional
 
     from fairlead.server.schema.cel.functions.library import functions
 
     variables = {"self": cel.Type.DYN, "oldSelf": cel.Type.DYN, "hasOld": cel.Type.BOOL}
-    ours = cel.CelExtension("kubernetes", functions())
+    kubernetes = cel.CelExtension("kubernetes", functions())
     config = cel.NewEnvConfigFromYaml("extensions:\n  - name: two-var-comprehensions\n")
-    return cel.NewEnv(config=config, variables=variables, extensions=[ext_optional.ExtOptional(), ours])
+    return cel.NewEnv(config=config, variables=variables, extensions=[ext_optional.ExtOptional(), kubernetes])
 
 
-def worded(text: str) -> str:
-    """An evaluation error as the Go engine words it."""
+def translate_error(text: str) -> str:
+    """Return an evaluation error with cel-go's message."""
     text = re.sub(r"^[A-Z_]+: ", "", text)
-    for pattern, wording in _ERRORS:
+    for pattern, replacement in _ERRORS:
         if pattern.search(text):
-            return pattern.sub(wording, text)
+            return pattern.sub(replacement, text)
     return text

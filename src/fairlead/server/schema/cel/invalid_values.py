@@ -1,7 +1,8 @@
-"""Rules on values that do not fit their schema: the same rule, failing where it looks at one.
+"""Evaluates rules on values that do not fit their schema. The rule fails only if it reads such a value.
 
-A real server makes an error of such a value when a rule meets it, and only then. The engine takes no errors as values,
-so each is a `misfit`, and every place of the rule that reads a value asks whether it is one.
+A real server's CEL values can be errors, which a rule meets when it reads them. This engine has no error values. So a
+marker replaces each invalid value (`mark_invalid`), and `add_guards` rewrites the rule: wherever it reads a value, it
+calls a function that raises an error for a marker.
 """
 
 import itertools
@@ -10,184 +11,198 @@ from typing import Any, Final
 
 from fairlead.server.protobuf.wire import LENGTH_DELIMITED, VARINT, read_fields
 
-_MARK: Final = "__misfit__"
-_IN_SET: Final = "__misfit_in_set__"
-_FIT, _FOUND, _MISSED, _EQUAL, _SOUND = (f"__{name}__" for name in ("fit", "found", "missed", "equal", "sound"))
-_ID, _CONST, _IDENT, _SELECT, _CALL, _LIST, _STRUCT, _LOOP = range(2, 10)  # the fields of an Expr
+_MARKER: Final = "__invalid__"
+_MARKER_IN_SET: Final = "__invalid_in_set__"
+_VALID, _VALID_ENTRY, _NOT_FOUND, _COMPARABLE, _VALID_ITEMS = (
+    f"__{name}__" for name in ("valid", "valid_entry", "not_found", "comparable", "valid_items")
+)
+# The field numbers of CEL's Expr message.
+_ID, _CONST, _IDENT, _SELECT, _CALL, _LIST, _STRUCT, _COMPREHENSION = range(2, 10)
 _CONDITION, _IN, _EQUALS, _DIFFERS, _NOT, _INDEX, _PLUS = "_?_:_", "@in", "_==_", "_!=_", "!_", "_[_]", "_+_"
-_UNLIKE: Final = frozenset({"size", "indexOf", "lastIndexOf"})  # functions that do not look at each item
-_OPTIONAL: Final = (b"_?._", b"_[?_]", b"\x08optional", b"\x05first", b"\x04last")  # what makes optional values
-_FALSE: Final = b"\x1a\x02\x10\x00"  # an Expr
+_SKIPS_ITEMS: Final = frozenset({"size", "indexOf", "lastIndexOf"})  # Functions that do not read each item.
+_OPTIONAL: Final = (b"_?._", b"_[?_]", b"\x08optional", b"\x05first", b"\x04last")  # These return optional values.
+_FALSE: Final = b"\x1a\x02\x10\x00"  # The encoded Expr of the literal false.
 
 Fields = list[tuple[int, int, Any]]
 
 
-def misfit(told: str, *, in_set: bool = False) -> dict[str, str]:
-    """What stands for a value that does not fit. Equal to nothing; sets tell it from their items by that alone."""
-    return {_IN_SET if in_set else _MARK: told}
+def mark_invalid(message: str, *, in_set: bool = False) -> dict[str, str]:
+    """Return the marker of an invalid value. It equals no other value. An item of a set has its own marker."""
+    return {_MARKER_IN_SET if in_set else _MARKER: message}
 
 
-def _told(value: Any) -> str | None:
-    return value.get(_MARK) or value.get(_IN_SET) if isinstance(value, dict) and len(value) == 1 else None
+def _message_of(value: Any) -> str | None:
+    return value.get(_MARKER) or value.get(_MARKER_IN_SET) if isinstance(value, dict) and len(value) == 1 else None
 
 
-def fit(value: Any) -> Any:
-    """The value. Raises ValueError for a misfit."""
-    if told := _told(value):
-        raise ValueError(told)
+def expect_valid(value: Any) -> Any:
+    """Return the value. Raise ValueError if it is a marker."""
+    if message := _message_of(value):
+        raise ValueError(message)
     return value
 
 
-def sound(value: Any) -> Any:
-    """The value. Raises ValueError for a misfit, or a list or map of values that holds one."""
-    for item in fit(value) if isinstance(value, list) else ():
-        fit(item)
-    return fit(value)
+def expect_valid_items(value: Any) -> Any:
+    """Return the value. Raise ValueError if it is a marker or a list that contains one."""
+    for item in expect_valid(value) if isinstance(value, list) else ():
+        expect_valid(item)
+    return expect_valid(value)
 
 
-def found(value: Any, key: Any) -> bool:
-    """What a map or an object has is looked at when it is found."""
+def expect_valid_entry(value: Any, key: Any) -> bool:
+    """Return true after a key was found. Raise ValueError if the key's value is a marker."""
     if isinstance(value, dict):
-        fit(value.get(key))
+        expect_valid(value.get(key))
     return True
 
 
-def missed(value: Any) -> bool:
-    """What is not found in a list may be the one that does not fit."""
+def expect_valid_after_miss(value: Any) -> bool:
+    """Return false after an item was not found. Raise ValueError if a marker in the list could be that item."""
     if isinstance(value, list):
-        sound(value)
+        expect_valid_items(value)
     return False
 
 
-def comparable(a: Any, b: Any) -> bool:
-    """Whether two containers may be equal. Raises ValueError where a misfit of the first one is compared."""
+def can_be_equal(a: Any, b: Any) -> bool:
+    """Return whether two containers can be equal. Raise ValueError if the comparison reads a marker in `a`."""
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        if any(isinstance(item, dict) and _IN_SET in item for item in (*a, *b)):
+        if any(isinstance(item, dict) and _MARKER_IN_SET in item for item in (*a, *b)):
             return False
-        return all(comparable(fit(one), other) for one, other in zip(a, b, strict=True))
+        return all(can_be_equal(expect_valid(item_a), item_b) for item_a, item_b in zip(a, b, strict=True))
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        return all(comparable(fit(one), b[key]) for key, one in a.items())
+        return all(can_be_equal(expect_valid(inner), b[key]) for key, inner in a.items())
     return type(a) is type(b) and a == b
 
 
 def functions(types: Any) -> "dict[str, list[tuple[bool, Any, list[Any], Any]]]":
-    """Those that a guarded rule calls, as the library declares functions."""
+    """Return the functions that guarded rules call, in the format of functions/library.py."""
     any_, bool_ = types.DYN, types.BOOL
     return {
-        _FIT: [(False, any_, [any_], fit)],
-        _SOUND: [(False, any_, [any_], sound)],
-        _FOUND: [(False, bool_, [any_, any_], found)],
-        _MISSED: [(False, bool_, [any_], missed)],
-        _EQUAL: [(False, bool_, [any_, any_], comparable)],
+        _VALID: [(False, any_, [any_], expect_valid)],
+        _VALID_ITEMS: [(False, any_, [any_], expect_valid_items)],
+        _VALID_ENTRY: [(False, bool_, [any_, any_], expect_valid_entry)],
+        _NOT_FOUND: [(False, bool_, [any_], expect_valid_after_miss)],
+        _COMPARABLE: [(False, bool_, [any_, any_], can_be_equal)],
     }
 
 
 def has_optionals(program: bytes) -> bool:
-    """Whether a parsed rule may make optional values, which the engine cannot hand to a function: it would crash."""
+    """Return whether a parsed rule can have optional values. The engine crashes if a function gets one."""
     return any(name in program for name in _OPTIONAL)
 
 
-def guarded(program: bytes) -> bytes:
-    """A parsed rule without optionals, as the engine serializes it, that asks wherever it reads a value."""
-    guard = _Guard()
-    outer = [(n, w, _edited(v, {2: lambda expr: guard.expr(expr, frozenset({"self", "oldSelf"}))}) if n == 2 else v)
+def add_guards(program: bytes) -> bytes:
+    """Return a serialized rule that calls a guard wherever it reads a value. The rule must not have optionals."""
+    guard = _GuardWriter()
+    outer = [(n, w, _edit(v, {2: lambda expr: guard.expr(expr, frozenset({"self", "oldSelf"}))}) if n == 2 else v)
              for n, w, v in _read(program)]  # fmt: skip
-    return _joined(outer)
+    return _join(outer)
 
 
-class _Guard:
+class _GuardWriter:
+    """Rewrites serialized Expr messages."""
+
     def __init__(self) -> None:
         self._ids = itertools.count(1_000_000)
 
     def expr(self, data: bytes, names: frozenset[str]) -> bytes:
-        """An expression in which `names` are variables that may hold a misfit."""
+        """Return a guarded expression. `names` are the variables that can contain a marker."""
         number, inner = next(((n, v) for n, _, v in _read(data) if n != _ID), (0, b""))
         if number == _IDENT:
-            return self._call(_FIT, data) if _text(inner, 1) in names else data
+            return self._call(_VALID, data) if _text(inner, 1) in names else data
         if number == _SELECT:
             return self._select(data, inner, names)
         if number == _CALL:
-            return self._called(data, inner, names)
+            return self._guard_call(data, inner, names)
 
-        def below(one: bytes) -> bytes:
-            return self.expr(one, names)
+        def child(expr: bytes) -> bytes:
+            return self.expr(expr, names)
 
         if number == _LIST:
-            return _edited(data, {_LIST: lambda made: _edited(made, {1: below})})
+            return _edit(data, {_LIST: lambda items: _edit(items, {1: child})})
         if number == _STRUCT:
-            entry = {3: below, 4: below}
-            return _edited(data, {_STRUCT: lambda made: _edited(made, {2: lambda one: _edited(one, entry)})})
-        return self._loop(data, inner, names) if number == _LOOP else data
+            edits = {3: child, 4: child}
+            return _edit(data, {_STRUCT: lambda entries: _edit(entries, {2: lambda entry: _edit(entry, edits)})})
+        return self._comprehension(data, inner, names) if number == _COMPREHENSION else data
 
     def _select(self, data: bytes, inner: bytes, names: frozenset[str]) -> bytes:
-        made = _edited(data, {_SELECT: lambda one: _edited(one, {1: lambda operand: self.expr(operand, names)})})
-        if not _holds(data, names):
-            return made
-        if not any(n == 3 for n, _, _ in _read(inner)):
-            return self._call(_FIT, made)
+        guarded = _edit(data, {_SELECT: lambda select: _edit(select, {1: lambda operand: self.expr(operand, names)})})
+        if not _is_object_part(data, names):
+            return guarded
+        if not any(n == 3 for n, _, _ in _read(inner)):  # It is not has().
+            return self._call(_VALID, guarded)
         operand = next(v for n, _, v in _read(inner) if n == 1)
-        name = _joined(
+        name = _join(
             [
                 (_ID, VARINT, next(self._ids)),
-                (_CONST, LENGTH_DELIMITED, _joined([(6, LENGTH_DELIMITED, _text(inner, 2).encode())])),
+                (_CONST, LENGTH_DELIMITED, _join([(6, LENGTH_DELIMITED, _text(inner, 2).encode())])),
             ]
         )
-        return self._call(_CONDITION, made, self._call(_FOUND, self.expr(operand, names), name), _FALSE)
+        return self._call(_CONDITION, guarded, self._call(_VALID_ENTRY, self.expr(operand, names), name), _FALSE)
 
-    def _called(self, data: bytes, inner: bytes, names: frozenset[str]) -> bytes:
+    def _guard_call(self, data: bytes, inner: bytes, names: frozenset[str]) -> bytes:
         function = _text(inner, 2)
 
-        def below(one: bytes) -> bytes:
-            made = self.expr(one, names)
-            looked = function[:1] not in "_@!-" and function not in _UNLIKE and _holds(one, names)
-            return self._call(_SOUND, made) if looked else made
+        def argument(expr: bytes) -> bytes:
+            guarded = self.expr(expr, names)
+            is_operator = function[:1] in "_@!-"
+            reads_items = not is_operator and function not in _SKIPS_ITEMS and _is_object_part(expr, names)
+            return self._call(_VALID_ITEMS, guarded) if reads_items else guarded
 
-        made = _edited(data, {_CALL: lambda one: _edited(one, {1: below, 3: below})})
-        arguments = [v for n, _, v in _read(next(v for n, _, v in _read(made) if n == _CALL)) if n == 3]
-        if function == _INDEX and _holds(data, names):
-            return self._call(_FIT, made)
-        given = [v for n, _, v in _read(inner) if n == 3]
-        if function == _IN and _holds(given[1], names):
+        guarded = _edit(data, {_CALL: lambda call: _edit(call, {1: argument, 3: argument})})
+        arguments = [v for n, _, v in _read(next(v for n, _, v in _read(guarded) if n == _CALL)) if n == 3]
+        if function == _INDEX and _is_object_part(data, names):
+            return self._call(_VALID, guarded)
+        originals = [v for n, _, v in _read(inner) if n == 3]
+        if function == _IN and _is_object_part(originals[1], names):
             value, container = arguments
-            return self._call(_CONDITION, made, self._call(_FOUND, container, value), self._call(_MISSED, container))
-        if function in (_EQUALS, _DIFFERS) and _holds(given[0], names) and not _is(given[1], _CONST):
-            same = self._call(_CONDITION, self._call(_EQUAL, *arguments), self._call(_EQUALS, *arguments), _FALSE)
-            return same if function == _EQUALS else self._call(_NOT, same)
-        return made
+            found, not_found = self._call(_VALID_ENTRY, container, value), self._call(_NOT_FOUND, container)
+            return self._call(_CONDITION, guarded, found, not_found)
+        if (
+            function in (_EQUALS, _DIFFERS)
+            and _is_object_part(originals[0], names)
+            and not _has_field(originals[1], _CONST)
+        ):
+            comparable, equal = self._call(_COMPARABLE, *arguments), self._call(_EQUALS, *arguments)
+            condition = self._call(_CONDITION, comparable, equal, _FALSE)
+            return condition if function == _EQUALS else self._call(_NOT, condition)
+        return guarded
 
-    def _loop(self, data: bytes, inner: bytes, names: frozenset[str]) -> bytes:
-        over = next(v for n, _, v in _read(inner) if n == 2)
-        own = {_text(inner, 1), _text(inner, 8)}
-        within = names | own - {""} if _holds(over, names) else names - own
+    def _comprehension(self, data: bytes, inner: bytes, names: frozenset[str]) -> bytes:
+        iter_range = next(v for n, _, v in _read(inner) if n == 2)
+        variables = {_text(inner, 1), _text(inner, 8)}
+        loop_names = names | variables - {""} if _is_object_part(iter_range, names) else names - variables
 
-        def outside(one: bytes) -> bytes:
-            return self.expr(one, names)
+        def outside(expr: bytes) -> bytes:
+            return self.expr(expr, names)
 
-        def inside(one: bytes) -> bytes:
-            return self.expr(one, within)
+        def inside(expr: bytes) -> bytes:
+            return self.expr(expr, loop_names)
 
-        parts = {2: outside, 4: outside, 5: inside, 6: inside, 7: outside}
-        return _edited(data, {_LOOP: lambda made: _edited(made, parts)})
+        edits = {2: outside, 4: outside, 5: inside, 6: inside, 7: outside}
+        return _edit(data, {_COMPREHENSION: lambda comprehension: _edit(comprehension, edits)})
 
     def _call(self, function: str, *arguments: bytes) -> bytes:
-        call = _joined([(2, LENGTH_DELIMITED, function.encode()), *[(3, LENGTH_DELIMITED, one) for one in arguments]])
-        return _joined([(_ID, VARINT, next(self._ids)), (_CALL, LENGTH_DELIMITED, call)])
+        encoded = [(3, LENGTH_DELIMITED, argument) for argument in arguments]
+        call = _join([(2, LENGTH_DELIMITED, function.encode()), *encoded])
+        return _join([(_ID, VARINT, next(self._ids)), (_CALL, LENGTH_DELIMITED, call)])
 
 
-def _holds(data: bytes, names: frozenset[str]) -> bool:
-    """Whether an expression is a part of the object, or a list made of parts."""
+def _is_object_part(data: bytes, names: frozenset[str]) -> bool:
+    """Return whether an expression is a part of the object, or a list that is built of such parts."""
     number, inner = next(((n, v) for n, _, v in _read(data) if n != _ID), (0, b""))
     if number == _IDENT:
         return _text(inner, 1) in names
     if number == _SELECT:
-        return _holds(next(v for n, _, v in _read(inner) if n == 1), names)
-    below = [v for n, _, v in _read(inner) if n == 3] if number == _CALL else []
+        return _is_object_part(next(v for n, _, v in _read(inner) if n == 1), names)
+    arguments = [v for n, _, v in _read(inner) if n == 3] if number == _CALL else []
     if number == _CALL and _text(inner, 2) == _INDEX:
-        return _holds(below[0], names)
-    return number == _CALL and _text(inner, 2) == _PLUS and any(_holds(one, names) for one in below)
+        return _is_object_part(arguments[0], names)
+    is_sum = number == _CALL and _text(inner, 2) == _PLUS
+    return is_sum and any(_is_object_part(argument, names) for argument in arguments)
 
 
-def _is(data: bytes, number: int) -> bool:
+def _has_field(data: bytes, number: int) -> bool:
     return any(n == number for n, _, _ in _read(data))
 
 
@@ -195,28 +210,28 @@ def _read(data: bytes) -> Iterator[tuple[int, int, Any]]:
     return read_fields(data, "Expr")
 
 
-def _joined(parts: Fields) -> bytes:
-    out = bytearray()
-    for number, wire, value in parts:
-        out += _varint(number << 3 | wire)
+def _join(fields: Fields) -> bytes:
+    encoded = bytearray()
+    for number, wire, value in fields:
+        encoded += _varint(number << 3 | wire)
         if wire == VARINT:
-            out += _varint(value)
+            encoded += _varint(value)
         else:
-            out += (_varint(len(value)) if wire == LENGTH_DELIMITED else b"") + value
-    return bytes(out)
+            encoded += (_varint(len(value)) if wire == LENGTH_DELIMITED else b"") + value
+    return bytes(encoded)
 
 
 def _varint(value: int) -> bytes:
-    out = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    out.append(value)
-    return bytes(out)
+    encoded.append(value)
+    return bytes(encoded)
 
 
-def _edited(data: bytes, parts: dict[int, Any]) -> bytes:
-    return _joined([(n, w, parts[n](v) if n in parts and w == LENGTH_DELIMITED else v) for n, w, v in _read(data)])
+def _edit(data: bytes, edits: dict[int, Any]) -> bytes:
+    return _join([(n, w, edits[n](v) if n in edits and w == LENGTH_DELIMITED else v) for n, w, v in _read(data)])
 
 
 def _text(data: bytes, number: int) -> str:

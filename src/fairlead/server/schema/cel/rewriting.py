@@ -1,4 +1,4 @@
-"""What the engine cannot say, said in what it can: results that may be none, and sorting by a key."""
+"""Rewrites the source of a rule for the engine, which lacks optional results of functions and sortBy()."""
 
 import re
 from typing import Final
@@ -7,70 +7,70 @@ LITERAL: Final = r"""r?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 _LITERAL: Final = re.compile(LITERAL)
 _CALL: Final = re.compile(r"(?<![\w.])format\s*\.\s*named\s*\(|\.\s*(validate|sortBy)\s*\(")
 _SORT_BY: Final = re.compile(r"\.\s*(sortBy)\s*\(")
-LONGEST: Final = 100_000  # characters of a rule: sorting what was sorted says it twice each time
-_OPENED: Final = {")": "(", "]": "[", "}": "{"}
+MAX_LENGTH: Final = 100_000  # Nested calls of sortBy() double the length of a rule, so the length is limited.
+_OPENING: Final = {")": "(", "]": "[", "}": "{"}
 
 
-def spoken(text: str) -> str:
-    """A rule with its string literals blanked out."""
+def blank_literals(text: str) -> str:
+    """Return a rule with spaces in place of its string literals."""
     return _LITERAL.sub(lambda literal: " " * len(literal[0]), text)
 
 
-def replaced(text: str, pattern: str, by: str) -> str:
-    """Replace outside string literals."""
+def _replace_outside_literals(text: str, pattern: str, replacement: str) -> str:
     pieces, done = [], 0
     for literal in _LITERAL.finditer(text):
-        pieces += [re.sub(pattern, by, text[done : literal.start()]), literal[0]]
+        pieces += [re.sub(pattern, replacement, text[done : literal.start()]), literal[0]]
         done = literal.end()
-    return "".join([*pieces, re.sub(pattern, by, text[done:])])
+    return "".join([*pieces, re.sub(pattern, replacement, text[done:])])
 
 
-def rewritten(text: str) -> str:
-    """The rule, for running, with each such call made of others.
+def rewrite_for_evaluation(text: str) -> str:
+    """Rewrite the calls of validate(), format.named() and sortBy().
 
-    A function cannot answer an optional, so `validate` and `format.named` answer something empty, made one of here.
+    A Python function cannot return an optional. So `validate` and `format.named` return an empty value instead of
+    none, and `optional.ofNonZeroValue` makes an optional of it.
     """
-    return _rewritten(text, _CALL)
+    return _rewrite(text, _CALL)
 
 
-def checkable(text: str) -> str:
-    """The rule, for checking: functions that are only declared answer what they like."""
-    return _rewritten(text, _SORT_BY)
+def rewrite_for_check(text: str) -> str:
+    """Rewrite the calls of sortBy(). Declared functions can return optionals, so the other calls stay."""
+    return _rewrite(text, _SORT_BY)
 
 
-def with_optional_old(text: str) -> str:
-    """The rule with an oldSelf that may be none."""
-    return replaced(text, r"(?<![\w.])oldSelf\b", "(hasOld ? optional.of(oldSelf) : optional.none())")
+def make_old_self_optional(text: str) -> str:
+    """Replace oldSelf by an optional, for a rule with optionalOldSelf."""
+    return _replace_outside_literals(text, r"(?<![\w.])oldSelf\b", "(hasOld ? optional.of(oldSelf) : optional.none())")
 
 
-def _rewritten(text: str, calls: re.Pattern[str]) -> str:
-    text = two_variables(text)
-    while len(text) < LONGEST:
+def _rewrite(text: str, calls: re.Pattern[str]) -> str:
+    text = rename_exists_one(text)
+    while len(text) < MAX_LENGTH:
         masked = _LITERAL.sub(lambda literal: "_" * len(literal[0]), text)
         call = calls.search(masked)
         if call is None:
             return text
-        end = closing(masked, call.end())
-        given = text[call.end() : end]
+        end = find_closing(masked, call.end())
+        arguments = text[call.end() : end]
         if call[1] is None:
-            text = f"{text[: call.start()]}optional.ofNonZeroValue(format.__named__({given})){text[end + 1 :]}"
+            text = f"{text[: call.start()]}optional.ofNonZeroValue(format.__named__({arguments})){text[end + 1 :]}"
             continue
-        start = _receiver(masked, call.start())
+        start = _find_receiver(masked, call.start())
         before, receiver, after = text[:start], text[start : call.start()], text[end + 1 :]
         if call[1] == "validate":
-            text = f"{before}optional.ofNonZeroValue({receiver}.__validate__({given})){after}"
+            text = f"{before}optional.ofNonZeroValue({receiver}.__validate__({arguments})){after}"
         else:
-            text = f"{before}{receiver}.map({given}).__order__({receiver}){after}"
+            text = f"{before}{receiver}.map({arguments}).__order__({receiver}){after}"
     return text
 
 
-def two_variables(text: str) -> str:
-    """The rule with loops of two variables under the one name that the engine has for them."""
-    return replaced(text, r"\.\s*exists_one(?=\s*\(\s*\w+\s*,\s*\w+\s*,)", ".existsOne")
+def rename_exists_one(text: str) -> str:
+    """Rename exists_one() with two variables to existsOne(), the only name that the engine knows for it."""
+    return _replace_outside_literals(text, r"\.\s*exists_one(?=\s*\(\s*\w+\s*,\s*\w+\s*,)", ".existsOne")
 
 
-def closing(text: str, start: int) -> int:
-    """Where the parenthesis closes that was opened before `start`."""
+def find_closing(text: str, start: int) -> int:
+    """Return the offset of the parenthesis that closes the one before `start`."""
     depth = 1
     for at in range(start, len(text)):
         depth += (text[at] in "([{") - (text[at] in ")]}")
@@ -79,15 +79,15 @@ def closing(text: str, start: int) -> int:
     return len(text)
 
 
-def _receiver(text: str, end: int) -> int:
-    """Where the expression begins that ends, with a call on it, at `end`."""
+def _find_receiver(text: str, end: int) -> int:
+    """Return where the receiver of the method call at `end` begins."""
     at = len(text[:end].rstrip())
     while at > 0:
-        if text[at - 1] in _OPENED:
-            at = _opening(text, at - 1)
+        if text[at - 1] in _OPENING:
+            at = _find_opening(text, at - 1)
             front = text[:at].rstrip()
             if not re.search(r"[\w)\]]\Z", front) or re.search(r"(?<!\w)in\Z", front):
-                return at  # a literal or parentheses, not a call or an index
+                return at  # A literal or a parenthesis, not a call or an index.
             at = len(front)
             continue
         while at > 0 and re.match(r"\w", text[at - 1]):
@@ -99,7 +99,7 @@ def _receiver(text: str, end: int) -> int:
     return at
 
 
-def _opening(text: str, at: int) -> int:
+def _find_opening(text: str, at: int) -> int:
     depth = 0
     while at > 0:
         depth += (text[at] in ")]}") - (text[at] in "([{")

@@ -1,4 +1,4 @@
-"""From a rule to a program that runs: what the engine cannot say is rewritten."""
+"""Compiles a rule of x-kubernetes-validations into a program."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,59 +6,81 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from fairlead.server.schema.cel import engine, invalid_values, rewriting, types
-from fairlead.server.schema.cel.checks.type_check import check
+from fairlead.server.schema.cel.checks.type_check import check_rule
 from fairlead.server.schema.cel.costs import estimate, runtime
-from fairlead.server.schema.cel.costs.limits import Often
+from fairlead.server.schema.cel.costs.limits import Multiplicity
 from fairlead.server.schema.cel.syntax_tree import parse
 from fairlead.server.schema.nodes import Node
 
 
 class Rule(NamedTuple):
+    """A compiled rule."""
+
     text: str
-    fact: dict[str, Any]
+    spec: dict[str, Any]  # The entry of x-kubernetes-validations.
     program: Any
-    guarded: "Callable[[], Guarded]"  # for values that do not fit
-    message: Any  # the compiled messageExpression, or None
-    old: bool  # uses oldSelf
-    shape: runtime.Shape
+    guarded: "Callable[[], GuardedProgram]"  # Compiles the program for values that do not fit the schema.
+    message_program: Any  # The compiled messageExpression, or None.
+    uses_old_self: bool
+    shape: runtime.RuleShape
 
 
-class Guarded(NamedTuple):
-    """The program for values that do not fit. With optionals it fails nowhere, and may only be believed if it holds."""
+class GuardedProgram(NamedTuple):
+    """The program of a rule for values that do not fit the schema.
+
+    A rule with optionals cannot be guarded. Its program is not exact: only the result true can be trusted.
+    """
 
     program: Any
-    exact: bool
+    is_exact: bool
 
 
-def compile_rule(node: Node, fact: dict[str, Any]) -> Rule:
-    """A rule as it is run. Raises Refused."""
-    check(node, fact)
-    text = fact["rule"].strip()
-    expression = (fact.get("messageExpression") or "").strip()
-    spoken = rewriting.spoken(text)
-    old = re.search(r"(?<![\w.])oldSelf\b", spoken) is not None
-    made = rewriting.with_optional_old(text) if fact.get("optionalOldSelf") else text
-    shape = runtime.shape(" ".join([spoken, rewriting.spoken(expression)]))
-    message = engine.runnable(expression) if expression else None
-    return Rule(text, fact, engine.runnable(made), partial(_guarded, made), message, old, shape)
+def has_rules(node: Node) -> bool:
+    """Return whether this node or a node below it has a rule."""
+    cached = _has_rules.get(id(node))
+    if cached is None:
+        constraints = node.constraints
+        children: list[Node] = []
+        if constraints is not None:
+            children = [*constraints.properties.values(), *filter(None, (node.values, node.items))]
+        own = constraints is not None and bool(constraints.validations)
+        cached = _has_rules[id(node)] = (node, own or any(has_rules(child) for child in children))
+    return cached[1]
 
 
-def estimates(node: Node, fact: dict[str, Any], often: Often) -> Iterator[tuple[str, int]]:
-    """What a rule that compiles may cost at most, and what its message may."""
-    of = types.ruled(node)
-    if of is None:
+_has_rules: dict[int, tuple[Node, bool]] = {}  # By id. The cache keeps the node alive, so that its id is not reused.
+
+
+def compile_rule(node: Node, spec: dict[str, Any]) -> Rule:
+    """Compile a rule. Raise InvalidRule if a CustomResourceDefinition may not have it."""
+    check_rule(node, spec)
+    text = spec["rule"].strip()
+    message_expression = (spec.get("messageExpression") or "").strip()
+    blanked = rewriting.blank_literals(text)
+    uses_old_self = re.search(r"(?<![\w.])oldSelf\b", blanked) is not None
+    source = rewriting.make_old_self_optional(text) if spec.get("optionalOldSelf") else text
+    shape = runtime.find_loops(" ".join([blanked, rewriting.blank_literals(message_expression)]))
+    message_program = engine.compile_untyped(message_expression) if message_expression else None
+    guarded = partial(_compile_guarded, source)
+    return Rule(text, spec, engine.compile_untyped(source), guarded, message_program, uses_old_self, shape)
+
+
+def estimate_costs(node: Node, spec: dict[str, Any], multiplicity: Multiplicity) -> Iterator[tuple[str, int]]:
+    """Yield the worst-case cost of a compiled rule and of its messageExpression, each with its key."""
+    root = types.cached_type(node)
+    if root is None:
         return
-    optional = bool(fact.get("optionalOldSelf"))
+    optional = bool(spec.get("optionalOldSelf"))
     for key in ("rule", "messageExpression"):
-        if text := (fact.get(key) or "").strip():
-            once = estimate.cost(parse(engine.untyped(), text), of, optional_old=optional)
-            yield key, often.cost(once, of) if key == "rule" else once
+        if text := (spec.get(key) or "").strip():
+            once = estimate.estimate_cost(parse(engine.untyped_environment(), text), root, optional_old=optional)
+            yield key, multiplicity.cost(once, root) if key == "rule" else once
 
 
 @lru_cache(maxsize=128)
-def _guarded(text: str) -> Guarded:
-    program = engine.runnable(text)
+def _compile_guarded(text: str) -> GuardedProgram:
+    program = engine.compile_untyped(text)
     parsed = program.serialize()
     if invalid_values.has_optionals(parsed):
-        return Guarded(program, False)
-    return Guarded(engine.untyped().deserialize(invalid_values.guarded(parsed)), True)
+        return GuardedProgram(program, False)
+    return GuardedProgram(engine.untyped_environment().deserialize(invalid_values.add_guards(parsed)), True)

@@ -1,4 +1,7 @@
-"""A rule as a tree, read from what the engine's parser makes of it: loops stand for the macros that they came from."""
+"""The syntax tree of a rule, decoded from the engine's parser. Macros are already expanded to comprehensions.
+
+The classes correspond to the variants of CEL's Expr message.
+"""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -9,7 +12,7 @@ from fairlead.server.protobuf import wire
 from fairlead.server.schema.cel import rewriting
 from fairlead.server.schema.cel.functions.named_formats import FORMATS
 
-_DOTTED: Final = frozenset(  # functions whose names look like calls on a variable
+_DOTTED_NAMES: Final = frozenset(  # Functions that the parser takes for methods of a variable.
     (
         "ip.isCanonical", "lists.range", "optional.none", "optional.of", "optional.ofNonZeroValue", "sets.contains",
         "sets.equivalent", "sets.intersects", "strings.quote", "format.named", *(f"format.{name}" for name in FORMATS),
@@ -19,12 +22,12 @@ _SORTED: Final = "@sorted"
 
 
 class Expression:
-    """One part of a rule. Two parts are never equal: each stands at its own place."""
+    """A node of the syntax tree. Nodes are compared by identity."""
 
-    id = 0  # by which the engine says more about it
+    id = 0  # The engine refers to the expression by this number.
 
     @property
-    def parts(self) -> "list[Expression]":
+    def children(self) -> "list[Expression]":
         return []
 
 
@@ -35,7 +38,7 @@ class Literal(Expression):
 
 
 @dataclass(eq=False)
-class Name(Expression):
+class Identifier(Expression):
     name: str
 
 
@@ -43,10 +46,10 @@ class Name(Expression):
 class Select(Expression):
     operand: Expression
     field: str
-    test: bool  # whether it is there: has()
+    test: bool  # True for has(operand.field).
 
     @property
-    def parts(self) -> list[Expression]:
+    def children(self) -> list[Expression]:
         return [self.operand]
 
 
@@ -57,160 +60,164 @@ class Call(Expression):
     arguments: list[Expression]
 
     @property
-    def parts(self) -> list[Expression]:
+    def children(self) -> list[Expression]:
         return [*([self.target] if self.target is not None else []), *self.arguments]
 
 
 @dataclass(eq=False)
-class Items(Expression):
-    """A list that is written out."""
-
+class ListLiteral(Expression):
     items: list[Expression]
-    optional: frozenset[int] = frozenset()  # which of them are there only if they have a value
+    optional: frozenset[int] = frozenset()  # The indices of the optional items.
 
     @property
-    def parts(self) -> list[Expression]:
+    def children(self) -> list[Expression]:
         return self.items
 
 
 @dataclass(eq=False)
-class Entries(Expression):
-    """A map that is written out."""
+class MapLiteral(Expression):
+    """A map literal, or a message literal with field names as keys."""
 
     entries: list[tuple[Expression, Expression]]
     optional: frozenset[int] = frozenset()
 
     @property
-    def parts(self) -> list[Expression]:
-        return [part for entry in self.entries for part in entry]
+    def children(self) -> list[Expression]:
+        return [expression for entry in self.entries for expression in entry]
 
 
 @dataclass(eq=False)
-class Loop(Expression):
-    """A step for each item of a range. Over nothing, and never run, it gives a value a name (optMap)."""
+class Comprehension(Expression):
+    """A loop. A comprehension that never runs binds a value to a name, as in optMap()."""
 
     variable: str
-    second: str  # the value beside a key or an index, or ""
-    over: Expression
-    result_name: str
+    second_variable: str  # The value next to a key or an index, or "".
+    iter_range: Expression
+    accumulator: str
     start: Expression
     condition: Expression
     step: Expression
     result: Expression
 
     @property
-    def parts(self) -> list[Expression]:
-        return [self.over, self.start, self.condition, self.step, self.result]
+    def children(self) -> list[Expression]:
+        return [self.iter_range, self.start, self.condition, self.step, self.result]
 
     @property
-    def names_only(self) -> bool:
-        empty = isinstance(self.over, Items) and not self.over.items
+    def is_binding(self) -> bool:
+        """Whether the comprehension only binds its start value to the accumulator's name."""
+        empty = isinstance(self.iter_range, ListLiteral) and not self.iter_range.items
         return empty and isinstance(self.condition, Literal) and self.condition.value is False
 
 
-class Parsed(NamedTuple):
-    """A rule's tree, and where in its text each part stands."""
+class SyntaxTree(NamedTuple):
+    """The root of a tree, and the offset of each expression in the rule's text by its id."""
 
-    tree: Expression
+    root: Expression
     positions: dict[int, int]
 
     def expressions(self) -> Iterator[Expression]:
-        """Each part, outermost first."""
-        waiting = [self.tree]
-        while waiting:
-            one = waiting.pop()
-            yield one
-            waiting += one.parts
+        """Yield each expression. An expression comes before its children."""
+        remaining = [self.root]
+        while remaining:
+            expression = remaining.pop()
+            yield expression
+            remaining += expression.children
 
 
 def parse(environment: Any, text: str) -> Expression:
-    """The tree of a rule that compiles."""
-    return parsed(environment, text).tree
+    """Return the syntax tree of a rule that compiles."""
+    return parse_with_positions(environment, text).root
 
 
-def parsed(environment: Any, text: str) -> Parsed:
-    made = environment.compile(rewriting.two_variables(text), disable_check=True).serialize()
-    of = dict(fields(dict(fields(made))[2]))
-    return Parsed(expression(of[2]), positions(of[3]))
+def parse_with_positions(environment: Any, text: str) -> SyntaxTree:
+    """Return the syntax tree of a rule that compiles, with the positions of its expressions."""
+    serialized = environment.compile(rewriting.rename_exists_one(text), disable_check=True).serialize()
+    parsed = dict(message_fields(dict(message_fields(serialized))[2]))
+    return SyntaxTree(decode_expression(parsed[2]), decode_positions(parsed[3]))
 
 
-def positions(source: bytes) -> dict[int, int]:
-    """Where each part stands, from a SourceInfo."""
-    found = [dict(fields(value)) for number, value in fields(source) if number == 4]
-    return {entry[1]: entry.get(2, 0) for entry in found}
+def decode_positions(source_info: bytes) -> dict[int, int]:
+    """Return the offset of each expression by its id, from a SourceInfo message."""
+    entries = [dict(message_fields(value)) for number, value in message_fields(source_info) if number == 4]
+    return {entry[1]: entry.get(2, 0) for entry in entries}
 
 
-def fields(data: bytes) -> Iterator[tuple[int, Any]]:
+def message_fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the value of each field of a message."""
     return ((number, value) for number, _, value in wire.read_fields(data, "Expr"))
 
 
-def expression(data: bytes) -> Expression:
-    """The tree of an Expr."""
-    parts = dict(fields(data))
-    label = parts.pop(2, 0)
-    [(number, value)] = parts.items()
-    made = _READERS[number](value)
-    made.id = label
-    return made
+def decode_expression(data: bytes) -> Expression:
+    """Return the syntax tree of an Expr message."""
+    message = dict(message_fields(data))
+    expression_id = message.pop(2, 0)
+    [(number, value)] = message.items()
+    expression = _DECODERS[number](value)
+    expression.id = expression_id
+    return expression
 
 
 def _literal(data: bytes) -> Expression:
-    number, value = next(fields(data), (1, 0))
-    kind, read = _LITERALS[number]
-    return Literal(kind, read(value))
+    number, value = next(message_fields(data), (1, 0))
+    kind, convert = _LITERALS[number]
+    return Literal(kind, convert(value))
 
 
 def _select(data: bytes) -> Expression:
-    of = dict(fields(data))
-    return Select(expression(of[1]), of.get(2, b"").decode(), bool(of.get(3)))
+    message = dict(message_fields(data))
+    return Select(decode_expression(message[1]), message.get(2, b"").decode(), bool(message.get(3)))
 
 
 def _call(data: bytes) -> Expression:
-    of = dict(fields(data))
-    function = of[2].decode()
-    target = expression(of[1]) if 1 in of else None
-    arguments = [expression(value) for number, value in fields(data) if number == 3]
-    if isinstance(target, Name) and f"{target.name}.{function}" in _DOTTED:
+    message = dict(message_fields(data))
+    function = message[2].decode()
+    target = decode_expression(message[1]) if 1 in message else None
+    arguments = [decode_expression(value) for number, value in message_fields(data) if number == 3]
+    if isinstance(target, Identifier) and f"{target.name}.{function}" in _DOTTED_NAMES:
         return Call(f"{target.name}.{function}", None, arguments)
-    if function == "sortBy" and target is not None and len(arguments) == 2 and isinstance(arguments[0], Name):
+    if function == "sortBy" and target is not None and len(arguments) == 2 and isinstance(arguments[0], Identifier):
         return _sort_by(target, arguments[0].name, arguments[1])
     return Call(function, target, arguments)
 
 
 def _sort_by(target: Expression, variable: str, key: Expression) -> Expression:
-    """The list under a name, sorted by a list of keys that is made of it."""
-    accumulated = Call("_+_", None, [Name("@result"), Items([key])])
-    keys = Loop(
-        variable, "", Name(_SORTED), "@result", Items([]), Literal("bool", True), accumulated, Name("@result")
+    """Return the expansion of sortBy(): bind the list to a name, and sort it by the list of its keys."""
+    result = "@result"
+    append = Call("_+_", None, [Identifier(result), ListLiteral([key])])
+    keys = Comprehension(
+        variable, "", Identifier(_SORTED), result, ListLiteral([]), Literal("bool", True), append, Identifier(result)
     )  # fmt: skip
-    by_keys = Call("@sortByAssociatedKeys", Name(_SORTED), [keys])
-    return Loop("#unused", "", Items([]), _SORTED, target, Literal("bool", False), Name(_SORTED), by_keys)
+    by_keys = Call("@sortByAssociatedKeys", Identifier(_SORTED), [keys])
+    never = Literal("bool", False)
+    return Comprehension("#unused", "", ListLiteral([]), _SORTED, target, never, Identifier(_SORTED), by_keys)
 
 
-def _items(data: bytes) -> Expression:
-    optional = [at for number, packed in fields(data) if number == 2 for at in wire.read_packed_varints(packed)]
-    return Items([expression(value) for number, value in fields(data) if number == 1], frozenset(optional))
+def _list_literal(data: bytes) -> Expression:
+    packed = [value for number, value in message_fields(data) if number == 2]
+    optional = frozenset(index for value in packed for index in wire.read_packed_varints(value))
+    return ListLiteral([decode_expression(value) for number, value in message_fields(data) if number == 1], optional)
 
 
-def _entries(data: bytes) -> Expression:
-    entries = [dict(fields(value)) for number, value in fields(data) if number == 2]
+def _map_literal(data: bytes) -> Expression:
+    entries = [dict(message_fields(value)) for number, value in message_fields(data) if number == 2]
     optional = frozenset(n for n, entry in enumerate(entries) if entry.get(5))
-    return Entries([(_key(entry), expression(entry[4])) for entry in entries], optional)
+    return MapLiteral([(_key(entry), decode_expression(entry[4])) for entry in entries], optional)
 
 
 def _key(entry: dict[int, Any]) -> Expression:
-    """A map's key, or the name of a message's field."""
-    return expression(entry[3]) if 3 in entry else Literal("string", entry[2].decode())
+    """Return a map's key, or the name of a message's field as a literal."""
+    return decode_expression(entry[3]) if 3 in entry else Literal("string", entry[2].decode())
 
 
-def _loop(data: bytes) -> Expression:
-    of = dict(fields(data))
-    return Loop(
-        of[1].decode(),
-        of.get(8, b"").decode(),
-        expression(of[2]),
-        of[3].decode(),
-        *(expression(of[n]) for n in (4, 5, 6, 7)),
+def _comprehension(data: bytes) -> Expression:
+    message = dict(message_fields(data))
+    return Comprehension(
+        message[1].decode(),
+        message.get(8, b"").decode(),
+        decode_expression(message[2]),
+        message[3].decode(),
+        *(decode_expression(message[n]) for n in (4, 5, 6, 7)),
     )
 
 
@@ -223,12 +230,12 @@ _LITERALS: Final[dict[int, tuple[str, Callable[[Any], Any]]]] = {
     6: ("string", bytes.decode),
     7: ("bytes", bytes),
 }
-_READERS: Final = {
+_DECODERS: Final = {
     3: _literal,
-    4: lambda data: Name(dict(fields(data))[1].decode()),
+    4: lambda data: Identifier(dict(message_fields(data))[1].decode()),
     5: _select,
     6: _call,
-    7: _items,
-    8: _entries,
-    9: _loop,
+    7: _list_literal,
+    8: _map_literal,
+    9: _comprehension,
 }

@@ -1,107 +1,115 @@
-"""The types that a schema gives to CEL's values, with how large a value may be at most and is at least."""
+"""The CEL types of a schema, with the maximum and minimum size of their values."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from fairlead.server.schema.cel.values import spelled
+from fairlead.server.schema.cel.values import cel_names
 from fairlead.server.schema.nodes import MISSING, Node
 from fairlead.server.schema.structural import ANYTHING
 
-REQUEST: Final = 3 * 1024 * 1024  # bytes of the largest request
+MAX_REQUEST_BYTES: Final = 3 * 1024 * 1024
 _TIMES: Final = {"duration": ("duration", 32, 3), "date": ("timestamp", 12, 12), "date-time": ("timestamp", 32, 21)}
 
 
 class Type(NamedTuple):
-    """A type of CEL: `object` is one with declared fields, `dyn` may be anything."""
+    """A CEL type. `object` is a type with declared fields. `dyn` can be any type."""
 
     kind: str
-    most: int = 0  # characters, bytes, items or entries; of anything else nothing is said
-    least: int = 0  # bytes of JSON
-    element: "Type | None" = None  # of a list, of a map's values, of an optional
+    max_size: int = 0  # Characters, bytes, items or entries. Other types have no size.
+    min_bytes: int = 0  # Of the value's JSON.
+    element: "Type | None" = None  # Of a list, of a map's values, or of an optional.
     fields: "dict[str, Type] | None" = None
 
 
 DYN: Final = Type("dyn")
-BOOL: Final = Type("bool", least=4)
-INT: Final = Type("int", least=1)
-DOUBLE: Final = Type("double", least=1)
-STRING: Final = Type("string", REQUEST - 2, 2)
-_METADATA: Final = Type("object", least=2, fields={"name": STRING, "generateName": STRING})
+BOOL: Final = Type("bool", min_bytes=4)
+INT: Final = Type("int", min_bytes=1)
+DOUBLE: Final = Type("double", min_bytes=1)
+STRING: Final = Type("string", MAX_REQUEST_BYTES - 2, 2)
+_METADATA: Final = Type("object", min_bytes=2, fields={"name": STRING, "generateName": STRING})
 
 
 @lru_cache(maxsize=64)
-def ruled(node: Node) -> Type | None:
-    """The type of what a schema describes, where a rule stands. Each of its rules asks."""
-    return declared(node)
+def cached_type(node: Node) -> Type | None:
+    """Return the type of a schema that has rules. It is cached, because each rule needs it."""
+    return type_of_schema(node)
 
 
-def declared(node: Node) -> Type | None:
-    """The type of what a schema describes, or None where rules cannot speak of it."""
-    rules = node.constraints
+def type_of_schema(node: Node) -> Type | None:
+    """Return the type of a schema, or None if CEL cannot express it."""
+    constraints = node.constraints
     if node.int_or_string:
-        return Type("dyn", _longest(rules.max_length, 4), 1)
+        return Type("dyn", _max_length(constraints.max_length, 4), 1)
     if node.type == "array":
-        return _list(node)
+        return _list_type(node)
     if node.type == "object":
         if node.values is not None and node.values is not ANYTHING:
-            return _map(node)
-        return _object(node)
+            return _map_type(node)
+        return _object_type(node)
     if node.type == "string":
-        return _string(node)
+        return _string_type(node)
     return {"boolean": BOOL, "integer": INT, "number": DOUBLE}.get(node.type)
 
 
-def _list(node: Node) -> Type | None:
-    element = declared(node.items) if node.items is not None else None
+def _list_type(node: Node) -> Type | None:
+    element = type_of_schema(node.items) if node.items is not None else None
     if element is None:
         return None
-    given = node.constraints.max_items
-    return Type("list", (REQUEST - 2) // (element.least + 1) if given is None else max(0, given), 2, element)
+    limit = node.constraints.max_items
+    max_size = (MAX_REQUEST_BYTES - 2) // (element.min_bytes + 1) if limit is None else max(0, limit)
+    return Type("list", max_size, 2, element)
 
 
-def _map(node: Node) -> Type | None:
-    element = declared(node.values) if node.values is not None else None
+def _map_type(node: Node) -> Type | None:
+    element = type_of_schema(node.values) if node.values is not None else None
     if element is None:
         return None
-    given = node.constraints.max_properties
-    return Type("map", (REQUEST - 2) // (element.least + 6) if given is None else max(0, given), 2, element)
+    limit = node.constraints.max_properties
+    max_size = (MAX_REQUEST_BYTES - 2) // (element.min_bytes + 6) if limit is None else max(0, limit)
+    return Type("map", max_size, 2, element)
 
 
-def _object(node: Node) -> Type:
+def _object_type(node: Node) -> Type:
     fields: dict[str, Type] = {}
-    least = 2
-    typed = {key: declared(child) for key, child in node.constraints.properties.items()}
-    if node.embedded and not _said(typed):
-        typed |= {"kind": STRING, "apiVersion": STRING, "metadata": _METADATA}
-    for key, inner in typed.items():
-        if inner is None:
+    min_bytes = 2
+    properties = {key: type_of_schema(child) for key, child in node.constraints.properties.items()}
+    if node.embedded and not _declares_identity(properties):
+        properties |= {"kind": STRING, "apiVersion": STRING, "metadata": _METADATA}
+    for key, property_type in properties.items():
+        if property_type is None:
             continue
-        fields |= dict.fromkeys(spelled(key), inner)
+        fields |= dict.fromkeys(cel_names(key), property_type)
         child = node.constraints.properties.get(key)
         if key in node.constraints.required and (child is None or child.default is MISSING):
-            least += len(key.encode()) + inner.least + 4
-    return Type("object", least=least, fields=fields)
+            min_bytes += len(key.encode()) + property_type.min_bytes + 4
+    return Type("object", min_bytes=min_bytes, fields=fields)
 
 
-def _said(typed: dict[str, Type | None]) -> bool:
-    """Whether an embedded resource's schema says all of what identifies one."""
-    metadata = typed.get("metadata")
-    inner = (metadata.fields or {}) if metadata is not None else {}
-    wanted = [typed.get("kind"), typed.get("apiVersion"), inner.get("name"), inner.get("generateName")]
-    return all(one is not None and one.kind == "string" for one in wanted)
+def _declares_identity(properties: dict[str, Type | None]) -> bool:
+    """Return whether a schema declares kind, apiVersion, metadata.name and metadata.generateName as strings."""
+    metadata = properties.get("metadata")
+    in_metadata = (metadata.fields or {}) if metadata is not None else {}
+    identity = [
+        properties.get("kind"),
+        properties.get("apiVersion"),
+        in_metadata.get("name"),
+        in_metadata.get("generateName"),
+    ]
+    return all(field is not None and field.kind == "string" for field in identity)
 
 
-def _string(node: Node) -> Type:
-    rules = node.constraints
+def _string_type(node: Node) -> Type:
+    constraints = node.constraints
     if node.format in _TIMES:
         return Type(*_TIMES[node.format])
     if node.format == "byte":
-        return Type("bytes", _longest(rules.max_length, 1), 2)
-    if rules.max_length is None and rules.enum:
-        return Type("string", max(len(one.encode()) if isinstance(one, str) else 0 for one in rules.enum), 2)
-    return Type("string", _longest(rules.max_length, 4), 2)
+        return Type("bytes", _max_length(constraints.max_length, 1), 2)
+    if constraints.max_length is None and constraints.enum:
+        longest = max(len(value.encode()) if isinstance(value, str) else 0 for value in constraints.enum)
+        return Type("string", longest, 2)
+    return Type("string", _max_length(constraints.max_length, 4), 2)
 
 
-def _longest(given: int | None, each: int) -> int:
-    """Of a text: as many characters as it may have, each of so many bytes, or as many as fit into a request."""
-    return REQUEST - 2 if given is None else max(0, given) * each
+def _max_length(limit: int | None, bytes_per_character: int) -> int:
+    """Return the maximum length of a text in bytes. Without a limit, the text can fill a request."""
+    return MAX_REQUEST_BYTES - 2 if limit is None else max(0, limit) * bytes_per_character

@@ -1,4 +1,4 @@
-"""Values as the engine of CEL rules takes them, and what of them does not fit its schema."""
+"""Converts the values of an object to CEL values, and finds the values that do not fit their schema."""
 
 import base64
 import datetime
@@ -6,19 +6,21 @@ import math
 from typing import Any, Final
 
 from fairlead.server.schema import formats
-from fairlead.server.schema.cel.invalid_values import misfit
+from fairlead.server.schema.cel.invalid_values import mark_invalid
 from fairlead.server.schema.nodes import Node
 from fairlead.server.schema.structural import ANYTHING
 
 TIMES: Final = {"date-time": "TIMESTAMP", "date": "TIMESTAMP", "duration": "DURATION"}
 _KEYWORDS: Final = frozenset(("true", "false", "null", "in"))
-_RESERVED: Final = frozenset(  # which a field may be called all the same
+_RESERVED: Final = frozenset(  # Reserved words that are still allowed as field names.
     (
         "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",
         "namespace", "return", "var", "void", "while",
     )
 )  # fmt: skip
-_FITTING: Final[dict[str, tuple[str, tuple[type, ...]]]] = {  # the word, the types
+_TYPES: Final[
+    dict[str, tuple[str, tuple[type, ...]]]
+] = {  # For each schema type: its name in errors, its Python types.
     "integer": ("int", (int,)),
     "number": ("float", (int, float)),
     "string": ("string", (str,)),
@@ -26,7 +28,7 @@ _FITTING: Final[dict[str, tuple[str, tuple[type, ...]]]] = {  # the word, the ty
     "array": ("an array for the provided schema with type=array", (list,)),
     "object": ("a map for the provided schema with type=object", (dict,)),
 }
-_GO: Final = {
+_GO_TYPES: Final = {
     bool: "bool",
     int: "int64",
     float: "float64",
@@ -34,110 +36,111 @@ _GO: Final = {
     list: "[]interface {}",
     dict: "map[string]interface {}",
 }
-_NEITHER: Final = "invalid data, expected XIntOrString value to be either a string or integer"
-_NULL: Final = "invalid data, got null for schema with nullable=false"
+_NOT_INT_OR_STRING: Final = "invalid data, expected XIntOrString value to be either a string or integer"
+_NOT_NULLABLE: Final = "invalid data, got null for schema with nullable=false"
 
 
-class Misfits:
-    """Notes what does not fit its schema: 1.0 for an integer, what stood there before the schema changed.
+class InvalidValues:
+    """Collects the errors of values that do not fit their schema: 1.0 for an integer, or a value of an older schema.
 
-    With `spoil`, each is what equals nothing, for a rule that cannot be guarded.
+    `replace_by_nan` is for rules that cannot be guarded. NaN equals no value, so such a rule is not true by accident.
     """
 
-    def __init__(self, *, spoil: bool = False) -> None:
-        self.told: list[str] = []
-        self._spoil = spoil
+    def __init__(self, *, replace_by_nan: bool = False) -> None:
+        self.messages: list[str] = []
+        self._replace_by_nan = replace_by_nan
 
-    def noted(self, told: str, *, in_set: bool = False) -> Any:
-        self.told.append(told)
-        return math.nan if self._spoil else misfit(told, in_set=in_set)
+    def add(self, message: str, *, in_set: bool = False) -> Any:
+        """Record an invalid value. Return the value that replaces it."""
+        self.messages.append(message)
+        return math.nan if self._replace_by_nan else mark_invalid(message, in_set=in_set)
 
 
-def engine_value(node: Node | None, value: Any, misfits: Misfits, *, in_set: bool = False) -> Any:
-    """A value as the engine takes it: names escaped, numbers, times and bytes of the declared type."""
+def to_cel(node: Node | None, value: Any, invalid: InvalidValues, *, in_set: bool = False) -> Any:
+    """Convert a value: escape field names, and convert numbers, times and bytes to their declared type."""
     if node is None or node.constraints is None:
         return value
     if value is None:
-        return None if node.nullable else misfits.noted(_NULL, in_set=in_set)
+        return None if node.nullable else invalid.add(_NOT_NULLABLE, in_set=in_set)
     if node.int_or_string and type(value) not in (int, str):
-        return misfits.noted(_NEITHER, in_set=in_set)
-    wanted, types = _FITTING.get(node.type, ("", ()))
-    if wanted and type(value) not in types:
-        got = "" if node.type in ("array", "object") else f", got {_GO[type(value)]}"
-        return misfits.noted(f"invalid data, expected {wanted}{got}", in_set=in_set)
+        return invalid.add(_NOT_INT_OR_STRING, in_set=in_set)
+    expected, types = _TYPES.get(node.type, ("", ()))
+    if expected and type(value) not in types:
+        got = "" if node.type in ("array", "object") else f", got {_GO_TYPES[type(value)]}"
+        return invalid.add(f"invalid data, expected {expected}{got}", in_set=in_set)
     if type(value) is dict:
-        return _map(node, value, misfits)
+        return _convert_map(node, value, invalid)
     if type(value) is list:
         is_set = node.list_type == "set"
-        return [engine_value(node.items, item, misfits, in_set=is_set) for item in value]
+        return [to_cel(node.items, item, invalid, in_set=is_set) for item in value]
     if node.type == "number":
         return float(value)
     if type(value) is str:
-        return _text(node.constraints.format, value, misfits)
+        return _convert_text(node.constraints.format, value, invalid)
     return value
 
 
-def _text(form: str, value: str, misfits: Misfits) -> Any:
+def _convert_text(form: str, value: str, invalid: InvalidValues) -> Any:
     try:
         if form in TIMES:
-            return handed_over(as_time(value, TIMES[form]))
+            return to_engine(parse_time(value, TIMES[form]))
         return base64.b64decode(value) if form == "byte" else value
     except ValueError as error:
-        called = form if form == "duration" else f"{form} formatted string"
-        return misfits.noted(f"Invalid {called} {value}: {error}")
+        description = form if form == "duration" else f"{form} formatted string"
+        return invalid.add(f"Invalid {description} {value}: {error}")
 
 
-def _map(node: Node, value: dict[str, Any], misfits: Misfits) -> Any:
+def _convert_map(node: Node, value: dict[str, Any], invalid: InvalidValues) -> Any:
     if node.values is not None and node.values is not ANYTHING:
-        return {key: engine_value(node.values, inner, misfits) for key, inner in value.items()}
-    fields, held = declared(node), [one for one in value.items() if one[1] is not None]  # null is as absent
-    made: dict[str, Any] = {}
-    for key, inner in held:
-        if key in fields:
-            made |= dict.fromkeys(spelled(key), engine_value(fields[key], inner, misfits))
-    return made
+        return {key: to_cel(node.values, inner, invalid) for key, inner in value.items()}
+    fields = _selectable_fields(node)
+    result: dict[str, Any] = {}
+    for key, inner in value.items():
+        if inner is not None and key in fields:  # A null field is absent for CEL.
+            result |= dict.fromkeys(cel_names(key), to_cel(fields[key], inner, invalid))
+    return result
 
 
-def declared(node: Node) -> dict[str, Node | None]:
-    """The fields of an object that rules may name."""
-    made: dict[str, Node | None] = dict(node.constraints.properties)
+def _selectable_fields(node: Node) -> dict[str, Node | None]:
+    """Return the fields of an object that rules can select."""
+    fields: dict[str, Node | None] = dict(node.constraints.properties)
     if node.embedded:
-        made |= dict.fromkeys(("apiVersion", "kind", "metadata"))
-    return made
+        fields |= dict.fromkeys(("apiVersion", "kind", "metadata"))
+    return fields
 
 
-def spelled(key: str) -> tuple[str, ...]:
-    """A property's name as identifiers of CEL: each that a rule may say."""
+def cel_names(key: str) -> tuple[str, ...]:
+    """Return the CEL identifiers by which rules can select a property."""
     if key in _RESERVED:
         return key, f"__{key}__"
     if key in _KEYWORDS:
         return (f"__{key}__",)
-    made = key.replace("__", "__underscores__")
+    escaped = key.replace("__", "__underscores__")
     for mark, word in ((".", "dot"), ("-", "dash"), ("/", "slash")):
-        made = made.replace(mark, f"__{word}__")
-    return (made,)
+        escaped = escaped.replace(mark, f"__{word}__")
+    return (escaped,)
 
 
-def as_time(text: str, kind: str) -> Any:
-    """A text as a TIMESTAMP or a DURATION. Raises ValueError."""
+def parse_time(text: str, kind: str) -> Any:
+    """Parse a TIMESTAMP or a DURATION. Raise ValueError."""
     if kind == "DURATION":
         return datetime.timedelta(microseconds=formats.parse_duration(text) / 1000)
-    made = datetime.datetime.fromisoformat(text.upper())
-    return made if made.tzinfo is not None else made.replace(tzinfo=datetime.UTC)
+    time = datetime.datetime.fromisoformat(text.upper())
+    return time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)
 
 
-def handed_over(value: Any) -> Any:
-    """What the engine takes anywhere: times are messages there."""
+def to_engine(value: Any) -> Any:
+    """Convert the times in a value to protobuf messages, because the engine does not take Python's times everywhere."""
     from google.protobuf import duration_pb2, timestamp_pb2
 
     if isinstance(value, list):
-        return [handed_over(item) for item in value]
+        return [to_engine(item) for item in value]
     if isinstance(value, datetime.datetime):
-        at = timestamp_pb2.Timestamp()
-        at.FromDatetime(value)
-        return at
+        timestamp = timestamp_pb2.Timestamp()
+        timestamp.FromDatetime(value)
+        return timestamp
     if isinstance(value, datetime.timedelta):
-        time = duration_pb2.Duration()
-        time.FromTimedelta(value)
-        return time
+        duration = duration_pb2.Duration()
+        duration.FromTimedelta(value)
+        return duration
     return value

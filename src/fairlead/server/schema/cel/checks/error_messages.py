@@ -1,14 +1,14 @@
-"""What is wrong with a rule, in the words of the Go engine and where it points."""
+"""Translates the engine's compile errors to cel-go's messages and positions."""
 
 import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from fairlead.server.schema.cel.functions.declarations import split
-from fairlead.server.schema.cel.syntax_tree import Call, Parsed, parsed
+from fairlead.server.schema.cel.functions.declarations import split_arguments
+from fairlead.server.schema.cel.syntax_tree import Call, SyntaxTree, parse_with_positions
 
 _ERROR: Final = re.compile(r"ERROR: <input>:(\d{1,9}):(\d+): (.*?)(?=\n \| )", re.DOTALL)
-_WORDS: Final = (
+_REPLACEMENTS: Final = (
     (re.compile(r"expression of type ('[^']*') cannot be the operand of a select operation"),
      r"type \1 does not support field selection"),
     (re.compile(r"cannot be the range of a comprehension"), "cannot be range of a comprehension"),
@@ -17,72 +17,83 @@ _WORDS: Final = (
     (re.compile(r"google\.protobuf\.Timestamp"), "timestamp"),
     (re.compile(r"google\.protobuf\.Duration"), "duration"),
 )  # fmt: skip
-_WHOLE: Final = (  # what is wrong with a text as a whole
+_ERRORS_WITHOUT_POSITION: Final = (
     (re.compile(r"recursion (?:limit|depth)\D*(\d+)"), r"expression recursion limit exceeded: \1"),
     (re.compile(r"exceeds codepoint limit. input size: (\d+), limit: (\d+)"),
      r"expression code point size exceeds limit: size: \1, limit \2"),
 )  # fmt: skip
-_CALLED: Final = re.compile(r"found no matching overload for '(.+)' applied to '\((.*)\)'")
-_UNRANGED: Final = "cannot be range of a comprehension"
+_NO_OVERLOAD: Final = re.compile(r"found no matching overload for '(.+)' applied to '\((.*)\)'")
+_BAD_RANGE: Final = "cannot be range of a comprehension"
 _LOGICAL: Final = ("_&&_", "_||_")
 
 
 class Problem(NamedTuple):
-    at: int  # character of the text
-    told: str
+    """An error at an offset of the rule's text, in characters."""
+
+    offset: int
+    message: str
 
 
-def pointed(text: str, problems: list[Problem]) -> str:
-    """Problems with the lines that they are in, and marks below."""
-    made = []
-    for at, told in sorted(problems):
-        line, start = text.count("\n", 0, at) + 1, text.rfind("\n", 0, at) + 1
-        shown = text[start:].partition("\n")[0]
-        made.append(f"ERROR: <input>:{line}:{at - start + 1}: {told}\n | {shown}\n | {'.' * (at - start)}^")
-    return "\n".join(made)
+def format_problems(text: str, problems: list[Problem]) -> str:
+    """Return the problems as cel-go prints them: each with its line and a mark below the column."""
+    formatted = []
+    for offset, message in sorted(problems):
+        line_number, start = text.count("\n", 0, offset) + 1, text.rfind("\n", 0, offset) + 1
+        line, column = text[start:].partition("\n")[0], offset - start
+        formatted.append(f"ERROR: <input>:{line_number}:{column + 1}: {message}\n | {line}\n | {'.' * column}^")
+    return "\n".join(formatted)
 
 
-def refused(env: Any, error: str, text: str, shown: str) -> str:
-    """What the engine found wrong with a text, at the places of the one that is shown."""
-    found = _problems(env, error, text)
-    if found:
-        return pointed(shown, found)
-    for pattern, word in _WHOLE:
-        if of := pattern.search(error):
-            return f"ERROR: <input>:-1:0: {of.expand(word)}"
+def translate_compile_error(env: Any, error: str, source: str, text: str) -> str:
+    """Return the engine's error for a rewritten source, with positions in the original text."""
+    problems = _find_problems(env, error, source)
+    if problems:
+        return format_problems(text, problems)
+    for pattern, message in _ERRORS_WITHOUT_POSITION:
+        if match := pattern.search(error):
+            return f"ERROR: <input>:-1:0: {match.expand(message)}"
     return error
 
 
-def _problems(env: Any, error: str, text: str) -> list[Problem]:
-    starts = [0, *(found.end() for found in re.finditer("\n", text))]
-    found = [Problem(starts[int(line) - 1] + int(column) - 1, told) for line, column, told in _ERROR.findall(error)]
-    unranged = any("cannot be the range" in told for _, told in found)
-    tree = parsed(env, text) if any(f"'{name}'" in told for _, told in found for name in _LOGICAL) else None
-    return [one for problem in found for one in _worded(problem, text, tree, unranged)]
+def _find_problems(env: Any, error: str, source: str) -> list[Problem]:
+    line_starts = [0, *(match.end() for match in re.finditer("\n", source))]
+    problems = [
+        Problem(line_starts[int(line) - 1] + int(column) - 1, message)
+        for line, column, message in _ERROR.findall(error)
+    ]
+    has_bad_range = any("cannot be the range" in problem.message for problem in problems)
+    needs_tree = any(f"'{name}'" in problem.message for problem in problems for name in _LOGICAL)
+    tree = parse_with_positions(env, source) if needs_tree else None
+    return [translated for problem in problems for translated in _translate(problem, source, tree, has_bad_range)]
 
 
-def _worded(problem: Problem, text: str, tree: Parsed | None, unranged: bool) -> Iterator[Problem]:
-    at, told = problem
-    for pattern, word in _WORDS:
-        told = pattern.sub(word, told)
-    call = _CALLED.fullmatch(told)
+def _translate(problem: Problem, source: str, tree: SyntaxTree | None, has_bad_range: bool) -> Iterator[Problem]:
+    offset, message = problem
+    for pattern, replacement in _REPLACEMENTS:
+        message = pattern.sub(replacement, message)
+    call = _NO_OVERLOAD.fullmatch(message)
     if call is not None and call[1] in _LOGICAL and tree is not None:
-        yield from _operands(tree, call[1], at, split(call[2]))
+        yield from _operand_problems(tree, call[1], offset, split_arguments(call[2]))
         return
-    if unranged and _UNRANGED not in told:  # what goes over something else is of no type at all
-        told = re.sub(r"(?<![\w.])dyn(?![\w.])", "!error!", told)
-        call = _CALLED.fullmatch(told)
-    if call is not None and text[:at].endswith(f".{call[1]}"):  # a call on something is told with that in front
-        on, *given = split(call[2])
-        told = f"found no matching overload for '{call[1]}' applied to '{on}.({', '.join(given)})'"
-    yield Problem(at, told)
+    if has_bad_range and _BAD_RANGE not in message:  # cel-go gives the variable of such a loop the type !error!.
+        message = re.sub(r"(?<![\w.])dyn(?![\w.])", "!error!", message)
+        call = _NO_OVERLOAD.fullmatch(message)
+    if call is not None and source[:offset].endswith(f".{call[1]}"):  # cel-go writes the receiver before the arguments.
+        receiver, *arguments = split_arguments(call[2])
+        message = f"found no matching overload for '{call[1]}' applied to '{receiver}.({', '.join(arguments)})'"
+    yield Problem(offset, message)
 
 
-def _operands(tree: Parsed, function: str, at: int, types: list[str]) -> Iterator[Problem]:
-    """Of what should be true or false, each operand is told that is neither."""
-    for one in tree.expressions():
-        if isinstance(one, Call) and one.function == function and tree.positions.get(one.id) == at:
-            for operand, of in zip(one.arguments, types, strict=False):
-                if of not in ("bool", "dyn", "*error*"):
-                    yield Problem(tree.positions.get(operand.id, 0), f"expected type 'bool' but found '{of}'")
+def _operand_problems(tree: SyntaxTree, function: str, offset: int, types: list[str]) -> Iterator[Problem]:
+    """Yield a problem for each operand of a logical operator that is not a bool."""
+    for expression in tree.expressions():
+        if (
+            isinstance(expression, Call)
+            and expression.function == function
+            and tree.positions.get(expression.id) == offset
+        ):
+            for operand, type_name in zip(expression.arguments, types, strict=False):
+                if type_name not in ("bool", "dyn", "*error*"):
+                    position = tree.positions.get(operand.id, 0)
+                    yield Problem(position, f"expected type 'bool' but found '{type_name}'")
             return

@@ -1,4 +1,4 @@
-"""What the engine lets pass in what a rule says outright: times, patterns, formats, and lists of several types."""
+"""Checks of a rule's literals that the engine does not make: times, patterns, formats, and lists with mixed types."""
 
 import json
 import math
@@ -9,25 +9,35 @@ from typing import Any, Final
 import re2
 
 from fairlead.server.schema.cel.checks.error_messages import Problem
-from fairlead.server.schema.cel.syntax_tree import Call, Entries, Expression, Items, Literal, fields, positions
-from fairlead.server.schema.cel.syntax_tree import expression as read
-from fairlead.server.schema.cel.values import as_time
+from fairlead.server.schema.cel.syntax_tree import (
+    Call,
+    Expression,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    decode_expression,
+    decode_positions,
+    message_fields,
+)
+from fairlead.server.schema.cel.values import parse_time
 from fairlead.server.schema.patterns import compile_pattern
 
 _PRIMITIVES: Final = {1: "bool", 2: "int", 3: "uint", 4: "double", 5: "string", 6: "bytes"}
 _WELL_KNOWN: Final = {1: "any", 2: "timestamp", 3: "duration"}
-_READ: Final[dict[str, Callable[[str], Any]]] = {  # texts that must be right, by the function that reads them
-    "timestamp": lambda text: as_time(text, "TIMESTAMP"),
-    "duration": lambda text: as_time(text, "DURATION"),
+_PARSERS: Final[dict[str, Callable[[str], Any]]] = {  # Functions whose literal argument must be valid.
+    "timestamp": lambda text: parse_time(text, "TIMESTAMP"),
+    "duration": lambda text: parse_time(text, "DURATION"),
     "matches": compile_pattern,
 }
 _CONVERSIONS: Final = ("bool", "double", "int", "uint")
 _CLAUSE: Final = re.compile(r"%(?:%|(?:\.\d*)?(.?))", re.DOTALL)
-_OBJECT: Final = re.compile(r"(?!list\(|map\(|type\().*[.(_].*")  # an object, or what Kubernetes' functions make
-_SHOWN: Final = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+_OBJECT: Final = re.compile(r"(?!list\(|map\(|type\().*[.(_].*")  # An object, or a type of Kubernetes' functions.
+_PRINTABLE: Final = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 _INTEGERS: Final = ("int", "uint")
 _HEX: Final = ((*_INTEGERS, "string", "bytes"), "only integers, byte buffers, and strings can be formatted as hex")
-_FITTING: Final[dict[str, tuple[tuple[str, ...], str]]] = {  # by clause: the types, and what is told of others
+_CLAUSE_TYPES: Final[
+    dict[str, tuple[tuple[str, ...], str]]
+] = {  # For each clause: its types, and the error for others.
     "d": (_INTEGERS, "decimal clause can only be used on integers"),
     "f": (("double",), "fixed-point clause can only be used on doubles"),
     "e": (("double",), "scientific clause can only be used on doubles"),
@@ -38,61 +48,61 @@ _FITTING: Final[dict[str, tuple[tuple[str, ...], str]]] = {  # by clause: the ty
 }
 
 
-class Literals:
-    """What is wrong with the literals of a rule, and which of them it converts."""
+class LiteralCheck:
+    """The problems with a checked rule's literals, and the literals that it converts to another type."""
 
     def __init__(self, program: Any) -> None:
-        parts = list(fields(dict(fields(program.serialize()))[2]))  # a CheckedExpr
-        types = [dict(fields(value)) for number, value in parts if number == 3]
-        self._types = {entry[1]: _named(entry[2]) for entry in types}
-        places = positions(dict(parts)[5])
+        checked = list(message_fields(dict(message_fields(program.serialize()))[2]))  # A CheckedExpr message.
+        types = [dict(message_fields(value)) for number, value in checked if number == 3]
+        self._types = {entry[1]: _type_name(entry[2]) for entry in types}
+        positions = decode_positions(dict(checked)[5])
         self.conversions: list[str] = []
-        self._formatting = False
+        self._in_format = False
         self._found: list[tuple[Expression, str]] = []
-        self._walk(read(dict(parts)[4]))
-        self.problems = sorted(Problem(places.get(one.id, 0), told) for one, told in self._found)
+        self._check(decode_expression(dict(checked)[4]))
+        self.problems = sorted(Problem(positions.get(expression.id, 0), message) for expression, message in self._found)
 
-    def _walk(self, one: Expression) -> None:
-        match one:
+    def _check(self, expression: Expression) -> None:
+        match expression:
             case Literal("double", value) if math.isinf(value):
-                self._found.append((one, "invalid double literal"))
+                self._found.append((expression, "invalid double literal"))
             case Call():
-                self._call(one)
-            case Items():
-                self._alike(one.items, one.optional)
-            case Entries():
-                if self._type(one).startswith("map("):  # not a message
-                    self._alike([key for key, _ in one.entries], frozenset())
-                    self._alike([value for _, value in one.entries], one.optional)
-        outside = self._formatting
-        self._formatting = outside or (isinstance(one, Call) and one.function == "format")
-        for part in one.parts:
-            self._walk(part)
-        self._formatting = outside
+                self._check_call(expression)
+            case ListLiteral():
+                self._expect_one_type(expression.items, expression.optional)
+            case MapLiteral():
+                if self._type(expression).startswith("map("):  # The other struct literals are messages.
+                    self._expect_one_type([key for key, _ in expression.entries], frozenset())
+                    self._expect_one_type([value for _, value in expression.entries], expression.optional)
+        outer = self._in_format
+        self._in_format = outer or (isinstance(expression, Call) and expression.function == "format")
+        for child in expression.children:
+            self._check(child)
+        self._in_format = outer
 
-    def _call(self, call: Call) -> None:
+    def _check_call(self, call: Call) -> None:
         match call:
             case Call(function, None, [Literal(value=value)]) if function in _CONVERSIONS and value != math.inf:
                 self.conversions.append(f"{function}({json.dumps(value)})")
-            case Call(function, _, [Literal("string", text) as given]) if function in _READ and not _fit(
+            case Call(function, _, [Literal("string", text) as argument]) if function in _PARSERS and not _can_parse(
                 function, text
             ):
-                self._found.append((given, f"invalid {function} argument"))
-            case Call("format", Literal("string", text), [Items(items)]):
-                if (wrong := self._format(text, items)) is not None:
-                    at, told = wrong
-                    self._found.append((call if at is None else items[at], told))
+                self._found.append((argument, f"invalid {function} argument"))
+            case Call("format", Literal("string", text), [ListLiteral(items)]):
+                if (problem := self._check_format(text, items)) is not None:
+                    index, message = problem
+                    self._found.append((call if index is None else items[index], message))
 
-    def _alike(self, items: list[Expression], optional: frozenset[int]) -> None:
-        """All of one type, except in what is formatted. What is optional is of the type that it may be."""
+    def _expect_one_type(self, items: list[Expression], optional: frozenset[int]) -> None:
+        """Report the first item with another type. The arguments of `format` may have several types."""
         types = [self._type(item) for item in items]
-        types = [of[len("optional_type(") : -1] if n in optional else of for n, of in enumerate(types)]
-        other = next((n for n, of in enumerate(types) if of != types[0]), None)
-        if other is not None and not self._formatting:
+        types = [name[len("optional_type(") : -1] if n in optional else name for n, name in enumerate(types)]
+        other = next((n for n, name in enumerate(types) if name != types[0]), None)
+        if other is not None and not self._in_format:
             self._found.append((items[other], f"expected type '{types[0]}' but found '{types[other]}'"))
 
-    def _format(self, text: str, items: list[Expression]) -> tuple[int | None, str] | None:
-        """The first that is wrong with a format: at which argument, if at one."""
+    def _check_format(self, text: str, items: list[Expression]) -> tuple[int | None, str] | None:
+        """Return the first problem with a format text and the index of its argument, if it has one."""
         at = 0
         for clause in _CLAUSE.finditer(text):
             letter = clause[1]
@@ -102,10 +112,10 @@ class Literals:
                 return None, "unexpected end of string"
             if at >= len(items):
                 return None, f"index {at} out of range"
-            if letter not in (*_FITTING, "s"):
+            if letter not in (*_CLAUSE_TYPES, "s"):
                 return None, f'could not parse formatting clause: unrecognized formatting clause "{letter}"'
-            if told := _misfit(letter, self._type(items[at])):
-                return at, f"error during formatting: {told}"
+            if message := _clause_error(letter, self._type(items[at])):
+                return at, f"error during formatting: {message}"
             at += 1
         if at < len(items):
             return None, f"too many arguments supplied to string.format (expected {at}, got {len(items)})"
@@ -115,25 +125,26 @@ class Literals:
         return self._types.get(item.id, "dyn")
 
 
-def _misfit(letter: str, of: str) -> str:
-    of, whole = of.partition("(")[0], of
+def _clause_error(letter: str, type_name: str) -> str:
+    base = type_name.partition("(")[0]
     if letter == "s":
-        return f"string clause can only be used on {_SHOWN}, was given {of}" if _OBJECT.fullmatch(whole) else ""
-    fitting, told = _FITTING[letter]
-    return "" if of in (*fitting, "dyn") else f"{told}, was given {of}"
+        is_object = _OBJECT.fullmatch(type_name)
+        return f"string clause can only be used on {_PRINTABLE}, was given {base}" if is_object else ""
+    allowed, message = _CLAUSE_TYPES[letter]
+    return "" if base in (*allowed, "dyn") else f"{message}, was given {base}"
 
 
-def _fit(function: str, text: str) -> bool:
+def _can_parse(function: str, text: str) -> bool:
     try:
-        _READ[function](text)
+        _PARSERS[function](text)
     except (ValueError, re2.error):
         return False
     return True
 
 
-def _named(data: bytes) -> str:
-    """A type as it is told."""
-    match list(fields(data)):
+def _type_name(data: bytes) -> str:
+    """Return the name of a Type message in error messages."""
+    match list(message_fields(data)):
         case [(2, _)]:
             return "null"
         case [(3, value)]:
@@ -141,19 +152,19 @@ def _named(data: bytes) -> str:
         case [(5, value)]:
             return _WELL_KNOWN[value]
         case [(6, value)]:
-            return f"list({_inside(value)})"
+            return f"list({_parameters(value)})"
         case [(7, value)]:
-            return f"map({_inside(value)})"
+            return f"map({_parameters(value)})"
         case [(9, value)]:
             return str(value.decode())
         case [(11, value)]:
-            return f"type({_named(value)})"
+            return f"type({_type_name(value)})"
         case [(14, value)]:
-            (_, name), *of = fields(value)
-            inner = ", ".join(_named(one) for _, one in of)
+            (_, name), *parameters = message_fields(value)
+            inner = ", ".join(_type_name(parameter) for _, parameter in parameters)
             return f"{name.decode()}({inner})" if inner else str(name.decode())
     return "dyn"
 
 
-def _inside(data: bytes) -> str:
-    return ", ".join(_named(one) for _, one in fields(data))
+def _parameters(data: bytes) -> str:
+    return ", ".join(_type_name(parameter) for _, parameter in message_fields(data))

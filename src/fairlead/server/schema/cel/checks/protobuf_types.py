@@ -1,4 +1,4 @@
-"""A schema's types as the engine knows types: what has declared fields is a protobuf message."""
+"""Converts a schema's types to the engine's types. An object with declared fields becomes a protobuf message."""
 
 import re
 from typing import Any, Final
@@ -15,21 +15,21 @@ _WELL_KNOWN: Final = {
     "dyn": "google.protobuf.Value",
 }
 _SCALARS: Final = {"bool": "BOOL", "int": "INT64", "double": "DOUBLE", "string": "STRING", "bytes": "BYTES"}
-_RESERVED: Final = range(19000, 20000)  # numbers of fields that no message may use
+_RESERVED: Final = range(19000, 20000)  # Protobuf reserves these field numbers.
 
 
-class Messages:
-    """The messages of one type, in a pool of their own if there are any."""
+class ProtobufTypes:
+    """The messages of one schema, in their own descriptor pool. The pool is None if the schema has no objects."""
 
     def __init__(self, root: Type) -> None:
         from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, struct_pb2, timestamp_pb2
 
-        self._kinds = descriptor_pb2.FieldDescriptorProto
+        self._field_proto = descriptor_pb2.FieldDescriptorProto
         self._file = descriptor_pb2.FileDescriptorProto(name="self.proto")
         self._paths: list[str] = []
-        self.exact = True  # whether all types are known
-        self.variables: dict[str, str] = {}  # such fields, by names with dots
-        self.root = self._outside(root, "selfType")
+        self.is_exact = True  # Whether all types are known.
+        self.variables: dict[str, str] = {}  # The types of fields that no message can have, by dotted path.
+        self.root = self._variable_type(root, "selfType")
         self.pool = descriptor_pool.DescriptorPool() if self._paths else None
         if self.pool is not None:
             for known in (duration_pb2, struct_pb2, timestamp_pb2):
@@ -37,61 +37,68 @@ class Messages:
                 self._file.dependency.append(known.DESCRIPTOR.name)
             self.pool.Add(self._file)
 
-    def told(self, text: str) -> str:
-        """A text of the engine with the messages named by where they stand."""
-        return _NAME.sub(lambda found: self._paths[int(found[1])], text)
+    def replace_type_names(self, text: str) -> str:
+        """Replace the names of messages in an error by their paths in the schema."""
+        return _NAME.sub(lambda match: self._paths[int(match[1])], text)
 
-    def _outside(self, of: Type, path: str) -> str:
-        """The type of a variable, as declarations write it."""
-        if of.kind == "list" and of.element is not None:
-            return f"list({self._outside(of.element, f'{path}.@idx')})"
-        if of.kind == "map" and of.element is not None:
-            return f"map(string, {self._outside(of.element, f'{path}.@elem')})"
-        return self._message(of, path) if of.kind == "object" else of.kind
+    def _variable_type(self, value_type: Type, path: str) -> str:
+        """Return the type of a variable, as function declarations write types."""
+        if value_type.kind == "list" and value_type.element is not None:
+            return f"list({self._variable_type(value_type.element, f'{path}.@idx')})"
+        if value_type.kind == "map" and value_type.element is not None:
+            return f"map(string, {self._variable_type(value_type.element, f'{path}.@elem')})"
+        return self._add_message(value_type, path) if value_type.kind == "object" else value_type.kind
 
-    def _message(self, of: Type, path: str) -> str:
+    def _add_message(self, value_type: Type, path: str) -> str:
         name = f"selfType_{len(self._paths)}"
         self._paths.append(path)
         message = self._file.message_type.add(name=name)
-        message.options.deprecated_legacy_json_field_conflicts = True  # a_b beside aB; their JSON is of no interest
+        message.options.deprecated_legacy_json_field_conflicts = True  # Allows a_b beside aB. Their JSON is not used.
         number = 0
-        for key, inner in (of.fields or {}).items():
+        for key, inner in (value_type.fields or {}).items():
             if not _FIELD.fullmatch(key):
-                continue  # no rule can name it
+                continue  # A rule cannot name it.
             number = number + 1 if number + 1 not in _RESERVED else _RESERVED.stop
-            self._field(message, key, number, inner, f"{path}.{key}")
+            self._add_field(message, key, number, inner, f"{path}.{key}")
         return name
 
-    def _field(self, message: Any, key: str, number: int, of: Type, path: str) -> None:
-        label, element = self._kinds.LABEL_OPTIONAL, of.element
+    def _add_field(self, message: Any, key: str, number: int, value_type: Type, path: str) -> None:
+        label, element = self._field_proto.LABEL_OPTIONAL, value_type.element
         entry = f"{''.join(part[:1].upper() + part[1:] for part in key.split('_'))}Entry"
         if element is None:
-            typed = self._typed(of, path)
-        elif element.kind in ("list", "map") or any(one.name == entry for one in message.nested_type):
-            typed = self._loose(of, path)  # a list of lists, or the map a_b beside aB
+            field_type = self._field_type(value_type, path)
+        elif element.kind in ("list", "map") or any(nested.name == entry for nested in message.nested_type):
+            field_type = self._inexact_type(value_type, path)  # A list of lists, or the map a_b beside aB.
         else:
-            label = self._kinds.LABEL_REPEATED
-            typed = self._typed(element, f"{path}.@idx" if of.kind == "list" else f"{path}.@elem")
-            if of.kind == "map":
+            label = self._field_proto.LABEL_REPEATED
+            field_type = self._field_type(element, f"{path}.@idx" if value_type.kind == "list" else f"{path}.@elem")
+            if value_type.kind == "map":
                 nested = message.nested_type.add(name=entry)
                 nested.options.map_entry = True
-                nested.field.add(name="key", number=1, type=self._kinds.TYPE_STRING, label=self._kinds.LABEL_OPTIONAL)
-                nested.field.add(name="value", number=2, label=self._kinds.LABEL_OPTIONAL, **typed)
-                typed = self._of(f"{message.name}.{entry}")
-        message.field.add(name=key, number=number, json_name=str(number), label=label, **typed)
+                nested.field.add(
+                    name="key", number=1, type=self._field_proto.TYPE_STRING, label=self._field_proto.LABEL_OPTIONAL
+                )
+                nested.field.add(name="value", number=2, label=self._field_proto.LABEL_OPTIONAL, **field_type)
+                field_type = self._message_type(f"{message.name}.{entry}")
+        message.field.add(name=key, number=number, json_name=str(number), label=label, **field_type)
 
-    def _typed(self, of: Type, path: str) -> dict[str, Any]:
-        if of.kind in _SCALARS:
-            return {"type": getattr(self._kinds, f"TYPE_{_SCALARS[of.kind]}")}
-        return self._of(self._message(of, path)) if of.kind == "object" else self._of(_WELL_KNOWN[of.kind])
+    def _field_type(self, value_type: Type, path: str) -> dict[str, Any]:
+        if value_type.kind in _SCALARS:
+            return {"type": getattr(self._field_proto, f"TYPE_{_SCALARS[value_type.kind]}")}
+        if value_type.kind == "object":
+            return self._message_type(self._add_message(value_type, path))
+        return self._message_type(_WELL_KNOWN[value_type.kind])
 
-    def _loose(self, of: Type, path: str) -> dict[str, Any]:
-        """A field of a type that no message can have: what is in it is not known, unless it has a name of its own."""
+    def _inexact_type(self, value_type: Type, path: str) -> dict[str, Any]:
+        """Return a well-known type for a field whose type no message can have.
+
+        A field that `self` reaches by names alone is also declared as a variable with its exact type.
+        """
         if "@" in path:
-            self.exact = False
+            self.is_exact = False
         else:
-            self.variables[path.removeprefix("selfType.")] = self._outside(of, path)
-        return self._of(_WELL_KNOWN[of.kind])
+            self.variables[path.removeprefix("selfType.")] = self._variable_type(value_type, path)
+        return self._message_type(_WELL_KNOWN[value_type.kind])
 
-    def _of(self, name: str) -> dict[str, Any]:
-        return {"type": self._kinds.TYPE_MESSAGE, "type_name": f".{name}"}
+    def _message_type(self, name: str) -> dict[str, Any]:
+        return {"type": self._field_proto.TYPE_MESSAGE, "type_name": f".{name}"}

@@ -1,73 +1,74 @@
-"""What a rule is wrong about, by the types that its schema gives: told in the words of the Go engine."""
+"""Type checks of a rule by its schema, with cel-go's error messages."""
 
 from functools import lru_cache
 from typing import Any, Final
 
 from fairlead.server.schema.cel import engine, rewriting, types
 from fairlead.server.schema.cel.checks import error_messages
-from fairlead.server.schema.cel.checks.literals import Literals
-from fairlead.server.schema.cel.checks.protobuf_types import Messages
+from fairlead.server.schema.cel.checks.literals import LiteralCheck
+from fairlead.server.schema.cel.checks.protobuf_types import ProtobufTypes
 from fairlead.server.schema.nodes import Node
 
-UNTYPED: Final = (
+UNTYPED_SCHEMA: Final = (
     "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert "
     "structural schema to CEL declarations"
 )
-_WANTED: Final = {"rule": "BOOL", "messageExpression": "STRING"}
-_OTHERWISE: Final = {
+_RESULT_TYPES: Final = {"rule": "BOOL", "messageExpression": "STRING"}
+_WRONG_RESULT: Final = {
     "rule": "cel expression must evaluate to a bool",
     "messageExpression": "messageExpression must evaluate to a string",
 }
 
 
-class Refused(Exception):
-    """A definition may not have this rule, for what is under `key` of it."""
+class InvalidRule(Exception):
+    """A CustomResourceDefinition may not have this rule. `key` is its invalid field: rule or messageExpression."""
 
-    def __init__(self, key: str, told: str) -> None:
-        super().__init__(told)
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
         self.key = key
 
 
-def check(node: Node, fact: dict[str, Any]) -> None:
-    """Raise Refused for what is wrong with a rule or with its messageExpression."""
-    of = _typed(node, bool(fact.get("optionalOldSelf")))
-    if of is None:
-        raise Refused("rule", UNTYPED)
-    for key, wanted in _WANTED.items():
-        text = fact.get(key) or ""
+def check_rule(node: Node, spec: dict[str, Any]) -> None:
+    """Raise InvalidRule if a rule or its messageExpression is invalid."""
+    environment = _typed_environment(node, bool(spec.get("optionalOldSelf")))
+    if environment is None:
+        raise InvalidRule("rule", UNTYPED_SCHEMA)
+    for key, result_type in _RESULT_TYPES.items():
+        text = spec.get(key) or ""
         if text.strip():
-            _check(*of, text, key, wanted)
+            _check_expression(*environment, text, key, result_type)
 
 
-def _check(env: Any, messages: Messages, text: str, key: str, wanted: str) -> None:
-    what = "compilation failed" if key == "rule" else f"{key} compilation failed"
-    made = rewriting.checkable(text)
+def _check_expression(env: Any, object_types: ProtobufTypes, text: str, key: str, result_type: str) -> None:
+    prefix = "compilation failed" if key == "rule" else f"{key} compilation failed"
+    source = rewriting.rewrite_for_check(text)
     try:
-        program = env.compile(made)
+        program = env.compile(source)
     except RuntimeError as error:
-        told = error_messages.refused(env, str(error), made, text)
-        raise Refused(key, f"{what}: {messages.told(told)}") from None
-    said = Literals(program)
-    if said.problems:
-        raise Refused(key, f"{what}: {messages.told(error_messages.pointed(text, said.problems))}")
-    for conversion in said.conversions:
-        result = engine.runnable(conversion).eval(data={})
+        message = error_messages.translate_compile_error(env, str(error), source, text)
+        raise InvalidRule(key, f"{prefix}: {object_types.replace_type_names(message)}") from None
+    literals = LiteralCheck(program)
+    if literals.problems:
+        message = error_messages.format_problems(text, literals.problems)
+        raise InvalidRule(key, f"{prefix}: {object_types.replace_type_names(message)}")
+    for conversion in literals.conversions:
+        result = engine.compile_untyped(conversion).eval(data={})
         if result.type().name() == "ERROR":
-            told = engine.worded(str(result.value()))
-            raise Refused(key, f"{what.replace('compilation', 'program instantiation')}: {told}")
-    answered = program.return_type().name()
-    if answered != wanted and (answered != "DYN" or messages.exact):
-        raise Refused(key, _OTHERWISE[key])
+            message = engine.translate_error(str(result.value()))
+            raise InvalidRule(key, f"{prefix.replace('compilation', 'program instantiation')}: {message}")
+    actual_type = program.return_type().name()
+    if actual_type != result_type and (actual_type != "DYN" or object_types.is_exact):
+        raise InvalidRule(key, _WRONG_RESULT[key])
 
 
 @lru_cache(maxsize=64)
-def _typed(node: Node, optional_old: bool) -> tuple[Any, Messages] | None:
-    declared = types.ruled(node)
-    if declared is None:
+def _typed_environment(node: Node, optional_old: bool) -> tuple[Any, ProtobufTypes] | None:
+    root = types.cached_type(node)
+    if root is None:
         return None
-    messages = Messages(declared)
-    old = f"optional_type({messages.root})" if optional_old else messages.root
-    variables = {"self": messages.root, "oldSelf": old}
-    for root in ("self",) if optional_old else ("self", "oldSelf"):
-        variables |= {f"{root}.{path}": of for path, of in messages.variables.items()}
-    return engine.typed(variables, messages.pool), messages
+    object_types = ProtobufTypes(root)
+    old = f"optional_type({object_types.root})" if optional_old else object_types.root
+    variables = {"self": object_types.root, "oldSelf": old}
+    for variable in ("self",) if optional_old else ("self", "oldSelf"):
+        variables |= {f"{variable}.{path}": type_name for path, type_name in object_types.variables.items()}
+    return engine.typed_environment(variables, object_types.pool), object_types

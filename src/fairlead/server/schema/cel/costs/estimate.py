@@ -1,37 +1,59 @@
-"""What a rule may cost at worst, as a real server estimates it when a definition is written.
+"""Estimates the worst-case cost of a rule, as a real server does when a CustomResourceDefinition is written.
 
-Costs are units of work: one for a look at a name, a field or a scalar, a tenth for a character of a text. A schema's
-maxLength, maxItems and maxProperties bound the sizes; where there is none, a value fills a request of the largest size.
+Reading an identifier, a field or a scalar costs 1, and reading a character of a text 0.1. The maxLength, maxItems and
+maxProperties of a schema limit the sizes. Without a limit, a value can fill the largest request.
 """
 
 from typing import Final, NamedTuple
 
 from fairlead.server.schema.cel.costs import result_types
-from fairlead.server.schema.cel.costs.function_costs import FUNCTIONS, TEXTS, Given
-from fairlead.server.schema.cel.costs.sizes import CHARACTER, LIST, MAP, ONE, UNKNOWN, Entry, Size, add, part, times
-from fairlead.server.schema.cel.syntax_tree import Call, Entries, Expression, Items, Literal, Loop, Name, Select
+from fairlead.server.schema.cel.costs.function_costs import FUNCTION_COSTS, TEXT_TYPES, EstimatedCall
+from fairlead.server.schema.cel.costs.sizes import (
+    CHARACTER_COST,
+    LIST_COST,
+    MAP_COST,
+    ONE,
+    UNKNOWN,
+    EntrySizes,
+    SizeRange,
+    add,
+    multiply,
+    scale,
+)
+from fairlead.server.schema.cel.syntax_tree import (
+    Call,
+    Comprehension,
+    Expression,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Select,
+)
 from fairlead.server.schema.cel.types import BOOL, DYN, INT, Type
 
 _SCALARS: Final = ("bool", "double", "duration", "int", "timestamp", "uint")
 
 
 class _Local(NamedTuple):
+    """What is known about a local variable."""
+
     path: tuple[str, ...]
-    size: Size | None
-    entry: Entry | None
+    size: SizeRange | None
+    entry: EntrySizes | None
     type: Type
 
 
-def cost(rule: Expression, root: Type, *, optional_old: bool = False) -> int:
-    """What a rule on a value of this type costs at most."""
-    return Estimate(root, optional_old).cost(rule)
+def estimate_cost(rule: Expression, root: Type, *, optional_old: bool = False) -> int:
+    """Return the worst-case cost of a rule on a value of this type."""
+    return CostEstimator(root, optional_old).cost(rule)
 
 
-class Estimate:
-    """Goes through a rule once, innermost first, and keeps what is known of each part: type, place in the schema, size.
+class CostEstimator:
+    """Walks a rule's tree once, children first, and records the type, the schema path and the size of each expression.
 
-    A place is a path from a variable; what is no variable's has an empty one, and what is inside that, by a quirk which
-    the costs of a real server depend on, the root's.
+    A path begins with a variable. An expression that is not a part of a variable has an empty path. Its parts have a
+    path below the root: a quirk of the real server that its costs depend on.
     """
 
     def __init__(self, root: Type, optional_old: bool) -> None:
@@ -39,274 +61,283 @@ class Estimate:
         self.old = Type("optional", element=root) if optional_old else root
         self.paths: dict[Expression, tuple[str, ...]] = {}
         self.types: dict[Expression, Type] = {}
-        self.sizes: dict[Expression, Size] = {}
-        self.entries: dict[Expression, Entry] = {}
+        self.sizes: dict[Expression, SizeRange] = {}
+        self.entries: dict[Expression, EntrySizes] = {}
         self.locals: dict[str, list[_Local]] = {}
 
-    def cost(self, one: Expression) -> int:
-        match one:
+    def cost(self, expression: Expression) -> int:
+        """Return the cost of an expression, including its children."""
+        match expression:
             case Literal():
-                self.types[one] = Type(one.type)
+                self.types[expression] = Type(expression.type)
                 return 0
-            case Name():
-                return self._name(one)
+            case Identifier():
+                return self._identifier(expression)
             case Select():
-                return self._select(one)
+                return self._select(expression)
             case Call():
-                return self._call(one)
-            case Items():
-                return self._items(one)
-            case Entries():
-                return self._entries(one)
-            case Loop():
-                return self._naming(one) if one.names_only else self._loop(one)
-        raise TypeError(one)
+                return self._call(expression)
+            case ListLiteral():
+                return self._list_literal(expression)
+            case MapLiteral():
+                return self._map_literal(expression)
+            case Comprehension():
+                return self._binding(expression) if expression.is_binding else self._comprehension(expression)
+        raise TypeError(expression)
 
-    def _name(self, one: Name) -> int:
-        local = self._local(one.name)
-        known = {"self": self.root, "oldSelf": self.old}.get(one.name, DYN)
-        self.types[one] = local.type if local is not None else known
-        self.paths[one] = local.path if local is not None else (one.name,)
+    def _identifier(self, expression: Identifier) -> int:
+        local = self._local(expression.name)
+        known = {"self": self.root, "oldSelf": self.old}.get(expression.name, DYN)
+        self.types[expression] = local.type if local is not None else known
+        self.paths[expression] = local.path if local is not None else (expression.name,)
         return 1
 
-    def _select(self, one: Select) -> int:
-        found = self.cost(one.operand)
-        operand = self.types[one.operand]
-        if one.test:
-            self.types[one] = BOOL
-            return found
-        self.types[one] = result_types.selected(operand, one.field)
-        self.paths[one] = (*self._path(one.operand), one.field)
-        return add(found, int(operand.kind in ("map", "object")))
+    def _select(self, expression: Select) -> int:
+        cost = self.cost(expression.operand)
+        operand = self.types[expression.operand]
+        if expression.test:
+            self.types[expression] = BOOL
+            return cost
+        self.types[expression] = result_types.field_type(operand, expression.field)
+        self.paths[expression] = (*self._path(expression.operand), expression.field)
+        return add(cost, int(operand.kind in ("map", "object")))
 
-    def _items(self, one: Items) -> int:
-        found = add(LIST, *[self.cost(item) for item in one.items])
-        kinds = [self.types[item] for item in one.items]
-        self.types[one] = Type("list", element=kinds[0] if kinds else DYN)
-        self.entries[one] = Entry("list", ONE, self._union(one.items))
-        return found
+    def _list_literal(self, expression: ListLiteral) -> int:
+        cost = add(LIST_COST, *[self.cost(item) for item in expression.items])
+        kinds = [self.types[item] for item in expression.items]
+        self.types[expression] = Type("list", element=kinds[0] if kinds else DYN)
+        self.entries[expression] = EntrySizes("list", ONE, self._union(expression.items))
+        return cost
 
-    def _entries(self, one: Entries) -> int:
-        found = add(MAP, *[self.cost(part) for entry in one.entries for part in entry])
-        keys, values = [key for key, _ in one.entries], [value for _, value in one.entries]
-        self.types[one] = Type("map", element=self.types[values[0]] if values else DYN)
-        self.entries[one] = Entry("map", self._union(keys), self._union(values))
-        return found
+    def _map_literal(self, expression: MapLiteral) -> int:
+        cost = add(MAP_COST, *[self.cost(part) for entry in expression.entries for part in entry])
+        keys, values = [key for key, _ in expression.entries], [value for _, value in expression.entries]
+        self.types[expression] = Type("map", element=self.types[values[0]] if values else DYN)
+        self.entries[expression] = EntrySizes("map", self._union(keys), self._union(values))
+        return cost
 
-    def _union(self, parts: list[Expression]) -> Size:
-        sizes = [self._size(part) for part in parts] or [Size(0, 0)]
-        return Size(min(size.least for size in sizes), max(size.most for size in sizes))
+    def _union(self, parts: list[Expression]) -> SizeRange:
+        sizes = [self._size(part) for part in parts] or [SizeRange(0, 0)]
+        return SizeRange(min(size.min for size in sizes), max(size.max for size in sizes))
 
-    # Loops
+    # Comprehensions
 
-    def _loop(self, one: Loop) -> int:
-        found = add(self.cost(one.over), self.cost(one.start))
-        self._push(one.result_name, self._bound(one.start))
-        if one.second:
-            self._push(one.variable, self._iterated(one.over, "key"))
-            self._push(one.second, self._iterated(one.over, "value"))
+    def _comprehension(self, expression: Comprehension) -> int:
+        cost = add(self.cost(expression.iter_range), self.cost(expression.start))
+        self._push(expression.accumulator, self._bound(expression.start))
+        if expression.second_variable:
+            self._push(expression.variable, self._iterated(expression.iter_range, "key"))
+            self._push(expression.second_variable, self._iterated(expression.iter_range, "value"))
         else:
-            self._push(one.variable, self._iterated(one.over, "only"))
-        each = add(self.cost(one.condition), self.cost(one.step))
-        for name in filter(None, (one.variable, one.second)):
+            self._push(expression.variable, self._iterated(expression.iter_range, "only"))
+        per_iteration = add(self.cost(expression.condition), self.cost(expression.step))
+        for name in filter(None, (expression.variable, expression.second_variable)):
             self.locals[name].pop()
-        found = add(found, self.cost(one.result))
-        self.locals[one.result_name].pop()
-        count = self._size(one.over)
-        accumulated = isinstance(one.result, Name) and one.result.name == one.result_name
-        self.types[one] = self.types[one.step if accumulated else one.result]
-        if isinstance(one.start, Literal):
-            self._set(one, self.known(one.start))
-        elif isinstance(one.start, Items | Entries):
-            self._set(one, count)
-            if (entry := self._entry(one.step)) is not None:
-                self.entries[one] = entry
-        return add(found, times(count.most, each))
+        cost = add(cost, self.cost(expression.result))
+        self.locals[expression.accumulator].pop()
+        count = self._size(expression.iter_range)
+        returns_accumulator = (
+            isinstance(expression.result, Identifier) and expression.result.name == expression.accumulator
+        )
+        self.types[expression] = self.types[expression.step if returns_accumulator else expression.result]
+        if isinstance(expression.start, Literal):
+            self._set_size(expression, self.known_size(expression.start))
+        elif isinstance(expression.start, ListLiteral | MapLiteral):
+            self._set_size(expression, count)
+            if (entry := self._entry(expression.step)) is not None:
+                self.entries[expression] = entry
+        return add(cost, multiply(count.max, per_iteration))
 
-    def _naming(self, one: Loop) -> int:
-        found = add(self.cost(one.over), self.cost(one.start))
-        self._push(one.result_name, self._bound(one.start))
-        found = add(found, self.cost(one.result))
-        self.locals[one.result_name].pop()
-        self.types[one] = self.types[one.result]
-        self._copy(one, one.result)
-        return found
+    def _binding(self, expression: Comprehension) -> int:
+        cost = add(self.cost(expression.iter_range), self.cost(expression.start))
+        self._push(expression.accumulator, self._bound(expression.start))
+        cost = add(cost, self.cost(expression.result))
+        self.locals[expression.accumulator].pop()
+        self.types[expression] = self.types[expression.result]
+        self._copy_sizes(expression, expression.result)
+        return cost
 
     def _bound(self, value: Expression) -> _Local:
-        return _Local(self._path(value), self.known(value), self._entry(value), self.types[value])
+        return _Local(self._path(value), self.known_size(value), self._entry(value), self.types[value])
 
-    def _iterated(self, over: Expression, part: str) -> _Local:
-        entry, whole = self._entry(over), self.types[over]
-        listed = (entry.kind if entry is not None else whole.kind) == "list"
-        value = part == "value" or (part == "only" and listed)
-        step = ("@items" if listed else "@values") if value else ("@indices" if listed else "@keys")
-        inner = (whole.element or DYN) if value else INT if listed else Type("string") if whole.kind == "map" else DYN
-        size = None if entry is None else entry.value if value else entry.key
-        return _Local((*self._path(over), step), size, None, inner)
+    def _iterated(self, iter_range: Expression, part: str) -> _Local:
+        entry, range_type = self._entry(iter_range), self.types[iter_range]
+        is_list = (entry.kind if entry is not None else range_type.kind) == "list"
+        is_value = part == "value" or (part == "only" and is_list)
+        step = ("@items" if is_list else "@values") if is_value else ("@indices" if is_list else "@keys")
+        key_type = INT if is_list else Type("string") if range_type.kind == "map" else DYN
+        variable_type = (range_type.element or DYN) if is_value else key_type
+        size = None if entry is None else entry.value if is_value else entry.key
+        return _Local((*self._path(iter_range), step), size, None, variable_type)
 
     def _push(self, name: str, local: _Local) -> None:
         self.locals.setdefault(name, []).append(local)
 
-    # What is known of a part
+    # Known facts about an expression
 
     def _local(self, name: str) -> _Local | None:
         stack = self.locals.get(name)
         return stack[-1] if stack else None
 
-    def _path(self, one: Expression) -> tuple[str, ...]:
-        if isinstance(one, Name) and (local := self._local(one.name)) is not None:
+    def _path(self, expression: Expression) -> tuple[str, ...]:
+        if isinstance(expression, Identifier) and (local := self._local(expression.name)) is not None:
             return local.path
-        return self.paths.get(one, ())
+        return self.paths.get(expression, ())
 
-    def _set(self, one: Expression, size: Size | None) -> None:
+    def _set_size(self, expression: Expression, size: SizeRange | None) -> None:
         if size is not None:
-            self.sizes[one] = size
+            self.sizes[expression] = size
 
-    def _copy(self, one: Expression, other: Expression) -> None:
-        self._set(one, self.known(other))
-        if (entry := self._entry(other)) is not None:
-            self.entries[one] = entry
+    def _copy_sizes(self, expression: Expression, source: Expression) -> None:
+        self._set_size(expression, self.known_size(source))
+        if (entry := self._entry(source)) is not None:
+            self.entries[expression] = entry
 
-    def _entry(self, one: Expression) -> Entry | None:
-        if one in self.entries:
-            return self.entries[one]
-        local = self._local(one.name) if isinstance(one, Name) else None
+    def _entry(self, expression: Expression) -> EntrySizes | None:
+        if expression in self.entries:
+            return self.entries[expression]
+        local = self._local(expression.name) if isinstance(expression, Identifier) else None
         return local.entry if local is not None else None
 
-    def _size(self, one: Expression) -> Size:
-        return self.known(one) or UNKNOWN
+    def _size(self, expression: Expression) -> SizeRange:
+        return self.known_size(expression) or UNKNOWN
 
-    def known(self, one: Expression) -> Size | None:
-        if one in self.sizes:
-            return self.sizes[one]
-        if (written := _written(one)) is not None:
-            return Size(written, written)
-        if (found := self._at(self._path(one))) is not None:
-            self.sizes[one] = found
-            return found
-        kind = self.types[one]
+    def known_size(self, expression: Expression) -> SizeRange | None:
+        """Return the size of an expression, or None if it is unknown."""
+        if expression in self.sizes:
+            return self.sizes[expression]
+        if (literal_size := _literal_size(expression)) is not None:
+            return SizeRange(literal_size, literal_size)
+        if (declared := self._declared_size(self._path(expression))) is not None:
+            self.sizes[expression] = declared
+            return declared
+        kind = self.types[expression]
         while kind.kind == "optional":
             kind = kind.element or DYN
         if kind.kind in _SCALARS:
             return ONE
-        local = self._local(one.name) if isinstance(one, Name) else None
+        local = self._local(expression.name) if isinstance(expression, Identifier) else None
         return local.size if local is not None else None
 
-    def _at(self, path: tuple[str, ...]) -> Size | None:
-        """What the schema says of the size at a place."""
+    def _declared_size(self, path: tuple[str, ...]) -> SizeRange | None:
+        """Return the size that the schema declares for a path."""
         if not path:
             return None
-        place: Type | None = self.root
+        current: Type | None = self.root
         for step in path[1:]:
-            if place is None:
+            if current is None:
                 return None
             if step in ("@items", "@values"):
-                place = place.element
+                current = current.element
             elif step == "@keys":
-                place = Type("string") if place.kind == "map" else None
+                current = Type("string") if current.kind == "map" else None
             else:
-                place = (place.fields or {}).get(step)
-        return Size(0, place.most) if place is not None else None
+                current = (current.fields or {}).get(step)
+        return SizeRange(0, current.max_size) if current is not None else None
 
     # Calls
 
-    def _call(self, one: Call) -> int:
-        given = [self.cost(argument) for argument in one.arguments]
-        if one.function == "dyn":
-            self.types[one] = DYN
-            self._copy(one, one.arguments[0])
-            return add(1, *given)
-        target = self.cost(one.target) if one.target is not None else 0
-        kinds = [self.types[argument] for argument in one.arguments]
-        self.types[one] = self._answered(one, kinds)
+    def _call(self, expression: Call) -> int:
+        costs = [self.cost(argument) for argument in expression.arguments]
+        if expression.function == "dyn":
+            self.types[expression] = DYN
+            self._copy_sizes(expression, expression.arguments[0])
+            return add(1, *costs)
+        target = self.cost(expression.target) if expression.target is not None else 0
+        kinds = [self.types[argument] for argument in expression.arguments]
+        self.types[expression] = self._result_type(expression, kinds)
         worst, size = 0, None
-        for overload in _overloads(one, [kind.kind for kind in kinds]):
-            each, made = self._overload(one, overload, given)
-            worst = max(worst, each)
-            if made is not None:
-                size = made if size is None else size | made
+        for overload in _overloads(expression, [kind.kind for kind in kinds]):
+            cost, result_size = self._overload(expression, overload, costs)
+            worst = max(worst, cost)
+            if result_size is not None:
+                size = result_size if size is None else size | result_size
             if overload in ("@items", "@values"):
-                entry = self._entry(one.arguments[0])
+                entry = self._entry(expression.arguments[0])
                 size = entry.value if entry is not None else None
-                self.paths[one] = (*self._path(one.arguments[0]), overload)
+                self.paths[expression] = (*self._path(expression.arguments[0]), overload)
             if size is None:
-                size = self.known(one)
-        self._set(one, size)
+                size = self.known_size(expression)
+        self._set_size(expression, size)
         return add(target, worst)
 
-    def _answered(self, one: Call, kinds: list[Type]) -> Type:
-        match one:
+    def _result_type(self, expression: Call, kinds: list[Type]) -> Type:
+        match expression:
             case Call("_?._", None, [_, Literal(value=field)]):
-                return result_types.selected(kinds[0], field, optional=True)
-        return result_types.answered(one.function, self.types[one.target] if one.target is not None else None, kinds)
+                return result_types.field_type(kinds[0], field, optional=True)
+        return result_types.result_type(
+            expression.function, self.types[expression.target] if expression.target is not None else None, kinds
+        )
 
-    def _overload(self, one: Call, overload: str, given: list[int]) -> tuple[int, Size | None]:
-        """What one meaning of a call costs, its arguments included, and how large its result is."""
-        sizes = [self._size(argument) for argument in one.arguments]
-        if one.function in ("_&&_", "_||_"):
-            return add(*given), None
-        if one.function == "_?_:_":
-            return self._either(one, given, sizes)
-        if one.function == "_+_" and overload != "":
-            return self._joined(one, overload, given, sizes)
-        found, size = self._own(one, overload, sizes)
-        return add(found, *given), size
+    def _overload(self, expression: Call, overload: str, costs: list[int]) -> tuple[int, SizeRange | None]:
+        """Return the cost of an overload, including its arguments, and the size of its result."""
+        sizes = [self._size(argument) for argument in expression.arguments]
+        if expression.function in ("_&&_", "_||_"):
+            return add(*costs), None
+        if expression.function == "_?_:_":
+            return self._conditional(expression, costs, sizes)
+        if expression.function == "_+_" and overload != "":
+            return self._concatenation(expression, overload, costs, sizes)
+        cost, size = self._function_cost(expression, overload, sizes)
+        return add(cost, *costs), size
 
-    def _either(self, one: Call, given: list[int], sizes: list[Size]) -> tuple[int, Size | None]:
-        then, otherwise = (self._entry(argument) for argument in one.arguments[1:])
+    def _conditional(self, expression: Call, costs: list[int], sizes: list[SizeRange]) -> tuple[int, SizeRange | None]:
+        then, otherwise = (self._entry(argument) for argument in expression.arguments[1:])
         if then is not None and otherwise is not None:
-            self.entries[one] = Entry(then.kind, then.key | otherwise.key, then.value | otherwise.value)
-        return add(given[0], max(given[1:])), sizes[1] | sizes[2]
+            self.entries[expression] = EntrySizes(then.kind, then.key | otherwise.key, then.value | otherwise.value)
+        return add(costs[0], max(costs[1:])), sizes[1] | sizes[2]
 
-    def _joined(self, one: Call, overload: str, given: list[int], sizes: list[Size]) -> tuple[int, Size | None]:
-        size = Size(add(*[size.least for size in sizes]), add(*[size.most for size in sizes]))
-        first, second = (self._entry(argument) for argument in one.arguments)
+    def _concatenation(
+        self, expression: Call, overload: str, costs: list[int], sizes: list[SizeRange]
+    ) -> tuple[int, SizeRange | None]:
+        size = SizeRange(add(*[size.min for size in sizes]), add(*[size.max for size in sizes]))
+        first, second = (self._entry(argument) for argument in expression.arguments)
         if first is not None and second is not None:
-            self.entries[one] = Entry(first.kind, first.key | second.key, first.value | second.value)
-        return add(1 if overload == "list" else part(size.most, CHARACTER), *given), size
+            self.entries[expression] = EntrySizes(first.kind, first.key | second.key, first.value | second.value)
+        return add(1 if overload == "list" else scale(size.max, CHARACTER_COST), *costs), size
 
-    def _own(self, one: Call, overload: str, sizes: list[Size]) -> tuple[int, Size | None]:
-        """What a call costs besides its arguments."""
-        on = self._size(one.target) if one.target is not None else None
-        if (known := FUNCTIONS.get(one.function)) is not None:
-            found = known(Given(one, overload, on, sizes, self))
-            if found is not None:
-                return found
+    def _function_cost(self, expression: Call, overload: str, sizes: list[SizeRange]) -> tuple[int, SizeRange | None]:
+        """Return the cost of a call without its arguments, and the size of its result."""
+        receiver = self._size(expression.target) if expression.target is not None else None
+        if (function_cost := FUNCTION_COSTS.get(expression.function)) is not None:
+            estimated = function_cost(EstimatedCall(expression, overload, receiver, sizes, self))
+            if estimated is not None:
+                return estimated
         if overload == "in":
-            return sizes[1].most, None
+            return sizes[1].max, None
         if overload in ("compared", "equal"):
-            return part(min(sizes[0].most, sizes[1].most), CHARACTER), None
+            return scale(min(sizes[0].max, sizes[1].max), CHARACTER_COST), None
         return 1, None
 
-    def element(self, one: Expression) -> tuple[Type, Size] | None:
-        """The type and the size of a list's items, or None of what is no list."""
-        whole = self.types[one]
-        if whole.element is None:
+    def element(self, expression: Expression) -> tuple[Type, SizeRange] | None:
+        """Return the type and the size of a list's items, or None if the expression is not a list."""
+        list_type = self.types[expression]
+        if list_type.element is None:
             return None
-        path = self._path(one)
-        return whole.element, (self._at((*path, "@items")) if path else None) or UNKNOWN
+        path = self._path(expression)
+        return list_type.element, (self._declared_size((*path, "@items")) if path else None) or UNKNOWN
 
 
-def _written(one: Expression) -> int | None:
-    """The size of what is written out in the rule."""
-    match one:
+def _literal_size(expression: Expression) -> int | None:
+    """Return the size of a literal."""
+    match expression:
         case Literal():
-            return len(one.value) if one.type in TEXTS else 1
-        case Items():
-            return len(one.items)
-        case Entries():
-            return len(one.entries)
+            return len(expression.value) if expression.type in TEXT_TYPES else 1
+        case ListLiteral():
+            return len(expression.items)
+        case MapLiteral():
+            return len(expression.entries)
     return None
 
 
-def _overloads(one: Call, kinds: list[str]) -> tuple[str, ...]:
-    """The meanings that a call may have by the types of its arguments; the last one is any that costs the same."""
-    said = next((kind for kind in kinds if kind != "dyn"), "dyn")
-    match one.function:
+def _overloads(expression: Call, kinds: list[str]) -> tuple[str, ...]:
+    """Return the overloads that a call can have by its argument types. "" stands for all overloads with equal cost."""
+    known = next((kind for kind in kinds if kind != "dyn"), "dyn")
+    match expression.function:
         case "_+_":
-            return ("list", "string", "") if said == "dyn" else (said,) if said in (*TEXTS, "list") else ("",)
+            return ("list", "string", "") if known == "dyn" else (known,) if known in (*TEXT_TYPES, "list") else ("",)
         case "_<_" | "_<=_" | "_>_" | "_>=_":
-            return ("compared", "") if said == "dyn" else ("compared",) if said in TEXTS else ("",)
+            return ("compared", "") if known == "dyn" else ("compared",) if known in TEXT_TYPES else ("",)
         case "_==_" | "_!=_":
             return ("equal",)
         case "@in":
@@ -314,6 +345,6 @@ def _overloads(one: Call, kinds: list[str]) -> tuple[str, ...]:
         case "_[_]":
             return {"list": ("@items",), "map": ("@values",), "dyn": ("@items", "@values")}.get(kinds[0], ("",))
         case "string" | "bytes":
-            wanted = "bytes" if one.function == "string" else "string"
-            return (wanted, "") if kinds[0] == "dyn" else (wanted,) if kinds[0] == wanted else ("",)
+            source = "bytes" if expression.function == "string" else "string"
+            return (source, "") if kinds[0] == "dyn" else (source,) if kinds[0] == source else ("",)
     return ("",)

@@ -1,224 +1,233 @@
-"""What the functions of rules cost besides their arguments, and how large their results are."""
+"""The costs of CEL functions without their arguments, and the sizes of their results."""
 
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fairlead.server.schema.cel.costs.sizes import CHARACTER, LIST, MOST, PATTERN, Size, add, part, times
+from fairlead.server.schema.cel.costs.sizes import (
+    CHARACTER_COST,
+    LIST_COST,
+    MAX_UINT64,
+    PATTERN_COST,
+    SizeRange,
+    add,
+    multiply,
+    scale,
+)
 from fairlead.server.schema.cel.syntax_tree import Call, Expression, Literal
 
 if TYPE_CHECKING:
-    from fairlead.server.schema.cel.costs.estimate import Estimate
+    from fairlead.server.schema.cel.costs.estimate import CostEstimator
 
-TEXTS: Final = ("string", "bytes")
-_NAME_FORMAT: Final = 128 * PATTERN  # of the longest format of names
+TEXT_TYPES: Final = ("string", "bytes")
+_NAME_FORMAT: Final = 128 * PATTERN_COST  # The longest pattern of a named format.
 _LONGEST_FORMAT: Final = 64
-Estimated = tuple[int, Size | None]
+CostAndSize = tuple[int, SizeRange | None]
 
 
-class Given(NamedTuple):
-    """A call that a function of its own estimates."""
+class EstimatedCall(NamedTuple):
+    """A call with the sizes of its receiver and arguments."""
 
-    call: Call
+    expression: Call
     overload: str
-    on: Size | None  # what it is called on
-    sizes: list[Size]
-    estimate: "Estimate"
+    receiver: SizeRange | None
+    sizes: list[SizeRange]
+    estimator: "CostEstimator"
 
 
-Own = Callable[[Given], Estimated | None]
+CostFunction = Callable[[EstimatedCall], CostAndSize | None]
 
 
-def _fixed(of: Given) -> Estimated:
-    return 1, None
+def _read_argument(factor: float = CHARACTER_COST) -> CostFunction:
+    """Return the cost of reading the first argument once."""
+    return lambda call: (scale(call.sizes[0].max, factor), None) if call.sizes else None
 
 
-def _parsed(factor: float = CHARACTER) -> Own:
-    """Its argument is gone through."""
-    return lambda of: (part(of.sizes[0].most, factor), None) if of.sizes else None
+def _read_receiver(call: EstimatedCall) -> CostAndSize | None:
+    """Return the cost of reading the receiver. The result has the size of the receiver."""
+    return (scale(call.receiver.max, CHARACTER_COST), call.receiver) if call.receiver is not None else None
 
 
-def _kept(of: Given) -> Estimated | None:
-    """What it is called on is gone through, and is as large afterwards."""
-    return (part(of.on.most, CHARACTER), of.on) if of.on is not None else None
-
-
-def _compared(of: Given) -> Estimated | None:
-    """Each item of a list is looked at, or each character of a text."""
-    if of.on is None or of.call.target is None:
+def _read_items(call: EstimatedCall) -> CostAndSize | None:
+    """Return the cost of reading each item of a list, or each character of a text."""
+    if call.receiver is None or call.expression.target is None:
         return None
-    element = of.estimate.element(of.call.target)
+    element = call.estimator.element(call.expression.target)
     if element is None:
-        return part(of.on.most, CHARACTER), None
-    each = 1 + (part(element[1].most, CHARACTER) if element[0].kind in TEXTS else 0)
-    return times(of.on.most, add(each)), None
+        return scale(call.receiver.max, CHARACTER_COST), None
+    cost_per_item = 1 + (scale(element[1].max, CHARACTER_COST) if element[0].kind in TEXT_TYPES else 0)
+    return multiply(call.receiver.max, add(cost_per_item)), None
 
 
-def _replaced(of: Given) -> Estimated | None:
-    if of.on is None or len(of.sizes) < 2:
+def _replace(call: EstimatedCall) -> CostAndSize | None:
+    if call.receiver is None or len(call.sizes) < 2:
         return None
-    on, old, new = of.on, *of.sizes[:2]
-    if old.least == 0:  # between all characters
-        most = add(times(add(on.most, 1), new.most), on.most)
-    elif new.most <= old.least:
-        most = on.most
+    receiver, old, new = call.receiver, *call.sizes[:2]
+    if old.min == 0:  # An empty text occurs between all characters.
+        max_size = add(multiply(add(receiver.max, 1), new.max), receiver.max)
+    elif new.max <= old.min:
+        max_size = receiver.max
     else:
-        most = times(math.ceil(float(on.most) / float(old.least)), new.most)
-    if old.most == 0:
-        least = add(times(add(on.least, 1), new.least), on.least)
-    elif old.most <= new.least:
-        least = on.least
+        max_size = multiply(math.ceil(float(receiver.max) / float(old.min)), new.max)
+    if old.max == 0:
+        min_size = add(multiply(add(receiver.min, 1), new.min), receiver.min)
+    elif old.max <= new.min:
+        min_size = receiver.min
     else:
-        least = times(math.ceil(float(on.least) / float(old.most)), new.least)
-    return part(on.most, 2 * CHARACTER), Size(least, most)
+        min_size = multiply(math.ceil(float(receiver.min) / float(old.max)), new.min)
+    return scale(receiver.max, 2 * CHARACTER_COST), SizeRange(min_size, max_size)
 
 
-def _split(of: Given) -> Estimated | None:
-    if of.on is None:
+def _split(call: EstimatedCall) -> CostAndSize | None:
+    if call.receiver is None:
         return None
-    limit = of.call.arguments[1] if len(of.sizes) > 1 else None
-    most = limit.value % 2**64 if isinstance(limit, Literal) and limit.type == "int" else of.on.most
-    return part(of.on.most, 2 * CHARACTER), Size(0, most)
+    limit = call.expression.arguments[1] if len(call.sizes) > 1 else None
+    max_size = limit.value % 2**64 if isinstance(limit, Literal) and limit.type == "int" else call.receiver.max
+    return scale(call.receiver.max, 2 * CHARACTER_COST), SizeRange(0, max_size)
 
 
-def _joining(of: Given) -> Estimated | None:
-    if of.on is None or of.call.target is None:
+def _join(call: EstimatedCall) -> CostAndSize | None:
+    if call.receiver is None or call.expression.target is None:
         return None
-    element = of.estimate.element(of.call.target)
-    least, most = (times(of.on[n], element[1][n]) if element is not None else 0 for n in (0, 1))
-    if of.sizes:
-        least = add(least, times(of.sizes[0].least, max(0, of.on.least - 1)))
-        most = add(most, times(of.sizes[0].most, max(0, of.on.most - 1)))
-    return part(most, CHARACTER), Size(least, most)
+    element = call.estimator.element(call.expression.target)
+    min_size, max_size = (multiply(call.receiver[n], element[1][n]) if element is not None else 0 for n in (0, 1))
+    if call.sizes:
+        min_size = add(min_size, multiply(call.sizes[0].min, max(0, call.receiver.min - 1)))
+        max_size = add(max_size, multiply(call.sizes[0].max, max(0, call.receiver.max - 1)))
+    return scale(max_size, CHARACTER_COST), SizeRange(min_size, max_size)
 
 
-def _searched(of: Given) -> Estimated | None:
-    """A regular expression on a text."""
-    if of.on is None or not of.sizes:
+def _search(call: EstimatedCall) -> CostAndSize | None:
+    """Return the cost of a regular expression on a text."""
+    if call.receiver is None or not call.sizes:
         return None
-    found = times(part(add(of.on.most, 1), CHARACTER), part(of.sizes[0].most, PATTERN))
-    return found, None if of.call.function == "matches" else Size(0, of.on.most)
+    cost = multiply(scale(add(call.receiver.max, 1), CHARACTER_COST), scale(call.sizes[0].max, PATTERN_COST))
+    return cost, None if call.expression.function == "matches" else SizeRange(0, call.receiver.max)
 
 
-def _contains(of: Given) -> Estimated | None:
-    if of.on is None or len(of.sizes) != 1:
+def _contains(call: EstimatedCall) -> CostAndSize | None:
+    if call.receiver is None or len(call.sizes) != 1:
         return None
-    return times(part(of.on.most, CHARACTER), part(of.sizes[0].most, CHARACTER)), None
+    return multiply(scale(call.receiver.max, CHARACTER_COST), scale(call.sizes[0].max, CHARACTER_COST)), None
 
 
-def _address(besides: int) -> Own:
-    """Two addresses of up to 16 bytes are compared; one that is a text is read first."""
+def _compare_addresses(extra_cost: int) -> CostFunction:
+    """Return the cost of comparing two addresses of up to 16 bytes. An address that is a text is parsed first."""
 
-    def estimate(of: Given) -> Estimated | None:
-        argument = of.call.arguments[0]
-        text = of.estimate.types[argument].kind == "string"
-        return add(4 + besides, part(of.sizes[0].most, CHARACTER) if text else 0), None
+    def estimate(call: EstimatedCall) -> CostAndSize | None:
+        argument = call.expression.arguments[0]
+        text = call.estimator.types[argument].kind == "string"
+        return add(4 + extra_cost, scale(call.sizes[0].max, CHARACTER_COST) if text else 0), None
 
     return estimate
 
 
-def _equal(of: Given) -> Estimated | None:
-    kinds = {of.estimate.types[argument].kind for argument in of.call.arguments}
+def _equal(call: EstimatedCall) -> CostAndSize | None:
+    kinds = {call.estimator.types[argument].kind for argument in call.expression.arguments}
     if kinds & {"ip", "cidr", "quantity", "semver"}:
         return 1, None
     if "format" in kinds:
-        return part(_LONGEST_FORMAT, CHARACTER), None
+        return scale(_LONGEST_FORMAT, CHARACTER_COST), None
     if kinds == {"url"}:
-        known = of.estimate.known(of.call.arguments[1])
-        return part(known.most if known is not None else 1, CHARACTER), None
+        known = call.estimator.known_size(call.expression.arguments[1])
+        return scale(known.max if known is not None else 1, CHARACTER_COST), None
     return None
 
 
-def _sets(factor: int) -> Own:
-    return lambda of: (add(1, times(times(of.sizes[0].most, of.sizes[1].most), factor)), None)
+def _sets(factor: int) -> CostFunction:
+    return lambda call: (add(1, multiply(multiply(call.sizes[0].max, call.sizes[1].max), factor)), None)
 
 
-def _made(factor: float, size: Size) -> Estimated:
-    """A list of this size, each item at so much."""
-    return add(part(size.most, factor), 1, LIST), size
+def _create_list(factor: float, size: SizeRange) -> CostAndSize:
+    """Return the cost of creating a list of this size, with `factor` for each item."""
+    return add(scale(size.max, factor), 1, LIST_COST), size
 
 
-def _squared(of: Given, size: Size | None, factor: float) -> Estimated | None:
+def _compare_all_pairs(size: SizeRange | None, factor: float) -> CostAndSize | None:
     if size is None:
         return None
-    return _made(factor, Size(times(size.least, size.least), times(size.most, size.most)))
+    return _create_list(factor, SizeRange(multiply(size.min, size.min), multiply(size.max, size.max)))
 
 
-def _sorted(of: Given) -> Estimated | None:
-    """Each item is compared with each other, or each key."""
-    by = of.call.arguments[0] if of.call.arguments else of.call.target
+def _sort(call: EstimatedCall) -> CostAndSize | None:
+    """Return the cost of comparing each item, or each key, with each other."""
+    by = call.expression.arguments[0] if call.expression.arguments else call.expression.target
     if by is None:
         return None
-    element = of.estimate.types[by].element
-    text = element is None or element.kind in (*TEXTS, "dyn")
-    return _squared(of, of.sizes[0] if of.sizes else of.on, 2.0 + (CHARACTER if text else 0))
+    element = call.estimator.types[by].element
+    text = element is None or element.kind in (*TEXT_TYPES, "dyn")
+    return _compare_all_pairs(call.sizes[0] if call.sizes else call.receiver, 2.0 + (CHARACTER_COST if text else 0))
 
 
-def _whole(one: Expression, otherwise: int) -> int:
-    return max(0, one.value) if isinstance(one, Literal) and one.type == "int" else otherwise
+def _int_literal(expression: Expression, default: int) -> int:
+    return max(0, expression.value) if isinstance(expression, Literal) and expression.type == "int" else default
 
 
-def _sliced(of: Given) -> Estimated | None:
-    if of.on is None:
+def _slice(call: EstimatedCall) -> CostAndSize | None:
+    if call.receiver is None:
         return None
-    start, end = of.call.arguments
-    count = (_whole(end, of.on.most) - _whole(start, 0)) % 2**64
-    return _made(1, Size(count, count))
+    start, end = call.expression.arguments
+    count = (_int_literal(end, call.receiver.max) - _int_literal(start, 0)) % 2**64
+    return _create_list(1, SizeRange(count, count))
 
 
-def _ranged(of: Given) -> Estimated | None:
-    count = _whole(of.call.arguments[0], MOST)
-    return _made(1, Size(count, count))
+def _range(call: EstimatedCall) -> CostAndSize | None:
+    count = _int_literal(call.expression.arguments[0], MAX_UINT64)
+    return _create_list(1, SizeRange(count, count))
 
 
-def _flat(of: Given) -> Estimated | None:
-    depth = _whole(of.call.arguments[0], MOST) if of.call.arguments else 1
-    return _made(float(depth), of.on) if of.on is not None else None
+def _flatten(call: EstimatedCall) -> CostAndSize | None:
+    depth = _int_literal(call.expression.arguments[0], MAX_UINT64) if call.expression.arguments else 1
+    return _create_list(float(depth), call.receiver) if call.receiver is not None else None
 
 
-def _converted(of: Given) -> Estimated | None:
-    """Texts and bytes: up to four bytes are a character."""
-    if not of.overload:
+def _convert(call: EstimatedCall) -> CostAndSize | None:
+    """Return the cost of converting between strings and bytes. A character has up to four bytes."""
+    if not call.overload:
         return None
-    given = of.sizes[0]
-    size = Size(given.least // 4, given.most) if of.overload == "bytes" else Size(given.least, given.most * 4 % 2**64)
-    return part(given.most, CHARACTER), size
+    argument = call.sizes[0]
+    size = (
+        SizeRange(argument.min // 4, argument.max)
+        if call.overload == "bytes"
+        else SizeRange(argument.min, argument.max * 4 % 2**64)
+    )
+    return scale(argument.max, CHARACTER_COST), size
 
 
-def _quoted(of: Given) -> Estimated | None:
-    given = of.sizes[0]
-    return part(given.most, CHARACTER), Size((given.least + 2) % 2**64, (given.most * 2 + 2) % 2**64)
+def _quote(call: EstimatedCall) -> CostAndSize | None:
+    argument = call.sizes[0]
+    return scale(argument.max, CHARACTER_COST), SizeRange((argument.min + 2) % 2**64, (argument.max * 2 + 2) % 2**64)
 
 
-def _validated(of: Given) -> Estimated | None:
-    return part(part(of.sizes[0].most, CHARACTER), _NAME_FORMAT), None
+def _validate(call: EstimatedCall) -> CostAndSize | None:
+    return scale(scale(call.sizes[0].max, CHARACTER_COST), _NAME_FORMAT), None
 
 
-FUNCTIONS: Final[dict[str, Own]] = {
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _compared),
-    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _kept),
-    **dict.fromkeys(("find", "findAll", "matches"), _searched),
-    **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"), _parsed()),
-    **dict.fromkeys(("startsWith", "endsWith"), _parsed()),
+FUNCTION_COSTS: Final[dict[str, CostFunction]] = {
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _read_items),
+    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _read_receiver),
+    **dict.fromkeys(("find", "findAll", "matches"), _search),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"), _read_argument()),
+    **dict.fromkeys(("startsWith", "endsWith"), _read_argument()),
     **dict.fromkeys(("sets.contains", "sets.intersects"), _sets(1)),
-    **dict.fromkeys(("sort", "@sortByAssociatedKeys"), _sorted),
-    **dict.fromkeys(("string", "bytes"), _converted),
+    **dict.fromkeys(("sort", "@sortByAssociatedKeys"), _sort),
+    **dict.fromkeys(("string", "bytes"), _convert),
     "sets.equivalent": _sets(2),
-    "url": lambda of: (part(of.sizes[0].most, CHARACTER), of.sizes[0]),
-    "ip.isCanonical": _parsed(2 * CHARACTER),
-    "replace": _replaced,
+    "url": lambda call: (scale(call.sizes[0].max, CHARACTER_COST), call.sizes[0]),
+    "ip.isCanonical": _read_argument(2 * CHARACTER_COST),
+    "replace": _replace,
     "split": _split,
-    "join": _joining,
+    "join": _join,
     "contains": _contains,
-    "containsIP": _address(0),
-    "containsCIDR": _address(3),
-    "validate": _validated,
+    "containsIP": _compare_addresses(0),
+    "containsCIDR": _compare_addresses(3),
+    "validate": _validate,
     "_==_": _equal,
-    "slice": _sliced,
-    "lists.range": _ranged,
-    "reverse": lambda of: _made(1, of.on) if of.on is not None else None,
-    "flatten": _flat,
-    "distinct": lambda of: _squared(of, of.on, 2.0),
-    "format": lambda of: (part(of.on.most, CHARACTER), None) if of.on is not None else None,
-    "strings.quote": _quoted,
+    "slice": _slice,
+    "lists.range": _range,
+    "reverse": lambda call: _create_list(1, call.receiver) if call.receiver is not None else None,
+    "flatten": _flatten,
+    "distinct": lambda call: _compare_all_pairs(call.receiver, 2.0),
+    "format": lambda call: (scale(call.receiver.max, CHARACTER_COST), None) if call.receiver is not None else None,
+    "strings.quote": _quote,
 }

@@ -1,71 +1,75 @@
-"""What the rules of a definition may cost: each by itself, as often as its value may occur, and all of them."""
+"""The limits on the estimated costs of a CustomResourceDefinition's rules: of each rule and of all together."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.schema.cel.types import REQUEST, Type
+from fairlead.server.schema.cel.costs.sizes import MAX_UINT64
+from fairlead.server.schema.cel.types import MAX_REQUEST_BYTES, Type
 from fairlead.server.schema.nodes import Node
 
-_RULE: Final = 10_000_000
-_ALL: Final = 100_000_000
-_MOST: Final = 2**64 - 1
-_SHOWN: Final = 4  # of the most expensive ones
+_RULE_LIMIT: Final = 10_000_000
+_TOTAL_LIMIT: Final = 100_000_000
+_MAX_REPORTED_RULES: Final = 4  # The most expensive rules that an exceeded total names.
 _REMEDY: Final = (
     "try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
     "declared"
 )
 
 
-class Often(NamedTuple):
-    """How often a value may occur in an object: None where no list or map around it is bounded."""
+class Multiplicity(NamedTuple):
+    """How many times a value can occur in an object. None means that a list or map around it has no limit."""
 
-    times: int | None = 1
+    occurrences: int | None = 1
 
-    def inside(self, node: Node) -> "Often":
-        """The same of what is inside a node."""
+    def of_children(self, node: Node) -> "Multiplicity":
+        """Return the multiplicity of the values inside a node."""
         if node.type == "array":
-            each = node.constraints.max_items
+            children = node.constraints.max_items
         elif node.type == "object" and (node.values is not None or node.constraints.additional is not None):
-            each = node.constraints.max_properties
+            children = node.constraints.max_properties
         else:
-            each = 1
-        return Often(None if self.times is None or each is None else min(_MOST, self.times * max(0, each)))
+            children = 1
+        if self.occurrences is None or children is None:
+            return Multiplicity(None)
+        return Multiplicity(min(MAX_UINT64, self.occurrences * max(0, children)))
 
-    def cost(self, once: int, of: Type) -> int:
-        """What a rule costs on all values that a request has room for."""
-        times = self.times if self.times is not None else REQUEST // (of.least + 1)
-        return min(_MOST, once * times)
+    def cost(self, once: int, value_type: Type) -> int:
+        """Return the cost of a rule on all values of this type that fit in a request."""
+        count = self.occurrences if self.occurrences is not None else MAX_REQUEST_BYTES // (value_type.min_bytes + 1)
+        return min(MAX_UINT64, once * count)
 
 
-class Budget:
-    """Counts what the rules of one definition cost. One that is not `strict` minds the sum alone."""
+class CostBudget:
+    """Adds up the costs of one CustomResourceDefinition's rules and reports those over the limits."""
 
-    def __init__(self, *, strict: bool = True) -> None:
-        self._strict = strict
+    def __init__(self, *, limit_each_rule: bool = True) -> None:
+        self._limit_each_rule = limit_each_rule
         self._total = 0
-        self._dearest: list[tuple[int, str]] = []
+        self._most_expensive: list[tuple[int, str]] = []
 
-    def spend(self, where: str, what: str, cost: int) -> Iterator[FieldError]:
-        self._total = min(_MOST, self._total + cost)
-        if cost >= _ALL // 100:
-            self._dearest = sorted([*self._dearest, (cost, where)], key=lambda one: -one[0])[:_SHOWN]
-        if self._strict and cost > _RULE:
-            yield field_errors.forbidden(where, _exceeded(f"estimated {what} cost", cost, _RULE))
+    def spend(self, path: str, key: str, cost: int) -> Iterator[FieldError]:
+        """Add the cost of a rule. Yield an error if the rule alone is too expensive."""
+        self._total = min(MAX_UINT64, self._total + cost)
+        if cost >= _TOTAL_LIMIT // 100:
+            ranked = sorted([*self._most_expensive, (cost, path)], key=lambda entry: -entry[0])
+            self._most_expensive = ranked[:_MAX_REPORTED_RULES]
+        if self._limit_each_rule and cost > _RULE_LIMIT:
+            yield field_errors.forbidden(path, _format_exceeded(f"estimated {key} cost", cost, _RULE_LIMIT))
 
-    def overspent(self, path: str) -> Iterator[FieldError]:
-        """What is told of the schema as a whole."""
-        if self._total <= _ALL:
+    def total_errors(self, path: str) -> Iterator[FieldError]:
+        """Yield the errors of the whole schema if the rules together are too expensive."""
+        if self._total <= _TOTAL_LIMIT:
             return
-        for _, where in self._dearest:
-            told = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
-            yield field_errors.forbidden(where, told)
-        what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        yield field_errors.forbidden(path, _exceeded(what, self._total, _ALL))
+        for _, rule_path in self._most_expensive:
+            message = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+            yield field_errors.forbidden(rule_path, message)
+        subject = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+        yield field_errors.forbidden(path, _format_exceeded(subject, self._total, _TOTAL_LIMIT))
 
 
-def _exceeded(what: str, cost: int, limit: int) -> str:
+def _format_exceeded(subject: str, cost: int, limit: int) -> str:
     factor = float(cost) / float(limit)
-    shown = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
-    return f"{what} exceeds budget by factor of {shown} ({_REMEDY})"
+    factor_text = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return f"{subject} exceeds budget by factor of {factor_text} ({_REMEDY})"

@@ -1,4 +1,4 @@
-"""Which type a call in a rule answers, as far as costs depend on it: what is a scalar, a text, a list, a map."""
+"""The result types of calls in a rule, as exact as cost estimates need them: scalar, string, list or map."""
 
 from typing import Final
 
@@ -7,9 +7,16 @@ from fairlead.server.schema.cel.types import BOOL, DOUBLE, DYN, INT, Type
 _STRING: Final = Type("string")
 _STRINGS: Final = Type("list", element=_STRING)
 _QUANTITY, _FORMAT, _IP, _CIDR = (Type(kind) for kind in ("quantity", "format", "ip", "cidr"))
-_SAME: Final = ("sort", "@sortByAssociatedKeys", "reverse", "distinct", "slice", "or")  # what they are called on
+_SAME_AS_RECEIVER: Final = (
+    "sort",
+    "@sortByAssociatedKeys",
+    "reverse",
+    "distinct",
+    "slice",
+    "or",
+)  # They return the type of their receiver.
 _ARITHMETIC: Final = ("_+_", "_-_", "_*_", "_/_", "_%_", "-_")
-_ANSWERS: Final[dict[str, Type]] = {
+_RESULT_TYPES: Final[dict[str, Type]] = {
     **dict.fromkeys(
         (
             "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "_&&_", "_||_", "!_", "@not_strictly_false",
@@ -56,53 +63,54 @@ _ANSWERS: Final[dict[str, Type]] = {
 }  # fmt: skip
 
 
-def answered(function: str, target: Type | None, given: list[Type]) -> Type:
-    """The type of a call's result; `dyn` where it is not known."""
-    if function in _ANSWERS:
-        return _ANSWERS[function]
-    if function in _SAME and target is not None:
+def result_type(function: str, target: Type | None, arguments: list[Type]) -> Type:
+    """Return the type of a call's result, or `dyn` if it is not known."""
+    if function in _RESULT_TYPES:
+        return _RESULT_TYPES[function]
+    if function in _SAME_AS_RECEIVER and target is not None:
         return target
     if function in _ARITHMETIC:
-        return _told(given)
+        return _most_specific(arguments)
     if function == "_?_:_":
-        return _told(given[1:])
+        return _most_specific(arguments[1:])
     if function.startswith("format."):
         return _FORMAT
     if function in ("optional.of", "optional.ofNonZeroValue"):
-        return Type("optional", element=given[0])
+        return Type("optional", element=arguments[0])
     if function == "cel.@mapInsert":
-        return Type("map", element=given[2]) if len(given) == 3 else given[1]
-    return _inside(function, target if target is not None else given[0] if given else DYN, given)
+        return Type("map", element=arguments[2]) if len(arguments) == 3 else arguments[1]
+    return _part_type(function, target if target is not None else arguments[0] if arguments else DYN, arguments)
 
 
-def _inside(function: str, whole: Type, given: list[Type]) -> Type:
-    """The type of a part of something."""
-    element = whole.element or DYN
+def _part_type(function: str, container: Type, arguments: list[Type]) -> Type:
+    """Return the type of a part of the receiver or of the first argument."""
+    element = container.element or DYN
     if function in ("min", "max", "sum", "value"):
         return element
     if function == "orValue":
-        return _told([element, *given])
+        return _most_specific([element, *arguments])
     if function == "flatten":
-        return element if element.kind == "list" else whole
+        return element if element.kind == "list" else container
     if function in ("_[_]", "_[?_]"):
-        if whole.kind == "optional":
+        if container.kind == "optional":
             return Type("optional", element=element.element or DYN)
         return Type("optional", element=element) if function == "_[?_]" else element
     return DYN
 
 
-def selected(operand: Type, field: str, *, optional: bool = False) -> Type:
-    """The type of a field, or of one that may not be there."""
+def field_type(operand: Type, field: str, *, optional: bool = False) -> Type:
+    """Return the type of a field, as an optional if `optional` or if the operand is one."""
     if optional and operand.kind != "optional":
-        return Type("optional", element=selected(operand, field))
+        return Type("optional", element=field_type(operand, field))
     if operand.kind == "optional":
-        return Type("optional", element=selected(operand.element or DYN, field))
+        return Type("optional", element=field_type(operand.element or DYN, field))
     if operand.kind == "map":
         return operand.element or DYN
     return (operand.fields or {}).get(field, DYN)
 
 
-def _told(types: list[Type]) -> Type:
-    """The first that says what it is, and what is in it."""
-    said = [one for one in types if one.kind != "dyn"]
-    return next((one for one in said if one.element is None or one.element.kind != "dyn"), (said or [DYN])[0])
+def _most_specific(types: list[Type]) -> Type:
+    """Return the first type that is known with its element type, else the first known type."""
+    known = [item for item in types if item.kind != "dyn"]
+    exact = (item for item in known if item.element is None or item.element.kind != "dyn")
+    return next(exact, (known or [DYN])[0])

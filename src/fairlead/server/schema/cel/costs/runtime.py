@@ -1,10 +1,12 @@
-"""How much work a rule may be: an estimate before it runs, because the engine cannot be stopped while it does, and a
-meter in the functions that are not the engine's own.
+"""Limits on the work of evaluating rules.
 
-The engine itself ends a rule after 10,000 steps of its loops. What one step costs is up to the rule and the object:
-each mention of `self` inside a loop hands the whole of it over again. So steps times size is held to a limit, and so
-is the sum over all rules of an object. A real server counts as it goes and stops at a cost of its own; both refuse with
-the same words, and neither ever runs for long.
+The engine cannot be stopped while it evaluates a rule, so the work is estimated before. The functions in `functions`
+also count their work in a meter while they run.
+
+The engine itself stops a rule after 10,000 iterations of its loops. The work of one iteration depends on the rule and
+on the object: each mention of `self` inside a loop passes the whole object to the engine again. So the product of
+iterations and size is limited, for each rule and for all rules of an object. A real server counts its own cost while it
+evaluates. Both reject a rule that is too expensive with the same message.
 """
 
 import math
@@ -12,48 +14,50 @@ import re
 import threading
 from typing import Any, Final, NamedTuple
 
-from fairlead.server.schema.cel.rewriting import closing
+from fairlead.server.schema.cel.rewriting import find_closing
 
-LIMIT: Final = 10_000_000  # for one rule and for all of an object: a few seconds at worst
-EVALUATION: Final = 300  # what it costs to evaluate anything at all
-HANDED_OVER: Final = 8  # times the work of looking at a value
+LIMIT: Final = 10_000_000  # For one rule and for all rules of an object: a few seconds at worst.
+BASE_WORK: Final = 300  # The work of evaluating the smallest rule.
+TRANSFER_FACTOR: Final = (
+    8  # Passing a value between Python and the engine takes this many times the work of reading it.
+)
 EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
-_STEPS: Final = 10_000  # the engine's own limit
+_MAX_ITERATIONS: Final = 10_000  # The engine's own limit.
 _LOOP: Final = re.compile(
     r"\.\s*(?:all|exists|exists_one|existsOne|(filter|map|sortBy|transformList)|(transformMap(?:Entry)?))\s*\("
 )
-_WHOLE: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b")
+_SELF: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b")
 
 
-class Loop(NamedTuple):
-    """A loop in a rule: how many loops it stands in, itself included, and whether each step may look at everything."""
+class LoopShape(NamedTuple):
+    """A loop in a rule's text."""
 
-    depth: int
-    whole: bool
-    lists: bool  # it makes a list, which the engine copies at each step and may hand over
-    maps: bool  # it makes a map, which is handed over at each step
-
-
-class Shape(NamedTuple):
-    """What of a rule's text says how its work grows."""
-
-    loops: tuple[Loop, ...]
-    growth: int  # how much longer loops that add to a text, one after another, can make it
+    depth: int  # How many loops it is in, including itself.
+    mentions_self: bool  # Each iteration may pass the whole object to the engine.
+    builds_list: bool  # The engine copies the list in each iteration and may pass it on.
+    builds_map: bool  # The map is passed on in each iteration.
 
 
-class Size(NamedTuple):
-    """What of a value says how much work it is."""
+class RuleShape(NamedTuple):
+    """The parts of a rule's text that decide how its work grows with the size of the value."""
 
-    cells: int  # scalars and keys, and their text
-    widest: int  # the most items in one list or map
-    longest: int  # text
+    loops: tuple[LoopShape, ...]
+    growth: int  # How many times longer a text can become through loops that append to it.
 
 
-NOTHING: Final = Size(0, 0, 0)
+class ValueSize(NamedTuple):
+    """The size of a value."""
+
+    cells: int  # Scalars and keys, including the length of their text.
+    widest: int  # The number of items of the largest list or map.
+    longest: int  # The length of the longest text.
+
+
+EMPTY: Final = ValueSize(0, 0, 0)
 
 
 class Meter(threading.local):
-    """What the functions of the rule that runs on this thread have done so far."""
+    """Counts the work of our functions for the rule that this thread evaluates."""
 
     spent = 0
 
@@ -61,7 +65,7 @@ class Meter(threading.local):
         self.spent = 0
 
     def spend(self, work: int) -> None:
-        """Raises where it is too much, before it is done."""
+        """Count work before it is done. Raise ValueError if it is too much."""
         self.spent += work
         if self.spent > LIMIT:
             raise ValueError(EXCEEDED)
@@ -70,65 +74,67 @@ class Meter(threading.local):
 METER: Final = Meter()
 
 
-class Budget:
-    """The work that all rules of one object may be."""
+class WorkBudget:
+    """The work that all rules of one object may take together."""
 
     def __init__(self) -> None:
-        self._left = LIMIT
+        self._remaining = LIMIT
 
     def spend(self, work: int) -> bool:
-        """Whether there was enough left."""
-        self._left -= work
-        return self._left >= 0
+        """Subtract work. Return whether enough remained."""
+        self._remaining -= work
+        return self._remaining >= 0
 
 
-def shape(spoken: str) -> Shape:
-    """The shape of a rule whose string literals are blanked out."""
-    found = list(_LOOP.finditer(spoken))
-    spans = [(loop.end(), closing(spoken, loop.end())) for loop in found]
+def find_loops(text: str) -> RuleShape:
+    """Return the shape of a rule. Its string literals must be blanked."""
+    matches = list(_LOOP.finditer(text))
+    spans = [(match.end(), find_closing(text, match.end())) for match in matches]
     loops = tuple(
-        Loop(
+        LoopShape(
             depth=sum(a <= start and end <= b for a, b in spans),
-            whole=_WHOLE.search(spoken[start:end]) is not None,
-            lists=loop[1] is not None,
-            maps=loop[2] is not None,
+            mentions_self=_SELF.search(text[start:end]) is not None,
+            builds_list=match[1] is not None,
+            builds_map=match[2] is not None,
         )
-        for loop, (start, end) in zip(found, spans, strict=True)
+        for match, (start, end) in zip(matches, spans, strict=True)
     )
-    growth = math.prod(1 + spoken.count("+", start, end) for start, end in spans)
-    return Shape(loops, growth)
+    growth = math.prod(1 + text.count("+", start, end) for start, end in spans)
+    return RuleShape(loops, growth)
 
 
-def copied(length: int) -> int:
-    """The work of making a list of this length in a loop."""
+def list_building_work(length: int) -> int:
+    """Return the work of building a list of this length in a loop."""
     return length * length // 2
 
 
-def size(value: Any) -> Size:
+def measure(value: Any) -> ValueSize:
+    """Return the size of a value."""
     cells = widest = longest = 0
-    rest = [value]
-    while rest:
-        one = rest.pop()
+    remaining = [value]
+    while remaining:
+        current = remaining.pop()
         cells += 1
-        if isinstance(one, str):
-            cells += len(one) // 4
-            longest = max(longest, len(one))
-        elif isinstance(one, dict):
-            widest = max(widest, len(one))
-            rest += one.keys()
-            rest += one.values()
-        elif isinstance(one, list):
-            widest = max(widest, len(one))
-            rest += one
-    return Size(cells, widest, longest)
+        if isinstance(current, str):
+            cells += len(current) // 4
+            longest = max(longest, len(current))
+        elif isinstance(current, dict):
+            widest = max(widest, len(current))
+            remaining += current.keys()
+            remaining += current.values()
+        elif isinstance(current, list):
+            widest = max(widest, len(current))
+            remaining += current
+    return ValueSize(cells, widest, longest)
 
 
-def work(of: Shape, given: Size) -> int:
-    """At most this much is done when a rule of this shape is evaluated on a value of this size."""
-    found = EVALUATION + given.cells
-    for loop in of.loops:
-        steps = min(_STEPS, max(given.widest, 16) ** loop.depth)
-        each = steps * given.cells if loop.whole else steps + given.cells
-        found += each * (steps if loop.maps else HANDED_OVER if loop.lists and loop.whole else 1)
-        found += copied(steps) if loop.lists else 0
-    return found + given.longest * (of.growth - 1)
+def estimate_work(rule: RuleShape, size: ValueSize) -> int:
+    """Return the most work that evaluating a rule of this shape on a value of this size can take."""
+    work = BASE_WORK + size.cells
+    for loop in rule.loops:
+        iterations = min(_MAX_ITERATIONS, max(size.widest, 16) ** loop.depth)
+        reading = iterations * size.cells if loop.mentions_self else iterations + size.cells
+        copies_self = loop.builds_list and loop.mentions_self
+        work += reading * (iterations if loop.builds_map else TRANSFER_FACTOR if copies_self else 1)
+        work += list_building_work(iterations) if loop.builds_list else 0
+    return work + size.longest * (rule.growth - 1)

@@ -1,43 +1,46 @@
-"""How large a value of a rule may be, and how costs add up: nothing grows beyond 2^64 - 1."""
+"""Size estimates of values, and the arithmetic of costs, which stops at 2^64 - 1."""
 
 import math
 from typing import Final, NamedTuple
 
-MOST: Final = 2**64 - 1
-CHARACTER, PATTERN = 0.1, 0.25  # of a text that is gone through, of a regular expression for each of these
-LIST, MAP = 10, 30  # to make one
+MAX_UINT64: Final = 2**64 - 1
+CHARACTER_COST, PATTERN_COST = 0.1, 0.25  # The cost of reading a character, and of each character of a pattern.
+LIST_COST, MAP_COST = 10, 30  # The cost of creating a list or a map.
 
 
-class Size(NamedTuple):
-    """Characters, bytes, items or entries. The least of it counts too: replacing little by much makes a text longer."""
+class SizeRange(NamedTuple):
+    """The possible sizes of a value: characters, bytes, items or entries.
 
-    least: int
-    most: int
+    The minimum matters too: a short text that is replaced by a long one occurs more often in a text.
+    """
 
-    def __or__(self, other: "Size") -> "Size":
-        return Size(min(self.least, other.least), max(self.most, other.most))
+    min: int
+    max: int
+
+    def __or__(self, other: "SizeRange") -> "SizeRange":
+        return SizeRange(min(self.min, other.min), max(self.max, other.max))
 
 
-class Entry(NamedTuple):
-    """How large the keys and the values of a map are, or the items of a list."""
+class EntrySizes(NamedTuple):
+    """The sizes of the keys and values of a map, or of the items of a list."""
 
     kind: str
-    key: Size
-    value: Size
+    key: SizeRange
+    value: SizeRange
 
 
-UNKNOWN: Final = Size(0, MOST)
-ONE: Final = Size(1, 1)
+UNKNOWN: Final = SizeRange(0, MAX_UINT64)
+ONE: Final = SizeRange(1, 1)
 
 
 def add(*numbers: int) -> int:
-    return min(MOST, sum(numbers))
+    return min(MAX_UINT64, sum(numbers))
 
 
-def times(one: int, other: int) -> int:
-    return min(MOST, one * other)
+def multiply(a: int, b: int) -> int:
+    return min(MAX_UINT64, a * b)
 
 
-def part(size: int, factor: float) -> int:
-    """A size at so much each, rounded up."""
-    return min(MOST, math.ceil(float(size) * factor))
+def scale(size: int, factor: float) -> int:
+    """Multiply a size by a factor and round up."""
+    return min(MAX_UINT64, math.ceil(float(size) * factor))

@@ -1,6 +1,6 @@
-"""The functions that rules may call, with their exact types: what rules are checked by. A capital is any type.
+"""The declarations of the functions that rules may call, for type checks. A capital letter is a type parameter.
 
-`library` has the functions themselves. They run on whatever comes, for the engine hands them plain values.
+`library` has the implementations. They are untyped, because the engine passes them plain values.
 """
 
 from collections.abc import Iterable
@@ -13,108 +13,113 @@ _QUANTITY, _SEMVER, _URL, _FORMAT = (f"kubernetes.{name}" for name in ("Quantity
 _IP, _CIDR = "net.IP", "net.CIDR"
 _NUMBERS: Final = ("int", "uint", "double")
 _ORDERED: Final = (*_NUMBERS, "bool", "string", "bytes", "timestamp", "duration")
-_SHOWN: Final = (*_ORDERED, _IP, _CIDR)
-Signature = tuple[str, str, str]  # what it is called on (or ""), arguments, result
+_STRING_ARGUMENTS: Final = (*_ORDERED, _IP, _CIDR)
+Signature = tuple[str, str, str]  # The type of the receiver (or ""), of the arguments, and of the result.
 
 
-def _on(*targets: str, given: tuple[str, ...] = ("",), result: str = "") -> list[Signature]:
-    """Called on each of these, with each of these arguments; the result is what it is called on unless told."""
-    return [(target, arguments, result or target) for target in targets for arguments in given]
+def _method(*receivers: str, args: tuple[str, ...] = ("",), result: str = "") -> list[Signature]:
+    """Return the signatures of a method. Without `result`, it returns the type of its receiver."""
+    return [(receiver, arguments, result or receiver) for receiver in receivers for arguments in args]
 
 
-def _of(*given: str, result: str) -> list[Signature]:
-    return [("", arguments, result) for arguments in given]
+def _function(*args: str, result: str) -> list[Signature]:
+    return [("", arguments, result) for arguments in args]
 
 
-def _lists(*elements: str, inner: bool = False, result: str = "") -> list[Signature]:
-    """Called on lists of each of these: the result is an element, or as told."""
-    return [(f"list({one})", "", one if inner else result or f"list({one})") for one in elements]
+def _list_method(*elements: str, returns_element: bool = False, result: str = "") -> list[Signature]:
+    """Return the signatures of a method of lists. Without `result`, it returns the list or an element."""
+    return [
+        (f"list({element})", "", element if returns_element else result or f"list({element})") for element in elements
+    ]
 
 
-def _pairs(result: str) -> list[Signature]:
-    return [(one, one, result) for one in (_QUANTITY, _SEMVER)]
+def _comparison(result: str) -> list[Signature]:
+    return [(compared, compared, result) for compared in (_QUANTITY, _SEMVER)]
 
 
-_SOUGHT: Final = [("list(A)", "A", "int"), *_on("string", given=("string", "string, int"), result="int")]
-_COMPARED: Final = [
-    *[("", f"{one}, {one}", "bool") for one in _ORDERED],
-    *[("", f"{one}, {other}", "bool") for one in _NUMBERS for other in _NUMBERS if one != other],
+_INDEX_OF: Final = [("list(A)", "A", "int"), *_method("string", args=("string", "string, int"), result="int")]
+_LESS_THAN: Final = [
+    *[("", f"{ordered}, {ordered}", "bool") for ordered in _ORDERED],
+    *[("", f"{a}, {b}", "bool") for a in _NUMBERS for b in _NUMBERS if a != b],
 ]
-# These stand in place of the engine's own, which knows fewer types of arguments.
-_INSTEAD: Final = {
-    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _COMPARED),
-    "string": _of(*_SHOWN, result="string"),
+# These replace the engine's declarations, which have fewer argument types.
+_REPLACED: Final = {
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _LESS_THAN),
+    "string": _function(*_STRING_ARGUMENTS, result="string"),
 }
 _FUNCTIONS: Final[dict[str, list[Signature]]] = {
-    **_INSTEAD,
+    **_REPLACED,
     # Lists
-    **dict.fromkeys(("distinct", "reverse"), _on("list(A)")),
-    **dict.fromkeys(("min", "max"), _lists(*_ORDERED, inner=True)),
+    **dict.fromkeys(("distinct", "reverse"), _method("list(A)")),
+    **dict.fromkeys(("min", "max"), _list_method(*_ORDERED, returns_element=True)),
     "flatten": [("list(list(A))", "", "list(A)"), ("list(dyn)", "int", "list(dyn)")],
-    "isSorted": _lists(*_ORDERED, result="bool"),
-    "lists.range": _of("int", result="list(int)"),
-    "slice": _on("list(A)", given=("int, int",)),
-    "sort": _lists(*_ORDERED),
-    "sum": _lists(*_NUMBERS, "duration", inner=True),
+    "isSorted": _list_method(*_ORDERED, result="bool"),
+    "lists.range": _function("int", result="list(int)"),
+    "slice": _method("list(A)", args=("int, int",)),
+    "sort": _list_method(*_ORDERED),
+    "sum": _list_method(*_NUMBERS, "duration", returns_element=True),
     "__order__": [(f"list({key})", "list(A)", "list(A)") for key in _ORDERED],  # sortBy
-    **dict.fromkeys(("indexOf", "lastIndexOf"), _SOUGHT),
+    **dict.fromkeys(("indexOf", "lastIndexOf"), _INDEX_OF),
     **dict.fromkeys(
-        ("sets.contains", "sets.equivalent", "sets.intersects"), _of("list(A), list(A)", result="bool")
+        ("sets.contains", "sets.equivalent", "sets.intersects"), _function("list(A), list(A)", result="bool")
     ),
-    # Texts
-    **dict.fromkeys(("lowerAscii", "upperAscii", "trim"), _on("string")),
-    "charAt": _on("string", given=("int",)),
-    "find": _on("string", given=("string",)),
-    "findAll": _on("string", given=("string", "string, int"), result="list(string)"),
-    "format": _on("string", given=("list(dyn)",)),
-    "join": _on("list(string)", given=("", "string"), result="string"),
-    "replace": _on("string", given=("string, string", "string, string, int")),
-    "split": _on("string", given=("string", "string, int"), result="list(string)"),
-    "strings.quote": _of("string", result="string"),
-    "substring": _on("string", given=("int", "int, int")),
-    # Names
-    "format.named": _of("string", result=f"optional_type({_FORMAT})"),
-    "validate": _on(_FORMAT, given=("string",), result="optional_type(list(string))"),
-    **{f"format.{name}": _of("", result=_FORMAT) for name in FORMATS},
+    # Strings
+    **dict.fromkeys(("lowerAscii", "upperAscii", "trim"), _method("string")),
+    "charAt": _method("string", args=("int",)),
+    "find": _method("string", args=("string",)),
+    "findAll": _method("string", args=("string", "string, int"), result="list(string)"),
+    "format": _method("string", args=("list(dyn)",)),
+    "join": _method("list(string)", args=("", "string"), result="string"),
+    "replace": _method("string", args=("string, string", "string, string, int")),
+    "split": _method("string", args=("string", "string, int"), result="list(string)"),
+    "strings.quote": _function("string", result="string"),
+    "substring": _method("string", args=("int", "int, int")),
+    # Named formats
+    "format.named": _function("string", result=f"optional_type({_FORMAT})"),
+    "validate": _method(_FORMAT, args=("string",), result="optional_type(list(string))"),
+    **{f"format.{name}": _function("", result=_FORMAT) for name in FORMATS},
     # Quantities and versions
-    "isQuantity": _of("string", result="bool"),
-    "quantity": _of("string", result=_QUANTITY),
-    "sign": _of(_QUANTITY, result="int"),
-    "isInteger": _on(_QUANTITY, result="bool"),
-    "asInteger": _on(_QUANTITY, result="int"),
-    "asApproximateFloat": _on(_QUANTITY, result="double"),
-    **dict.fromkeys(("add", "sub"), _on(_QUANTITY, given=(_QUANTITY, "int"))),
-    **dict.fromkeys(("isLessThan", "isGreaterThan"), _pairs("bool")),
-    "compareTo": _pairs("int"),
-    "isSemver": _of("string", "string, bool", result="bool"),
-    "semver": _of("string", "string, bool", result=_SEMVER),
-    **dict.fromkeys(("major", "minor", "patch"), _on(_SEMVER, result="int")),
+    "isQuantity": _function("string", result="bool"),
+    "quantity": _function("string", result=_QUANTITY),
+    "sign": _function(_QUANTITY, result="int"),
+    "isInteger": _method(_QUANTITY, result="bool"),
+    "asInteger": _method(_QUANTITY, result="int"),
+    "asApproximateFloat": _method(_QUANTITY, result="double"),
+    **dict.fromkeys(("add", "sub"), _method(_QUANTITY, args=(_QUANTITY, "int"))),
+    **dict.fromkeys(("isLessThan", "isGreaterThan"), _comparison("bool")),
+    "compareTo": _comparison("int"),
+    "isSemver": _function("string", "string, bool", result="bool"),
+    "semver": _function("string", "string, bool", result=_SEMVER),
+    **dict.fromkeys(("major", "minor", "patch"), _method(_SEMVER, result="int")),
     # Addresses
-    "isURL": _of("string", result="bool"),
-    "url": _of("string", result=_URL),
-    **dict.fromkeys(("getScheme", "getHost", "getHostname", "getPort", "getEscapedPath"), _on(_URL, result="string")),
-    "getQuery": _on(_URL, result="map(string, list(string))"),
-    **dict.fromkeys(("isIP", "isCIDR", "ip.isCanonical"), _of("string", result="bool")),
+    "isURL": _function("string", result="bool"),
+    "url": _function("string", result=_URL),
+    **dict.fromkeys(
+        ("getScheme", "getHost", "getHostname", "getPort", "getEscapedPath"),
+        _method(_URL, result="string"),
+    ),
+    "getQuery": _method(_URL, result="map(string, list(string))"),
+    **dict.fromkeys(("isIP", "isCIDR", "ip.isCanonical"), _function("string", result="bool")),
     "ip": [("", "string", _IP), (_CIDR, "", _IP)],
-    "family": _on(_IP, result="int"),
+    "family": _method(_IP, result="int"),
     **dict.fromkeys(
         ("isUnspecified", "isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast"),
-        _on(_IP, result="bool"),
+        _method(_IP, result="bool"),
     ),
-    "cidr": _of("string", result=_CIDR),
-    "containsIP": _on(_CIDR, given=("string", _IP), result="bool"),
-    "containsCIDR": _on(_CIDR, given=("string", _CIDR), result="bool"),
-    "masked": _on(_CIDR),
-    "prefixLength": _on(_CIDR, result="int"),
+    "cidr": _function("string", result=_CIDR),
+    "containsIP": _method(_CIDR, args=("string", _IP), result="bool"),
+    "containsCIDR": _method(_CIDR, args=("string", _CIDR), result="bool"),
+    "masked": _method(_CIDR),
+    "prefixLength": _method(_CIDR, result="int"),
 }  # fmt: skip
 
 
 def configuration(variables: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """An environment's configuration, as YAML has it, with variables of these types."""
+    """Return the configuration of an environment with variables of these types."""
     return {
         "extensions": [{"name": "two-var-comprehensions"}, {"name": "optional"}],
-        "stdlib": {"exclude_functions": [{"name": name} for name in _INSTEAD]},
-        "variables": [{"name": name, **_typed(of)} for name, of in variables],
+        "stdlib": {"exclude_functions": [{"name": name} for name in _REPLACED]},
+        "variables": [{"name": name, **_parse_type(type_name)} for name, type_name in variables],
         "functions": _functions(),
     }
 
@@ -122,28 +127,29 @@ def configuration(variables: Iterable[tuple[str, str]]) -> dict[str, Any]:
 @cache
 def _functions() -> list[dict[str, Any]]:
     return [
-        {"name": name, "overloads": [_overload(f"{name}_{n}", *one) for n, one in enumerate(signatures)]}
+        {"name": name, "overloads": [_overload(f"{name}_{n}", *signature) for n, signature in enumerate(signatures)]}
         for name, signatures in _FUNCTIONS.items()
     ]
 
 
-def _overload(label: str, target: str, arguments: str, result: str) -> dict[str, Any]:
-    made = {"id": label, "args": [_typed(one) for one in split(arguments)], "return": _typed(result)}
-    return {**made, "target": _typed(target)} if target else made
+def _overload(overload_id: str, receiver: str, arguments: str, result: str) -> dict[str, Any]:
+    types = [_parse_type(argument) for argument in split_arguments(arguments)]
+    overload = {"id": overload_id, "args": types, "return": _parse_type(result)}
+    return {**overload, "target": _parse_type(receiver)} if receiver else overload
 
 
-def _typed(text: str) -> dict[str, Any]:
-    name, _, inner = text.removesuffix(")").partition("(")
-    made: dict[str, Any] = {"type_name": name}
-    if inner:
-        made["params"] = [_typed(one) for one in split(inner)]
+def _parse_type(text: str) -> dict[str, Any]:
+    name, _, parameters = text.removesuffix(")").partition("(")
+    parsed: dict[str, Any] = {"type_name": name}
+    if parameters:
+        parsed["params"] = [_parse_type(parameter) for parameter in split_arguments(parameters)]
     if len(name) == 1:
-        made["is_type_param"] = True
-    return made
+        parsed["is_type_param"] = True
+    return parsed
 
 
-def split(text: str) -> list[str]:
-    """At the commas outside parentheses."""
+def split_arguments(text: str) -> list[str]:
+    """Split at the commas outside parentheses."""
     parts, depth = [""], 0
     for mark in text:
         depth += (mark == "(") - (mark == ")")

@@ -1,7 +1,8 @@
 """The functions that Kubernetes adds to CEL: lists, sets, regular expressions, URLs, addresses, quantities, versions.
 
-Values of the types that CEL itself does not have (quantity, url, ip, cidr) are maps with one tagged entry: the engine
-passes those through. Raising ValueError makes an evaluation error with that text.
+A value of a type that CEL does not have (quantity, url, ip, cidr, semver, format) is a map with one entry, whose key
+names the type. The engine passes such maps through. A function that raises ValueError fails the evaluation with that
+message.
 """
 
 import ipaddress
@@ -14,73 +15,75 @@ from cel_expr_python import cel
 from fairlead.server.golang import query_string
 from fairlead.server.schema import quantity, semver
 from fairlead.server.schema.cel import invalid_values
-from fairlead.server.schema.cel.costs.runtime import HANDED_OVER, METER, copied
+from fairlead.server.schema.cel.costs.runtime import METER, TRANSFER_FACTOR, list_building_work
 from fairlead.server.schema.cel.functions import ordering, strings, urls
-from fairlead.server.schema.cel.functions.named_formats import FORMATS, problems
-from fairlead.server.schema.cel.values import handed_over
+from fairlead.server.schema.cel.functions.named_formats import FORMATS, validate_format
+from fairlead.server.schema.cel.values import to_engine
 from fairlead.server.schema.patterns import compile_pattern
 
 _T = cel.Type
 _OPAQUE = _T.Map(_T.STRING, _T.DYN)
 _LIST = _T.List(_T.DYN)
-_TEXTS = _T.List(_T.STRING)
+_STRINGS = _T.List(_T.STRING)
 _MAP = _T.Map(_T.DYN, _T.DYN)
-_ANY: list[Any] = [
+_ANY_TYPE: list[Any] = [
     _T.INT, _T.UINT, _T.DOUBLE, _T.BOOL, _T.STRING, _T.BYTES, _T.DURATION, _T.TIMESTAMP, _LIST, _MAP
 ]  # fmt: skip
 _LARGEST = 2**63
-_EXACT = Context(prec=1000)  # more than a quantity has digits
+_EXACT = Context(prec=1000)  # More digits than a quantity can have.
 
 
 def functions() -> list[Any]:
-    """Declarations with their implementations, for an environment."""
+    """Return the declarations of all functions with their implementations, for an environment."""
     return [
-        cel.FunctionDecl(name, [_overload(name, i, *one) for i, one in enumerate(many)])
-        for name, many in {**_TABLE, **invalid_values.functions(_T)}.items()
+        cel.FunctionDecl(name, [_overload(name, i, *overload) for i, overload in enumerate(overloads)])
+        for name, overloads in {**_FUNCTIONS, **invalid_values.functions(_T)}.items()
     ]
 
 
 def _overload(name: str, index: int, member: bool, result: Any, parameters: list[Any], impl: Any) -> Any:
-    label = f"fairlead_{name.replace('.', '_')}_{index}"
-    return cel.Overload(label, return_type=result, parameters=parameters, is_member=member, impl=_metered(impl))
+    overload_id = f"fairlead_{name.replace('.', '_')}_{index}"
+    return cel.Overload(overload_id, return_type=result, parameters=parameters, is_member=member, impl=_metered(impl))
 
 
 def _metered(impl: Any) -> Any:
-    """A function whose arguments and result are counted: each is handed over from one world to the other."""
+    """Return a function that counts the work of passing its arguments and result between Python and the engine."""
 
-    def call(*given: Any) -> Any:
-        METER.spend(1 + sum(map(_handed_over, given)))
-        made = impl(*given)
-        METER.spend(_handed_over(made))
-        if isinstance(made, list):
-            METER.spend(copied(len(made)))  # it may be gone through
-        if isinstance(made, int) and not -_LARGEST <= made < _LARGEST:
+    def call(*arguments: Any) -> Any:
+        METER.spend(1 + sum(map(_transfer_work, arguments)))
+        result = impl(*arguments)
+        METER.spend(_transfer_work(result))
+        if isinstance(result, list):
+            METER.spend(list_building_work(len(result)))  # A loop may iterate over it.
+        if isinstance(result, int) and not -_LARGEST <= result < _LARGEST:
             raise ValueError("integer overflow")
-        return handed_over(made)
+        return to_engine(result)
 
     return call
 
 
-def _handed_over(value: Any) -> int:
+def _transfer_work(value: Any) -> int:
     if isinstance(value, list | dict):
-        return HANDED_OVER * len(value)
+        return TRANSFER_FACTOR * len(value)
     return len(value) if isinstance(value, str | bytes) else 0
 
 
 def _quantity(text: str) -> dict[str, Any]:
-    return {"quantity": _plain(quantity.parse(text)[0])}
+    return {"quantity": _normalize(quantity.parse(text)[0])}
 
 
-def _plain(value: Decimal) -> str:
-    """One text for one amount, so that the engine finds equal what is."""
+def _normalize(value: Decimal) -> str:
+    """Return the same text for equal amounts, so that the engine finds them equal."""
     return f"{value.normalize(_EXACT):f}"
 
 
-def _amount(one: Any) -> Decimal:
-    return Decimal(one["quantity"]) if isinstance(one, dict) else Decimal(one)
+def _amount(value: Any) -> Decimal:
+    return Decimal(value["quantity"]) if isinstance(value, dict) else Decimal(value)
 
 
-def _is(parse: Any) -> Any:
+def _can(parse: Any) -> Any:
+    """Return a function that returns whether `parse` accepts a text."""
+
     def check(text: str) -> bool:
         try:
             parse(text)
@@ -91,37 +94,37 @@ def _is(parse: Any) -> Any:
     return check
 
 
-def _plus(sign: int) -> Any:
-    def add(one: Any, other: Any) -> dict[str, Any]:
-        return {"quantity": _plain(_EXACT.add(_amount(one), sign * _amount(other)))}
+def _add_quantities(sign: int) -> Any:
+    def add(a: Any, b: Any) -> dict[str, Any]:
+        return {"quantity": _normalize(_EXACT.add(_amount(a), sign * _amount(b)))}
 
     return add
 
 
-def _whole(one: Any) -> bool:
-    value = _amount(one)
-    return value == value.to_integral_value() and -_LARGEST <= value < _LARGEST
+def _is_integer(value: Any) -> bool:
+    amount = _amount(value)
+    return amount == amount.to_integral_value() and -_LARGEST <= amount < _LARGEST
 
 
-def _as_integer(one: Any) -> int:
-    if not _whole(one):
+def _as_integer(value: Any) -> int:
+    if not _is_integer(value):
         raise ValueError("cannot convert value to integer")
-    return int(_amount(one))
+    return int(_amount(value))
 
 
-def _compare(one: Any, other: Any) -> int:
-    a, b = _amount(one), _amount(other)
-    return (a > b) - (a < b)
+def _compare_quantities(a: Any, b: Any) -> int:
+    amount_a, amount_b = _amount(a), _amount(b)
+    return (amount_a > amount_b) - (amount_a < amount_b)
 
 
 def _url(text: str) -> dict[str, Any]:
-    if told := urls.refusal(text):
-        raise ValueError(f"URL parse error during conversion from string: {told}")
+    if error := urls.url_error(text):
+        raise ValueError(f"URL parse error during conversion from string: {error}")
     return {"url": text}
 
 
-def _parts(one: Any) -> SplitResult:
-    return urlsplit(str(one["url"]))
+def _parts(url: Any) -> SplitResult:
+    return urlsplit(str(url["url"]))
 
 
 _PATH_SAFE = "/%$&+,:;=@!'()*"
@@ -133,32 +136,32 @@ def _ip(text: str) -> dict[str, Any]:
         if "%" in text or (address.version == 6 and "." in text):
             raise ValueError
     except ValueError:
-        told = f'ParseAddr("{text}"): unable to parse IP'
-        raise ValueError(f'IP Address "{text}" parse error during conversion from string: {told}') from None
+        error = f'ParseAddr("{text}"): unable to parse IP'
+        raise ValueError(f'IP Address "{text}" parse error during conversion from string: {error}') from None
     return {"ip": str(address)}
 
 
-def _canonical(text: str) -> bool:
+def _is_canonical(text: str) -> bool:
     return bool(_ip(text)["ip"] == text)
 
 
-def _global_unicast(one: Any) -> bool:
-    """As Go has it: private addresses too."""
-    address = _address(one)
-    beyond = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
-    return not beyond and str(address) != "255.255.255.255"
+def _is_global_unicast(ip: Any) -> bool:
+    """Return whether Go calls an address global unicast. Private addresses are too."""
+    address = _address(ip)
+    special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+    return not special and str(address) != "255.255.255.255"
 
 
-def _link_local_multicast(one: Any) -> bool:
-    address = _address(one)
-    return address in _LINK_LOCAL[address.version]
+def _is_link_local_multicast(ip: Any) -> bool:
+    address = _address(ip)
+    return address in _LINK_LOCAL_MULTICAST[address.version]
 
 
-_LINK_LOCAL: dict[int, Any] = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
+_LINK_LOCAL_MULTICAST: dict[int, Any] = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
 
 
-def _address(one: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    return ipaddress.ip_address(one["ip"] if isinstance(one, dict) else _ip(one)["ip"])
+def _address(ip: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return ipaddress.ip_address(ip["ip"] if isinstance(ip, dict) else _ip(ip)["ip"])
 
 
 def _cidr(text: str) -> dict[str, Any]:
@@ -170,40 +173,40 @@ def _cidr(text: str) -> dict[str, Any]:
             raise ValueError(f'bad bits after slash: "{bits}"')
         ipaddress.ip_network(f"{_ip(address)['ip']}/{bits}", strict=False)
     except ValueError as error:
-        begun = "network address parse error during conversion from string"
-        raise ValueError(f'{begun}: {begun}: netip.ParsePrefix("{text}"): {error}') from None
+        prefix = "network address parse error during conversion from string"
+        raise ValueError(f'{prefix}: {prefix}: netip.ParsePrefix("{text}"): {error}') from None
     return {"cidr": f"{_ip(address)['ip']}/{bits}"}
 
 
-def _shown(one: Any) -> str:
-    return str(one.get("ip") or one["cidr"])
+def _address_to_text(value: Any) -> str:
+    return str(value.get("ip") or value["cidr"])
 
 
-def _network(one: Any) -> Any:
-    return ipaddress.ip_network(one["cidr"] if isinstance(one, dict) else _cidr(one)["cidr"], strict=False)
+def _network(cidr: Any) -> Any:
+    return ipaddress.ip_network(cidr["cidr"] if isinstance(cidr, dict) else _cidr(cidr)["cidr"], strict=False)
 
 
-def _contains_ip(one: Any, other: Any) -> bool:
-    return _address(other) in _network(one)
+def _contains_ip(cidr: Any, ip: Any) -> bool:
+    return _address(ip) in _network(cidr)
 
 
-def _contains_cidr(one: Any, other: Any) -> bool:
-    outer, inner = _network(one), _network(other)
-    return outer.version == inner.version and bool(inner.subnet_of(outer))
+def _contains_cidr(outer: Any, inner: Any) -> bool:
+    outer_network, inner_network = _network(outer), _network(inner)
+    return outer_network.version == inner_network.version and bool(inner_network.subnet_of(outer_network))
 
 
-def _inserted(held: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
-    """A map with another's entries: a step of a loop that makes one."""
-    for key in more:
-        if key in held:
-            raise ValueError(f"insert failed: key {strings.shown(key)} already exists")
-    return {**held, **more}
+def _insert_entries(entries: dict[Any, Any], new: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a map with the entries of another one. The macros that build maps call it in each iteration."""
+    for key in new:
+        if key in entries:
+            raise ValueError(f"insert failed: key {strings.to_text(key)} already exists")
+    return {**entries, **new}
 
 
-def _index(last: bool) -> Any:
-    def find(items: list[Any], wanted: Any) -> int:
-        places = [i for i, item in enumerate(items) if item == wanted]
-        return -1 if not places else places[-1] if last else places[0]
+def _index_of(last: bool) -> Any:
+    def find(items: list[Any], value: Any) -> int:
+        indices = [i for i, item in enumerate(items) if item == value]
+        return -1 if not indices else indices[-1] if last else indices[0]
 
     return find
 
@@ -214,26 +217,26 @@ def _find(text: str, pattern: str) -> str:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match.group(0) for match in compile_pattern(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
+    matches = [match.group(0) for match in compile_pattern(pattern).finditer(text)]
+    return matches if limit < 0 else matches[:limit]
 
 
-def _subset(outer: list[Any], inner: list[Any]) -> bool:
-    _bounded(outer, inner)
+def _contains_all(outer: list[Any], inner: list[Any]) -> bool:
+    _count_comparisons(outer, inner)
     return all(item in outer for item in inner)
 
 
-def _bounded(one: list[Any], other: list[Any]) -> None:
-    """Each item of one is looked for in the other."""
-    METER.spend(len(one) * len(other))
+def _count_comparisons(a: list[Any], b: list[Any]) -> None:
+    """Count the work of searching each item of one list in the other."""
+    METER.spend(len(a) * len(b))
 
 
-def _intersects(one: list[Any], other: list[Any]) -> bool:
-    _bounded(one, other)
-    return any(item in other for item in one)
+def _intersects(a: list[Any], b: list[Any]) -> bool:
+    _count_comparisons(a, b)
+    return any(item in b for item in a)
 
 
-def _outside(start: int, end: int, length: int) -> str:
+def _slice_error(start: int, end: int, length: int) -> str:
     if start < 0 or end < 0:
         return "negative indexes not supported"
     if start > end:
@@ -242,143 +245,145 @@ def _outside(start: int, end: int, length: int) -> str:
 
 
 def _slice(items: list[Any], start: int, end: int) -> list[Any]:
-    if wrong := _outside(start, end, len(items)):
-        raise ValueError(f"cannot slice({start}, {end}), {wrong}")
+    if error := _slice_error(start, end, len(items)):
+        raise ValueError(f"cannot slice({start}, {end}), {error}")
     return items[start:end]
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    _bounded(items, items)
-    made: list[Any] = []
+    _count_comparisons(items, items)
+    distinct: list[Any] = []
     for item in items:
-        if item not in made:
-            made.append(item)
-    return made
+        if item not in distinct:
+            distinct.append(item)
+    return distinct
 
 
-def _flat(items: list[Any], depth: int = 1) -> list[Any]:
+def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
     if depth < 0:
         raise ValueError("level must be non-negative")
-    made: list[Any] = []
+    result: list[Any] = []
     for item in items:
-        made += _flat(item, depth - 1) if isinstance(item, list) and depth > 0 else [item]
-    return made
+        result += _flatten(item, depth - 1) if isinstance(item, list) and depth > 0 else [item]
+    return result
 
 
 def _range(end: int) -> list[int]:
-    METER.spend(HANDED_OVER * max(0, end))
+    METER.spend(TRANSFER_FACTOR * max(0, end))
     return list(range(end))
 
 
-def _version(text: str, normal: bool = False) -> dict[str, Any]:
-    text = semver.normalize(text) if normal else text
+def _semver(text: str, normalize: bool = False) -> dict[str, Any]:
+    text = semver.normalize(text) if normalize else text
     semver.parse(text)
-    return {"semver": text.partition("+")[0]}  # what it was built as makes no difference
+    return {"semver": text.partition("+")[0]}  # Equality ignores build metadata.
 
 
-def _is_version(text: str, normal: bool = False) -> bool:
-    return bool(_is(lambda one: _version(one, normal))(text))
+def _is_semver(text: str, normalize: bool = False) -> bool:
+    return bool(_can(lambda version: _semver(version, normalize))(text))
 
 
-def _number(index: int) -> Any:
-    return lambda one: semver.parse(one["semver"])[index]
+def _version_number(index: int) -> Any:
+    return lambda version: semver.parse(version["semver"])[index]
 
 
-def _order(one: Any, other: Any) -> int:
-    """Two quantities or two versions."""
-    return semver.compare(one["semver"], other["semver"]) if "semver" in one else _compare(one, other)
+def _compare(a: Any, b: Any) -> int:
+    """Compare two quantities or two versions."""
+    return semver.compare(a["semver"], b["semver"]) if "semver" in a else _compare_quantities(a, b)
 
 
-_TABLE: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
+_FUNCTIONS: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
     "slice": [(True, _LIST, [_LIST, _T.INT, _T.INT], _slice)],
     "distinct": [(True, _LIST, [_LIST], _distinct)],
-    "sort": [(True, _LIST, [_LIST], ordering.in_order)],
+    "sort": [(True, _LIST, [_LIST], ordering.sort)],
     "reverse": [(True, _LIST, [_LIST], lambda items: items[::-1])],
-    "flatten": [(True, _LIST, [_LIST], _flat), (True, _LIST, [_LIST, _T.INT], _flat)],
+    "flatten": [(True, _LIST, [_LIST], _flatten), (True, _LIST, [_LIST, _T.INT], _flatten)],
     "lists.range": [(False, _T.List(_T.INT), [_T.INT], _range)],
     "isSorted": [(True, _T.BOOL, [_LIST], ordering.is_sorted)],
     "sum": [(True, _T.DYN, [_LIST], ordering.total)],
-    "min": [(True, _T.DYN, [_LIST], ordering.least)],
-    "max": [(True, _T.DYN, [_LIST], ordering.most)],
+    "min": [(True, _T.DYN, [_LIST], ordering.minimum)],
+    "max": [(True, _T.DYN, [_LIST], ordering.maximum)],
     "indexOf": [
-        *((True, _T.INT, [_LIST, kind], _index(False)) for kind in _ANY),
+        *((True, _T.INT, [_LIST, kind], _index_of(False)) for kind in _ANY_TYPE),
         (True, _T.INT, [_T.STRING, _T.STRING], strings.index_of),
         (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], strings.index_of),
     ],
     "lastIndexOf": [
-        *((True, _T.INT, [_LIST, kind], _index(True)) for kind in _ANY),
+        *((True, _T.INT, [_LIST, kind], _index_of(True)) for kind in _ANY_TYPE),
         (True, _T.INT, [_T.STRING, _T.STRING], strings.last_index_of),
         (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], strings.last_index_of),
     ],
-    "sets.contains": [(False, _T.BOOL, [_LIST, _LIST], _subset)],
-    "sets.equivalent": [(False, _T.BOOL, [_LIST, _LIST], lambda a, b: _subset(a, b) and _subset(b, a))],
+    "sets.contains": [(False, _T.BOOL, [_LIST, _LIST], _contains_all)],
+    "sets.equivalent": [(False, _T.BOOL, [_LIST, _LIST], lambda a, b: _contains_all(a, b) and _contains_all(b, a))],
     "sets.intersects": [(False, _T.BOOL, [_LIST, _LIST], _intersects)],
     "charAt": [(True, _T.STRING, [_T.STRING, _T.INT], strings.char_at)],
-    "join": [(True, _T.STRING, given, strings.join) for given in ([_TEXTS], [_TEXTS, _T.STRING])],
+    "join": [(True, _T.STRING, parameters, strings.join) for parameters in ([_STRINGS], [_STRINGS, _T.STRING])],
     "lowerAscii": [(True, _T.STRING, [_T.STRING], strings.ascii_only(str.lower))],
     "upperAscii": [(True, _T.STRING, [_T.STRING], strings.ascii_only(str.upper))],
-    "replace": [(True, _T.STRING, [_T.STRING] * 3 + more, strings.replace) for more in ([], [_T.INT])],
-    "split": [(True, _TEXTS, [_T.STRING] * 2 + more, strings.split) for more in ([], [_T.INT])],
-    "substring": [(True, _T.STRING, [_T.STRING, _T.INT, *more], strings.substring) for more in ([], [_T.INT])],
+    "replace": [(True, _T.STRING, [_T.STRING] * 3 + extra, strings.replace) for extra in ([], [_T.INT])],
+    "split": [(True, _STRINGS, [_T.STRING] * 2 + extra, strings.split) for extra in ([], [_T.INT])],
+    "substring": [(True, _T.STRING, [_T.STRING, _T.INT, *extra], strings.substring) for extra in ([], [_T.INT])],
     "trim": [(True, _T.STRING, [_T.STRING], str.strip)],
-    "format": [(True, _T.STRING, [_T.STRING, _LIST], strings.formatted)],
+    "format": [(True, _T.STRING, [_T.STRING, _LIST], strings.format_text)],
     "strings.quote": [(False, _T.STRING, [_T.STRING], strings.quote)],
     "cel.kmapInsert": [
-        (False, _MAP, [_MAP, _T.DYN, _T.DYN], lambda held, key, value: _inserted(held, {key: value})),
-        (False, _MAP, [_MAP, _MAP], _inserted),
+        (False, _MAP, [_MAP, _T.DYN, _T.DYN], lambda entries, key, value: _insert_entries(entries, {key: value})),
+        (False, _MAP, [_MAP, _MAP], _insert_entries),
     ],
-    "__order__": [(True, _LIST, [_LIST, _LIST], ordering.by_keys)],
+    "__order__": [(True, _LIST, [_LIST, _LIST], ordering.sort_by_keys)],
     "format.__named__": [(False, _OPAQUE, [_T.STRING], lambda name: {"format": name} if name in FORMATS else {})],
-    "__validate__": [(True, _TEXTS, [_OPAQUE, _T.STRING], lambda one, text: problems(one["format"], text))],
+    "__validate__": [
+        (True, _STRINGS, [_OPAQUE, _T.STRING], lambda value, text: validate_format(value["format"], text))
+    ],
     **{f"format.{name}": [(False, _OPAQUE, [], lambda name=name: {"format": name})] for name in FORMATS},
     "find": [(True, _T.STRING, [_T.STRING, _T.STRING], _find)],
     "findAll": [
         (True, _T.List(_T.STRING), [_T.STRING, _T.STRING], _find_all),
         (True, _T.List(_T.STRING), [_T.STRING, _T.STRING, _T.INT], _find_all),
     ],
-    "isQuantity": [(False, _T.BOOL, [_T.STRING], _is(_quantity))],
+    "isQuantity": [(False, _T.BOOL, [_T.STRING], _can(_quantity))],
     "quantity": [(False, _OPAQUE, [_T.STRING], _quantity)],
-    "sign": [(False, _T.INT, [_OPAQUE], lambda one: _compare(one, 0))],
-    "isInteger": [(True, _T.BOOL, [_OPAQUE], _whole)],
+    "sign": [(False, _T.INT, [_OPAQUE], lambda value: _compare_quantities(value, 0))],
+    "isInteger": [(True, _T.BOOL, [_OPAQUE], _is_integer)],
     "asInteger": [(True, _T.INT, [_OPAQUE], _as_integer)],
-    "asApproximateFloat": [(True, _T.DOUBLE, [_OPAQUE], lambda one: float(_amount(one)))],
-    "add": [(True, _OPAQUE, [_OPAQUE, kind], _plus(1)) for kind in (_OPAQUE, _T.INT)],
-    "sub": [(True, _OPAQUE, [_OPAQUE, kind], _plus(-1)) for kind in (_OPAQUE, _T.INT)],
-    "isLessThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _order(a, b) < 0)],
-    "isGreaterThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _order(a, b) > 0)],
-    "compareTo": [(True, _T.INT, [_OPAQUE, _OPAQUE], _order)],
-    "isSemver": [(False, _T.BOOL, given, _is_version) for given in ([_T.STRING], [_T.STRING, _T.BOOL])],
-    "semver": [(False, _OPAQUE, given, _version) for given in ([_T.STRING], [_T.STRING, _T.BOOL])],
-    "major": [(True, _T.INT, [_OPAQUE], _number(0))],
-    "minor": [(True, _T.INT, [_OPAQUE], _number(1))],
-    "patch": [(True, _T.INT, [_OPAQUE], _number(2))],
-    "isURL": [(False, _T.BOOL, [_T.STRING], _is(_url))],
+    "asApproximateFloat": [(True, _T.DOUBLE, [_OPAQUE], lambda value: float(_amount(value)))],
+    "add": [(True, _OPAQUE, [_OPAQUE, kind], _add_quantities(1)) for kind in (_OPAQUE, _T.INT)],
+    "sub": [(True, _OPAQUE, [_OPAQUE, kind], _add_quantities(-1)) for kind in (_OPAQUE, _T.INT)],
+    "isLessThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _compare(a, b) < 0)],
+    "isGreaterThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _compare(a, b) > 0)],
+    "compareTo": [(True, _T.INT, [_OPAQUE, _OPAQUE], _compare)],
+    "isSemver": [(False, _T.BOOL, parameters, _is_semver) for parameters in ([_T.STRING], [_T.STRING, _T.BOOL])],
+    "semver": [(False, _OPAQUE, parameters, _semver) for parameters in ([_T.STRING], [_T.STRING, _T.BOOL])],
+    "major": [(True, _T.INT, [_OPAQUE], _version_number(0))],
+    "minor": [(True, _T.INT, [_OPAQUE], _version_number(1))],
+    "patch": [(True, _T.INT, [_OPAQUE], _version_number(2))],
+    "isURL": [(False, _T.BOOL, [_T.STRING], _can(_url))],
     "url": [(False, _OPAQUE, [_T.STRING], _url)],
-    "getScheme": [(True, _T.STRING, [_OPAQUE], lambda one: _parts(one).scheme)],
-    "getHost": [(True, _T.STRING, [_OPAQUE], lambda one: _parts(one).netloc.rpartition("@")[2])],
-    "getHostname": [(True, _T.STRING, [_OPAQUE], lambda one: _parts(one).hostname or "")],
-    "getPort": [(True, _T.STRING, [_OPAQUE], lambda one: str(_parts(one).port or ""))],
-    "getEscapedPath": [(True, _T.STRING, [_OPAQUE], lambda one: quote(_parts(one).path, safe=_PATH_SAFE))],
+    "getScheme": [(True, _T.STRING, [_OPAQUE], lambda value: _parts(value).scheme)],
+    "getHost": [(True, _T.STRING, [_OPAQUE], lambda value: _parts(value).netloc.rpartition("@")[2])],
+    "getHostname": [(True, _T.STRING, [_OPAQUE], lambda value: _parts(value).hostname or "")],
+    "getPort": [(True, _T.STRING, [_OPAQUE], lambda value: str(_parts(value).port or ""))],
+    "getEscapedPath": [(True, _T.STRING, [_OPAQUE], lambda value: quote(_parts(value).path, safe=_PATH_SAFE))],
     "getQuery": [
-        (True, _T.Map(_T.STRING, _T.List(_T.STRING)), [_OPAQUE], lambda one: query_string.parse(_parts(one).query))
+        (True, _T.Map(_T.STRING, _T.List(_T.STRING)), [_OPAQUE], lambda value: query_string.parse(_parts(value).query))
     ],
-    "isIP": [(False, _T.BOOL, [_T.STRING], _is(_ip))],
+    "isIP": [(False, _T.BOOL, [_T.STRING], _can(_ip))],
     "ip": [
         (False, _OPAQUE, [_T.STRING], _ip),
-        (True, _OPAQUE, [_OPAQUE], lambda one: {"ip": one["cidr"].partition("/")[0]}),
+        (True, _OPAQUE, [_OPAQUE], lambda value: {"ip": value["cidr"].partition("/")[0]}),
     ],
-    "ip.isCanonical": [(False, _T.BOOL, [_T.STRING], _canonical)],
-    "string": [(False, _T.STRING, [_OPAQUE], _shown)],
-    "isGlobalUnicast": [(True, _T.BOOL, [_OPAQUE], _global_unicast)],
-    "isLinkLocalMulticast": [(True, _T.BOOL, [_OPAQUE], _link_local_multicast)],
-    "family": [(True, _T.INT, [_OPAQUE], lambda one: _address(one).version)],
-    "isUnspecified": [(True, _T.BOOL, [_OPAQUE], lambda one: _address(one).is_unspecified)],
-    "isLoopback": [(True, _T.BOOL, [_OPAQUE], lambda one: _address(one).is_loopback)],
-    "isLinkLocalUnicast": [(True, _T.BOOL, [_OPAQUE], lambda one: _address(one).is_link_local)],
-    "isCIDR": [(False, _T.BOOL, [_T.STRING], _is(_cidr))],
+    "ip.isCanonical": [(False, _T.BOOL, [_T.STRING], _is_canonical)],
+    "string": [(False, _T.STRING, [_OPAQUE], _address_to_text)],
+    "isGlobalUnicast": [(True, _T.BOOL, [_OPAQUE], _is_global_unicast)],
+    "isLinkLocalMulticast": [(True, _T.BOOL, [_OPAQUE], _is_link_local_multicast)],
+    "family": [(True, _T.INT, [_OPAQUE], lambda value: _address(value).version)],
+    "isUnspecified": [(True, _T.BOOL, [_OPAQUE], lambda value: _address(value).is_unspecified)],
+    "isLoopback": [(True, _T.BOOL, [_OPAQUE], lambda value: _address(value).is_loopback)],
+    "isLinkLocalUnicast": [(True, _T.BOOL, [_OPAQUE], lambda value: _address(value).is_link_local)],
+    "isCIDR": [(False, _T.BOOL, [_T.STRING], _can(_cidr))],
     "cidr": [(False, _OPAQUE, [_T.STRING], _cidr)],
     "containsIP": [(True, _T.BOOL, [_OPAQUE, kind], _contains_ip) for kind in (_T.STRING, _OPAQUE)],
     "containsCIDR": [(True, _T.BOOL, [_OPAQUE, kind], _contains_cidr) for kind in (_T.STRING, _OPAQUE)],
-    "masked": [(True, _OPAQUE, [_OPAQUE], lambda one: {"cidr": str(_network(one))})],
-    "prefixLength": [(True, _T.INT, [_OPAQUE], lambda one: _network(one).prefixlen)],
+    "masked": [(True, _OPAQUE, [_OPAQUE], lambda value: {"cidr": str(_network(value))})],
+    "prefixLength": [(True, _T.INT, [_OPAQUE], lambda value: _network(value).prefixlen)],
 }

@@ -1,20 +1,20 @@
-"""The formats that rules know by name: what is wrong with a text by each."""
+"""The formats that rules can use by name. Each function returns the errors of a text."""
 
 from collections.abc import Callable
 from typing import Final
 
 from fairlead.server.schema import formats
-from fairlead.server.schema.cel.functions.urls import refusal
+from fairlead.server.schema.cel.functions.urls import url_error
 from fairlead.server.write import names
 
 
-def _strict(name: str, told: str) -> Callable[[str], list[str]]:
-    return lambda text: [] if formats.is_valid(name, text) else [told]
+def _schema_format(name: str, message: str) -> Callable[[str], list[str]]:
+    return lambda text: [] if formats.is_valid(name, text) else [message]
 
 
 def _uri(text: str) -> list[str]:
-    told = refusal(text)
-    return [told] if told else []
+    error = url_error(text)
+    return [error] if error else []
 
 
 FORMATS: Final[dict[str, Callable[[str], list[str]]]] = {
@@ -27,13 +27,13 @@ FORMATS: Final[dict[str, Callable[[str], list[str]]]] = {
     "dns1035LabelPrefix": lambda text: names.dns1035(text, True),
     "labelValue": names.label_value,
     "uri": _uri,
-    "uuid": _strict("uuid", "does not match the UUID format"),
-    "byte": _strict("byte", "invalid base64"),
-    "date": _strict("date", "invalid date"),
-    "datetime": _strict("datetime", "invalid datetime"),
+    "uuid": _schema_format("uuid", "does not match the UUID format"),
+    "byte": _schema_format("byte", "invalid base64"),
+    "date": _schema_format("date", "invalid date"),
+    "datetime": _schema_format("datetime", "invalid datetime"),
 }
 
 
-def problems(name: str, text: str) -> list[str]:
-    """What is wrong with a text by a format."""
+def validate_format(name: str, text: str) -> list[str]:
+    """Return the errors of a text in a format."""
     return FORMATS[name](text)

@@ -1,4 +1,4 @@
-"""Lists by the order of their items. What is of different types (an int-or-string) is neither before nor behind."""
+"""List functions that depend on the order of items. Items of different types (an int-or-string) have no order."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -8,64 +8,64 @@ _ORDERED: Final = (bool, int, float, str, bytes, datetime, timedelta)
 
 
 def is_sorted(items: list[Any]) -> bool:
-    for at, item in enumerate(items):
-        _expect_order(item, at, "isSorted")
-        if at and before(item, items[at - 1]):
+    for index, item in enumerate(items):
+        _expect_ordered(item, index, "isSorted")
+        if index and is_less(item, items[index - 1]):
             return False
     return True
 
 
-def least(items: list[Any]) -> Any:
-    return _first(items, before, "min")
+def minimum(items: list[Any]) -> Any:
+    return _find_first(items, is_less, "min")
 
 
-def most(items: list[Any]) -> Any:
-    return _first(items, lambda one, other: before(other, one), "max")
+def maximum(items: list[Any]) -> Any:
+    return _find_first(items, lambda a, b: is_less(b, a), "max")
 
 
-def in_order(items: list[Any]) -> list[Any]:
-    return by_keys(items, items)
+def sort(items: list[Any]) -> list[Any]:
+    return sort_by_keys(items, items)
 
 
-def by_keys(keys: list[Any], items: list[Any]) -> list[Any]:
-    """The items in the order of their keys."""
+def sort_by_keys(keys: list[Any], items: list[Any]) -> list[Any]:
+    """Return the items in the order of their keys."""
     if keys and not isinstance(keys[0], _ORDERED):
         raise ValueError("list elements must be comparable")
     if any(type(key) is not type(keys[0]) for key in keys):
         raise ValueError("list elements must have the same type")
-    return [items[at] for at in sorted(range(len(keys)), key=keys.__getitem__)]
+    return [items[index] for index in sorted(range(len(keys)), key=keys.__getitem__)]
 
 
 def total(items: list[Any]) -> Any:
     if not items:
         return 0
-    if not _number(items[0]) and not isinstance(items[0], timedelta):
+    if not _is_number(items[0]) and not isinstance(items[0], timedelta):
         raise ValueError("no such overload: sum(list)")
     if any(type(item) is not type(items[0]) for item in items):
         raise ValueError("no such overload")
     return sum(items[1:], items[0])
 
 
-def before(one: Any, other: Any) -> bool:
-    comparable = type(one) is type(other) or (_number(one) and _number(other))
-    return bool(comparable and one < other)
+def is_less(a: Any, b: Any) -> bool:
+    comparable = type(a) is type(b) or (_is_number(a) and _is_number(b))
+    return bool(comparable and a < b)
 
 
-def _first(items: list[Any], earlier: Callable[[Any, Any], bool], name: str) -> Any:
+def _find_first(items: list[Any], is_before: Callable[[Any, Any], bool], function: str) -> Any:
     if not items:
-        raise ValueError(f"{name} called on empty list")
-    found = items[0]
-    for at, item in enumerate(items):
-        _expect_order(item, at, name)
-        if earlier(item, found):
-            found = item
-    return found
+        raise ValueError(f"{function} called on empty list")
+    first = items[0]
+    for index, item in enumerate(items):
+        _expect_ordered(item, index, function)
+        if is_before(item, first):
+            first = item
+    return first
 
 
-def _expect_order(item: Any, at: int, name: str) -> None:
-    if not isinstance(item, _ORDERED):  # null
-        raise ValueError("no such overload" if at else f"no such overload: {name}(list)")
+def _expect_ordered(item: Any, index: int, function: str) -> None:
+    if not isinstance(item, _ORDERED):  # Only null reaches this.
+        raise ValueError("no such overload" if index else f"no such overload: {function}(list)")
 
 
-def _number(one: Any) -> bool:
-    return isinstance(one, int | float) and not isinstance(one, bool)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

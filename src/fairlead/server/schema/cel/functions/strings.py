@@ -1,4 +1,4 @@
-"""Text in CEL: cutting, joining and formatting, as Go does it and words its refusals. What grows is metered."""
+"""CEL's string functions, with cel-go's results and error messages. Functions with long results count their work."""
 
 import datetime
 import math
@@ -11,18 +11,18 @@ from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.schema.cel.costs.runtime import METER
 
 _CLAUSE: Final = re.compile(r"%(%|(?:\.(\d+))?([a-zA-Z]))?")
-_BYTES: Final = (bytes, bytearray)  # the engine hands over the latter
-_PRINTED: Final = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+_BYTES: Final = (bytes, bytearray)  # The engine passes bytearrays.
+_PRINTABLE: Final = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 
 
-def _at(text: str, index: int) -> int:
+def _expect_index(text: str, index: int) -> int:
     if not 0 <= index <= len(text):
         raise ValueError(f"index out of range: {index}")
     return index
 
 
 def char_at(text: str, index: int) -> str:
-    return text[_at(text, index) : index + 1]
+    return text[_expect_index(text, index) : index + 1]
 
 
 def index_of(text: str, part: str, start: int = 0) -> int:
@@ -43,88 +43,88 @@ def last_index_of(text: str, part: str, start: int | None = None) -> int:
     return -1 if start >= len(text) else text.rfind(part, 0, start + len(part))
 
 
-def join(items: list[Any], between: str = "") -> str:
-    wrong = next((item for item in items if not isinstance(item, str)), None)
-    if wrong is not None:
-        raise ValueError(f"join: invalid input: {shown(wrong)}")
-    METER.spend(sum(map(len, items)) + len(between) * len(items))
-    return between.join(items)
+def join(items: list[Any], separator: str = "") -> str:
+    invalid = next((item for item in items if not isinstance(item, str)), None)
+    if invalid is not None:
+        raise ValueError(f"join: invalid input: {to_text(invalid)}")
+    METER.spend(sum(map(len, items)) + len(separator) * len(items))
+    return separator.join(items)
 
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
-    places = text.count(old) if count < 0 else min(count, text.count(old))
-    METER.spend(len(text) + places * max(0, len(new) - len(old)))
+    occurrences = text.count(old) if count < 0 else min(count, text.count(old))
+    METER.spend(len(text) + occurrences * max(0, len(new) - len(old)))
     return text.replace(old, new, count)
 
 
-def split(text: str, at: str, count: int = -1) -> list[str]:
+def split(text: str, separator: str, count: int = -1) -> list[str]:
     if count == 0:
         return []
-    if not at:
+    if not separator:
         return list(text) if count < 0 else [*text[: count - 1], *([text[count - 1 :]] if text[count - 1 :] else [])]
-    return text.split(at, count - 1 if count > 0 else -1)
+    return text.split(separator, count - 1 if count > 0 else -1)
 
 
 def substring(text: str, start: int, end: int | None = None) -> str:
     if end is None:
-        return text[_at(text, start) :]
+        return text[_expect_index(text, start) :]
     if start > end:
         raise ValueError(f"invalid substring range. start: {start}, end: {end}")
-    return text[_at(text, start) : _at(text, end)]
+    return text[_expect_index(text, start) : _expect_index(text, end)]
 
 
 def ascii_only(change: Callable[[str], str]) -> Callable[[str], str]:
-    """A change of case that leaves every other letter alone."""
-    return lambda text: re.sub(r"[A-Za-z]+", lambda found: change(found[0]), text)
+    """Return a function that changes the case of ASCII letters only."""
+    return lambda text: re.sub(r"[A-Za-z]+", lambda match: change(match[0]), text)
 
 
 def quote(text: str) -> str:
-    marks = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v", "\\": "\\", '"': '"'}
-    return '"' + "".join(f"\\{marks[ch]}" if ch in marks else ch for ch in text) + '"'
+    escapes = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v", "\\": "\\", '"': '"'}
+    return '"' + "".join(f"\\{escapes[ch]}" if ch in escapes else ch for ch in text) + '"'
 
 
-def formatted(text: str, values: list[Any]) -> str:
-    """Go's fmt as CEL has it."""
-    made, used, done = [], 0, 0
+def format_text(text: str, values: list[Any]) -> str:
+    """Return the result of CEL's `format`, which resembles Go's fmt."""
+    parts, used, done = [], 0, 0
     for clause in _CLAUSE.finditer(text):
-        made.append(text[done : clause.start()])
+        parts.append(text[done : clause.start()])
         done = clause.end()
         if clause[1] == "%":
-            made.append("%")
+            parts.append("%")
             continue
         if not clause[3]:
             raise ValueError("unexpected end of string")
         if used == len(values):
             raise ValueError(f"index {used} out of range")
-        made.append(_clause(clause[3], None if clause[2] is None else int(clause[2]), values[used]))
+        parts.append(_format_clause(clause[3], None if clause[2] is None else int(clause[2]), values[used]))
         used += 1
-    return "".join([*made, text[done:]])
+    return "".join([*parts, text[done:]])
 
 
-def _clause(verb: str, precision: int | None, value: Any) -> str:
+def _format_clause(verb: str, precision: int | None, value: Any) -> str:
     kind = type(value)
     if verb == "s":
-        return shown(value)
+        return to_text(value)
     if verb == "d" and kind is int:
         return str(value)
     if verb in "fe" and kind in (float, int):
         if not math.isfinite(value):
-            return _double(value)
+            return _format_double(value)
         digits = 6 if precision is None else min(precision, 1000)
-        return f"{value:,.{digits}f}" if verb == "f" else _exponent(value, digits)
+        return f"{value:,.{digits}f}" if verb == "f" else _format_exponent(value, digits)
     if verb == "b" and kind in (int, bool):
         return f"{int(value):b}"
     if verb in "xX" and kind in (int, str, *_BYTES):
-        made = f"{value:x}" if kind is int else (value.encode() if kind is str else value).hex()
-        return made.upper() if verb == "X" else made
+        hexadecimal = f"{value:x}" if kind is int else (value.encode() if kind is str else value).hex()
+        return hexadecimal.upper() if verb == "X" else hexadecimal
     if verb == "o" and kind is int:
         return f"{value:o}"
     if verb not in "dfebxXo":
         raise ValueError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
-    raise ValueError(f"error during formatting: {_WANTED[verb]}, was given {type_name(value)}")
+    raise ValueError(f"error during formatting: {_CLAUSE_ERRORS[verb]}, was given {type_name(value)}")
 
 
-_WANTED: Final = {
+_CLAUSE_ERRORS: Final = {
     "d": "decimal clause can only be used on integers",
     "f": "fixed-point clause can only be used on doubles",
     "e": "scientific clause can only be used on doubles",
@@ -133,7 +133,7 @@ _WANTED: Final = {
     "X": "only integers, byte buffers, and strings can be formatted as hex",
     "o": "octal clause can only be used on integers",
 }
-_NAMES: Final = {
+_TYPE_NAMES: Final = {
     bool: "bool",
     int: "int",
     float: "double",
@@ -145,7 +145,7 @@ _NAMES: Final = {
     datetime.datetime: "google.protobuf.Timestamp",
     datetime.timedelta: "google.protobuf.Duration",
 }
-_OPAQUE: Final = {
+_KUBERNETES_TYPES: Final = {
     "quantity": "kubernetes.Quantity",
     "url": "kubernetes.URL",
     "ip": "net.IP",
@@ -157,54 +157,56 @@ _OPAQUE: Final = {
 
 def type_name(value: Any) -> str:
     if type(value) is dict:
-        return next((name for key, name in _OPAQUE.items() if key in value), "map")
-    return _NAMES.get(type(value), "type")
+        return next((name for key, name in _KUBERNETES_TYPES.items() if key in value), "map")
+    return _TYPE_NAMES.get(type(value), "type")
 
 
-def shown(value: Any) -> str:
-    """A value as text."""
+def to_text(value: Any) -> str:
+    """Return a value as the clause %s prints it."""
     kind = type(value)
     if kind is str:
         return str(value)
     if kind is bool:
         return "true" if value else "false"
     if kind is float:
-        return _double(value)
+        return _format_double(value)
     if kind in _BYTES:
         return bytes(value).decode("utf-8", "replace")
     if value is None:
         return "null"
     if kind is datetime.timedelta:
-        return f"{_seconds(value)}s"
+        return f"{_format_seconds(value)}s"
     if kind is datetime.datetime:
-        return _rfc3339(value)
+        return _format_time(value)
     if kind is list:
-        return "[" + ", ".join(map(_inside, value)) + "]"
+        return "[" + ", ".join(map(_to_quoted_text, value)) + "]"
     if kind is dict:
         if (name := type_name(value)) != "map":
-            raise ValueError(f"error during formatting: string clause can only be used on {_PRINTED}, was given {name}")
-        pairs = sorted((_inside(key), _inside(inner)) for key, inner in value.items())
+            raise ValueError(
+                f"error during formatting: string clause can only be used on {_PRINTABLE}, was given {name}"
+            )
+        pairs = sorted((_to_quoted_text(key), _to_quoted_text(inner)) for key, inner in value.items())
         return "{" + ", ".join(f"{key}:{inner}" for key, inner in pairs) + "}"
     return str(value.name()).partition("<")[0].lower() if hasattr(value, "name") else str(value)
 
 
-def _inside(value: Any) -> str:
-    """A value inside a list or a map."""
+def _to_quoted_text(value: Any) -> str:
+    """Return a value as it is printed inside a list or a map."""
     kind = type(value)
     if kind is str:
         return quote_go(value)
     if kind in _BYTES:
-        return "b" + quote_go(shown(value))
+        return "b" + quote_go(to_text(value))
     if kind is datetime.timedelta:
-        return f"duration({quote_go(shown(value))})"
+        return f"duration({quote_go(to_text(value))})"
     if kind is datetime.datetime:
-        return f"timestamp({quote_go(shown(value))})"
+        return f"timestamp({quote_go(to_text(value))})"
     if kind is float and math.isfinite(value):
         return f"{value:f}"
-    return quote_go(shown(value)) if kind is float else shown(value)
+    return quote_go(to_text(value)) if kind is float else to_text(value)
 
 
-def _double(value: float) -> str:
+def _format_double(value: float) -> str:
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     sign, digits, power = Decimal(repr(value)).normalize().as_tuple()
@@ -216,19 +218,19 @@ def _double(value: float) -> str:
     return f"{'-' * sign}{text[0]}{'.' + text[1:] if text[1:] else ''}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
 
 
-def _exponent(value: float, digits: int) -> str:
+def _format_exponent(value: float, digits: int) -> str:
     number, _, power = f"{value:.{digits}e}".partition("e")
-    return f"{number}×10{power.replace('+', '').translate(_RAISED)}"
+    return f"{number}×10{power.replace('+', '').translate(_SUPERSCRIPTS)}"
 
 
-_RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def _seconds(value: datetime.timedelta) -> str:
+def _format_seconds(value: datetime.timedelta) -> str:
     whole, micros = divmod(round(value.total_seconds() * 1_000_000), 1_000_000)
     return str(whole) if not micros else f"{whole}.{micros:06}".rstrip("0")
 
 
-def _rfc3339(value: datetime.datetime) -> str:
+def _format_time(value: datetime.datetime) -> str:
     text = value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
     return f"{text}Z"

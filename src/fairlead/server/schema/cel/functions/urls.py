@@ -1,4 +1,4 @@
-"""URLs as Go parses them."""
+"""Validation of URLs, as Go parses them."""
 
 import re
 from typing import Final
@@ -9,13 +9,13 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SCHEME: Final = re.compile(r"|[A-Za-z][A-Za-z0-9+.-]*")
 
 
-def refusal(text: str) -> str:
-    """Why a text is no absolute URL or path; empty where it is one."""
-    wrong = _wrong(text)
-    return f'parse "{text}": {wrong}' if wrong else ""
+def url_error(text: str) -> str:
+    """Return Go's error if a text is not an absolute URL or path, else an empty string."""
+    error = _find_error(text)
+    return f'parse "{text}": {error}' if error else ""
 
 
-def _wrong(text: str) -> str:
+def _find_error(text: str) -> str:
     if not text:
         return "empty url"
     try:
@@ -25,8 +25,8 @@ def _wrong(text: str) -> str:
         return str(error)
     if not (text.startswith("/") or (parts.scheme and ":" in text)):
         return "invalid URI for request"
-    if found := _NOT_IN_HOST.search(parts.netloc):
-        return f'invalid character "{found[0]}" in host name'
-    if found := _BAD_ESCAPE.search(parts.path):
-        return f'invalid URL escape "{parts.path[found.start() : found.start() + 3]}"'
+    if match := _NOT_IN_HOST.search(parts.netloc):
+        return f'invalid character "{match[0]}" in host name'
+    if match := _BAD_ESCAPE.search(parts.path):
+        return f'invalid URL escape "{parts.path[match.start() : match.start() + 3]}"'
     return "" if _SCHEME.fullmatch(parts.scheme) else "invalid URL"
