@@ -262,9 +262,9 @@ async def test_condition_names_what_a_plan_waits_for(env):
         ({"validator": {}}, "exactly one"),
         ({"image": ""}, "image"),
         ({"chainId": "x" * 64}, "chainId"),
-        ({"podLabels": {"team": "a b"}}, "the value of a label is"),
-        ({"podLabels": {"a b": "team"}}, "the key of a label is"),
-        ({"overrides": {"": "x"}}, "the name of a setting is"),
+        ({"podLabels": {"team": "a b"}}, "the value of a label must"),
+        ({"podLabels": {"a b": "team"}}, "the key of a label must"),
+        ({"overrides": {"": "x"}}, "the name of a setting must"),
         ({"dataVolume": {"size": "lots"}}, "such as 500Gi"),
         ({"dataVolume": {"size": "0Gi"}}, "such as 500Gi"),
     ],
@@ -280,7 +280,7 @@ async def test_schema_rejects_an_invalid_spec(env, spec, message):
 
 @pytest.mark.parametrize("name", ["a.b", "1a"])
 async def test_schema_rejects_a_name_that_no_service_can_have(env, name):
-    with pytest.raises(Invalid, match="Services are named after it"):
+    with pytest.raises(Invalid, match="because Services are named after it"):
         await env.create(name)
 
 

@@ -147,7 +147,7 @@ def _report_hostnames(statuses: list[dict[str, Any]], ctx: fl.Context) -> None:
     else:
         ctx.condition("HostnamesVerified", True, "HostnamesVerified", "All hostnames are verified")
     if in_use:
-        message = f"Another Gateway uses {', '.join(in_use)}: remove the hostname here or there"
+        message = f"Another Gateway uses {', '.join(in_use)}: remove it from one of the two"
         ctx.condition("HostnamesInUse", True, "HostnameInUse", message)
 
 

@@ -1,1 +1,1 @@
-"""SeiNode and SeiNodeDeployment: plans in status, made once, persisted before they are carried out."""
+"""SeiNode and SeiNodeDeployment: plans in status that are created once, and persisted before their execution."""
