@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from fairlead.testing.demo.demo_run import Mark, resource_of
 from fairlead.testing.demo.outcomes import Outcome, demo_modules, load_demo
 
 DEMO = [sys.executable, "-m", "fairlead", "demo"]
+PAGE = (Path(__file__).parents[2] / "docs" / "demo.md").read_text()
 
 
 @pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects"])
@@ -70,3 +72,9 @@ def test_five_demos_are_installed():
 )
 def test_durations_of_a_minute_and_more_are_in_minutes(seconds, text):
     assert page.format_duration(seconds) == text
+
+
+def test_the_page_shows_the_output_of_the_demo():
+    output = PAGE.partition("<!-- fairlead demo -->\n```\n")[2].partition("\n```\n")[0]
+    completed = subprocess.run([*DEMO, "pulsar", "orphans"], capture_output=True, text=True, check=True)
+    assert output.endswith(completed.stdout.rstrip())
