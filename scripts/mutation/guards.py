@@ -351,13 +351,13 @@ MUTANTS = [
     Mutant(
         "queue: one worker per key",
         "queue/queue.py",
-        "if state.out_since is not None:\n            state.again",
-        "if False:\n            state.again",
+        "if state.in_progress_since is not None:\n            state.rerun_priority",
+        "if False:\n            state.rerun_priority",
     ),
     Mutant(
         "queue: an add during a run causes another run",
         "queue/queue.py",
-        "            self._make_ready(key, state, again)\n",
+        "            self._make_ready(key, state, rerun_priority)\n",
         "            pass\n",
     ),
     Mutant(
@@ -376,20 +376,28 @@ MUTANTS = [
     Mutant(
         "queue: lanes alternate",
         "queue/ready.py",
-        "            del self._rota[turn]\n            self._rota.append(lane)\n",
+        "            del self._rotation[turn]\n            self._rotation.append(lane)\n",
         "",
     ),
-    Mutant("queue: a resync is not starved", "queue/ready.py", "if self._fresh_in_a_row >= TURN - 1:", "if False:"),
     Mutant(
-        "queue: overdue resyncs starve nobody", "queue/ready.py", "if self._fresh_in_a_row >= TURN - 1:", "if True:"
+        "queue: a resync is not starved", "queue/ready.py", "if self._fresh_in_a_row >= RESYNC_TURN - 1:", "if False:"
     ),
     Mutant(
-        "queue: the limit of a lane", "queue/ready.py", "or (lane.limit is not None and lane.out >= lane.limit)", ""
+        "queue: overdue resyncs starve nobody",
+        "queue/ready.py",
+        "if self._fresh_in_a_row >= RESYNC_TURN - 1:",
+        "if True:",
+    ),
+    Mutant(
+        "queue: the limit of a lane",
+        "queue/ready.py",
+        "or (lane.limit is not None and lane.in_progress >= lane.limit)",
+        "",
     ),
     Mutant(
         "queue: the total limit",
         "queue/ready.py",
-        "if self._limit is not None and self._out >= self._limit:",
+        "if self._limit is not None and self._in_progress >= self._limit:",
         "if False:",
     ),
     Mutant("queue: the backoff grows with each error", "queue/queue.py", "state.errors += 1", "state.errors = 1"),
@@ -414,39 +422,39 @@ MUTANTS = [
     Mutant(
         "queue: adds do not shorten the backoff",
         "queue/queue.py",
-        "elif state.not_before is not None:\n",
+        "elif state.backing_off_until is not None:\n",
         "elif False:\n",
     ),
     Mutant(
         "queue: adds do not extend the backoff",
         "queue/queue.py",
         "            state.priority = max(priority, state.priority)\n        else:",
-        "            self._hold(key, state, ERROR_CAP)\n        else:",
+        "            self._back_off(key, state, ERROR_CAP)\n        else:",
     ),
     Mutant(
         "queue: an add during a run waits for the backoff",
         "queue/queue.py",
-        "state.priority, state.again = max(state.again, state.priority), None\n",
-        "self._make_ready(key, state, state.again)\n",
+        "state.priority, state.rerun_priority = max(state.rerun_priority, state.priority), None\n",
+        "self._make_ready(key, state, state.rerun_priority)\n",
     ),
     Mutant(
         "queue: the earliest delayed add counts",
         "queue/queue.py",
-        "if state.wake is None or when < state.wake:",
+        "if state.delayed_until is None or when < state.delayed_until:",
         "if True:",
     ),
     Mutant(
         "queue: an add does not replace a delayed one",
         "queue/queue.py",
-        "        else:\n            self._want(key, state, priority)\n",
-        "        else:\n            state.wake = None\n            self._want(key, state, priority)\n",
+        "        else:\n            self._request_run(key, state, priority)\n",
+        "        else:\n            state.delayed_until = None\n            self._request_run(key, state, priority)\n",
     ),
-    Mutant("queue: a drain waits for running keys", "queue/queue.py", "await self._quiet.wait()", "pass"),
+    Mutant("queue: a drain waits for running keys", "queue/queue.py", "await self._drained.wait()", "pass"),
     Mutant(
         "queue: a drain still hands out ready keys",
         "queue/queue.py",
-        "            if not drain:\n                state.again, state.ready = None, False\n",
-        "            state.again, state.ready = None, False\n",
+        "            if not drain:\n                state.rerun_priority, state.ready = None, False\n",
+        "            state.rerun_priority, state.ready = None, False\n",
     ),
     Mutant(
         "queue: a drain accepts no new keys", "queue/queue.py", "        if self._closed:\n            return\n", ""
@@ -454,19 +462,19 @@ MUTANTS = [
     Mutant(
         "queue: a drain does not wait for delayed keys",
         "queue/queue.py",
-        "        if self._closed:\n            self._settle(key, state)\n            return\n",
+        "        if self._closed:\n            self._finish_run(key, state)\n            return\n",
         "",
     ),
     Mutant(
         "queue: a cancelled wake-up is passed on",
         "queue/queue.py",
-        "self._wake_getter()  # this wake-up was ours to use; pass it on",
+        "self._wake_getter()  # pass on the wake-up that this getter cannot use",
         "pass",
     ),
     Mutant(
         "queue: a key is returned once",
         "queue/queue.py",
-        "if state is None or state.out_since is None:\n",
+        "if state is None or state.in_progress_since is None:\n",
         "if state is None:\n",
     ),
     Mutant(

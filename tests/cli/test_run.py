@@ -184,7 +184,7 @@ def test_a_cluster_that_is_not_there_is_one_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("token", "told"), [("right", "serves no Greeting in example.com/v1: install"), ("wrong", "Unauthorized")]
+    ("token", "told"), [("right", "does not serve Greeting in example.com/v1: install"), ("wrong", "Unauthorized")]
 )
 async def test_once_on_a_cluster_that_cannot_be_worked_on_ends_with_one_line(tmp_path, token, told):
     listening = await Server(World(), tokens=["right"]).listen()

@@ -112,7 +112,7 @@ async def test_it_is_told_about_the_cluster_and_has_no_terminal(plugin):
     ("body", "said"),
     [
         ("sys.exit('please\\nlog in \\x1b[2J')", "ended with 1: please log in"),
-        ("sys.exit(3)", "ended with 3: it said nothing"),
+        ("sys.exit(3)", "ended with 3: no error output"),
         ("print('hello')", "did not print an ExecCredential"),
         ("print('{}')", "did not print an ExecCredential with a status"),
         ("give()", "neither a token nor a certificate: are you logged in"),

@@ -42,7 +42,7 @@ def test_any_cut_gives_the_same_frames(names, data):
     for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
         frames += splitter.feed(whole[start:end])
     assert [json.loads(decode_frame(frame).raw)["name"] for frame in frames] == names
-    assert not splitter.partial
+    assert not splitter.has_partial_frame
 
 
 @given(st.lists(texts, min_size=1))
@@ -53,7 +53,7 @@ def test_a_stream_that_stops_anywhere_gives_the_whole_frames_and_says_whether_on
         splitter = FrameSplitter()
         frames = splitter.feed(whole[:end])
         assert frames == [each[:-1] for each in lines[: len(frames)]]
-        assert splitter.partial == (sum(map(len, lines[: len(frames)])) != end)
+        assert splitter.has_partial_frame == (sum(map(len, lines[: len(frames)])) != end)
 
 
 def test_only_a_newline_ends_a_frame():
@@ -90,7 +90,7 @@ def test_what_is_no_event_breaks_the_watch(bad):
 
 @pytest.mark.parametrize("bad", [b"null", b"[]", b'{"reason":[]}', b'{"kind":"Status","code":"x"}'])
 def test_an_error_that_is_no_status_breaks_the_watch(bad):
-    with pytest.raises(WatchBroken, match="no Status"):
+    with pytest.raises(WatchBroken, match="not a Status"):
         decode_frame(b'{"type":"ERROR","object":%b}' % bad)
 
 

@@ -45,7 +45,7 @@ async def test_what_is_missing_is_told_with_the_remedy(mount):
     with pytest.raises(AccessError, match="name a kubeconfig"):
         incluster.load(World(), {})
     (mount / "token").write_text("\n")
-    with pytest.raises(CredentialsError, match="holds no bearer token"):
+    with pytest.raises(CredentialsError, match="contains no bearer token"):
         await incluster.load(World(), POD).credentials.identity()
     (mount / "ca.crt").unlink()
     with pytest.raises(AccessError, match="automountServiceAccountToken"):

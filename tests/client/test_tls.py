@@ -192,7 +192,7 @@ async def test_a_proxy_is_gone_through_and_each_end_proves_itself(server, author
         (head,) = proxy.heads
         assert head.startswith(f"CONNECT {server.address} ")
         assert "secret" not in head
-        with pytest.raises(NotSent, match="not to be trusted"):
+        with pytest.raises(NotSent, match="is not trusted"):
             await ask(dataclasses.replace(cluster, ca_data=None), identity)
     finally:
         await proxy.stop()

@@ -91,7 +91,7 @@ async def test_an_upstream_that_lost_its_definitions_is_unknown(bed):
         await bed.up["project-a"].delete(fl.CustomResourceDefinition, crd["metadata"]["name"])
     state, why = await bed.verdict()
     assert state is State.REFUSED
-    assert "serves no Gateway" in why
+    assert "does not serve Gateway" in why
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")

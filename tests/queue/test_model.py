@@ -168,8 +168,8 @@ async def compare(history):
                 getattr(queue, action)(name)
                 getattr(model, action)(name)
         assert len(queue) == len(model.ready)
-        assert sorted(queue.out()) == sorted(model.out)
-        assert queue.idle == (not model.ready and not model.out and not model.held)
+        assert sorted(queue.in_progress()) == sorted(model.out)
+        assert queue.is_idle == (not model.ready and not model.out and not model.held)
     for lane in [None, *LANES]:
         queue.limit(None, lane)
         model.limit(1_000, lane)
@@ -183,7 +183,7 @@ async def compare(history):
         queue.done(expected)
         model.done(expected)
     assert len(queue) == 0
-    assert queue.idle
+    assert queue.is_idle
     assert not queue._states, "a key with nothing to know is still remembered"
 
 

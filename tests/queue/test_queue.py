@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.api import backoff
-from fairlead.queue import Closed, Outcome, Priority, Queue
+from fairlead.queue import Outcome, Priority, Queue, QueueClosed
 from fairlead.testing import virtual
 
 
@@ -42,7 +42,7 @@ async def test_a_key_is_never_out_twice_and_an_add_meanwhile_runs_it_again(queue
     queue.done("a")
     assert await second == "a"
     queue.done("a")
-    assert queue.idle
+    assert queue.is_idle
 
 
 @in_virtual_time
@@ -224,7 +224,7 @@ async def test_a_delayed_add_comes_when_due_and_the_earliest_counts(queue):
     await queue.get()
     assert now() == pytest.approx(5)
     queue.done("a")
-    assert queue.idle
+    assert queue.is_idle
 
 
 @in_virtual_time
@@ -260,7 +260,7 @@ async def test_a_drain_hands_out_what_is_ready_and_waits_for_what_is_out(queue):
     assert not closing.done()
     queue.done(out)
     await closing
-    with pytest.raises(Closed):
+    with pytest.raises(QueueClosed):
         await waiting
     assert now() < 5, "nothing delayed was waited for"
 
@@ -275,7 +275,7 @@ async def test_a_close_without_drain_hands_out_nothing_more(queue):
     await asyncio.sleep(0)
     queue.done("a0")
     await closing
-    with pytest.raises(Closed):
+    with pytest.raises(QueueClosed):
         await queue.get()
 
 
@@ -284,13 +284,13 @@ async def test_a_key_given_back_twice_is_an_error_that_says_so(queue):
     queue.add("a")
     await queue.get()
     queue.done("a")
-    with pytest.raises(ValueError, match="not out"):
+    with pytest.raises(ValueError, match="is not in progress"):
         queue.done("a")
     queue.add("a")
-    with pytest.raises(ValueError, match="not out"):
+    with pytest.raises(ValueError, match="is not in progress"):
         queue.done("a")
     queue.retry(await queue.get())
-    with pytest.raises(ValueError, match="not out"):
+    with pytest.raises(ValueError, match="is not in progress"):
         queue.conflict("a")
 
 
@@ -313,7 +313,7 @@ async def test_an_observer_is_told_of_every_step():
         await asyncio.sleep(2)
         await queue.get()
         await asyncio.sleep(3)
-        assert queue.out() == {"a": 3}
+        assert queue.in_progress() == {"a": 3}
         queue.conflict("a")
 
     await asyncio.to_thread(virtual.run, main())
@@ -342,7 +342,7 @@ def test_workers_never_share_a_key_and_every_event_is_followed_by_a_run(seed):
         while True:
             try:
                 key = await queue.get()
-            except Closed:
+            except QueueClosed:
                 return
             assert key not in working
             working.add(key)
@@ -360,7 +360,7 @@ def test_workers_never_share_a_key_and_every_event_is_followed_by_a_run(seed):
             last_added[key] = now()
             await asyncio.sleep(chance.choice([0, 0, 0.01, 0.2]))
         await asyncio.sleep(600)
-        assert queue.idle
+        assert queue.is_idle
         await queue.close()
         await asyncio.gather(*workers)
         assert all(last_started[key] >= last_added[key] for key in last_added)

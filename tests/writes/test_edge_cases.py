@@ -139,14 +139,14 @@ SINGLE_STRINGS = {
 async def test_single_string_is_not_accepted_as_a_list(bench, option):
     """A string contains all its substrings: `maker` would match `maker-of-all`."""
     widget = await bench.widget(spec={"size": 1})
-    with pytest.raises(ValueError, match=rf"{option}=.* is one text where a list is wanted: write {option}=\["):
+    with pytest.raises(ValueError, match=rf"{option}=.* is a string, not a list: write {option}=\["):
         await SINGLE_STRINGS[option](bench, widget)
     assert bench.wire.sent == []
 
 
 def test_single_string_is_not_accepted_as_former_field_managers():
     for make in (lambda: Operator("o", formerly="old"), lambda: Writer(None, World(), "o", former_managers="old")):
-        with pytest.raises(ValueError, match=r"former\w+='old' is one text"):
+        with pytest.raises(ValueError, match=r"former\w+='old' is a string"):
             make()
 
 

@@ -1,4 +1,4 @@
-"""What an object is: kinds, names, conditions, owner references, errors, selectors, field sets.
+"""The data model that all parts share: kinds, objects, errors, selectors, field sets, times.
 
-Pure functions on plain data. No I/O, and nothing here reads a clock or a random source by itself (see `world`).
+Pure functions on plain data. They do no I/O, and read time and randomness only from the `World` they are given.
 """

@@ -1,15 +1,15 @@
-"""How long to wait before the next try."""
+"""Exponential back-off with jitter."""
 
 from fairlead.api.world import World
 
-_DOUBLINGS = 64  # more than any cap can use; keeps the power a small number after a year of failures
+_DOUBLINGS = 64  # no cap needs more doublings; this keeps the power small after a year of failures
 
 
 def delay(failures: int, base: float, cap: float, world: World) -> float:
-    """Seconds to wait after that many failures in a row (at least one): doubling, jittered, within [base, cap].
+    """Return the seconds to wait after `failures` failures in a row (at least one), within [base, cap].
 
-    The jitter is the upper half of each step: two that failed together part, and neither comes back before the step
-    below would have let it.
+    The delay doubles with each failure. The jitter is the upper half of each step, so that two clients that failed
+    together retry apart, and none retries sooner than the previous step allows.
     """
     step = min(cap, base * 2.0 ** min(failures, _DOUBLINGS))
     return world.random.uniform(max(base, step / 2), step)

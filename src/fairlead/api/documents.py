@@ -1,21 +1,23 @@
-"""YAML that a person wrote: read fast, and when it is wrong, told in one line."""
+"""Parse YAML that a person wrote, with errors of one line."""
 
 from typing import Any
 
 
 class InvalidYaml(ValueError):
-    """Why a text is no YAML, and at which line: `not YAML at line 3: did not find expected key`."""
+    """The text is not YAML. The message names the line: `not YAML at line 3: did not find expected key`."""
 
 
 def parse_all(text: str | bytes) -> list[Any]:
-    """Its documents, empty ones left out. Plain data only: no tag makes an object. Raises NotYaml."""
+    """Return the documents of the text without the empty ones, as plain data. Raises InvalidYaml."""
     import yaml
 
     try:
-        return [one for one in yaml.load_all(text, _loader()) if one is not None]
+        return [document for document in yaml.load_all(text, _loader()) if document is not None]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        lines = text.count("\n") if isinstance(text, str) else text.count(b"\n")  # the end counts as one more
+        lines = (
+            text.count("\n") if isinstance(text, str) else text.count(b"\n")
+        )  # the end of the text counts as one more line
         line = f" at line {min(mark.line, lines) + 1}" if mark else ""
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
         raise InvalidYaml(f"not YAML{line}" + (f": {problem}" if problem else "")) from error
@@ -26,7 +28,7 @@ def parse_all(text: str | bytes) -> list[Any]:
 
 
 def parse_one(text: str | bytes) -> Any:
-    """Its only document; None when there is none. Raises NotYaml."""
+    """Return the only document of the text, or None if it is empty. Raises InvalidYaml."""
     documents = parse_all(text)
     if len(documents) > 1:
         raise InvalidYaml(f"one YAML document is wanted, not {len(documents)}")
@@ -36,4 +38,6 @@ def parse_one(text: str | bytes) -> Any:
 def _loader() -> Any:
     import yaml
 
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast, where it was built
+    return getattr(
+        yaml, "CSafeLoader", yaml.SafeLoader
+    )  # the loader of libyaml is ten times as fast, if it is installed

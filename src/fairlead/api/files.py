@@ -1,13 +1,13 @@
-"""Files that are nobody else's business."""
+"""Write files with secrets."""
 
 import os
 from pathlib import Path
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, replacing what was there and following no link.
+    """Write a file that only its owner can read. Replace an existing file or link.
 
-    Whole or not at all, also when the disk is full or the machine stops: until it is on the disk, the old one stays.
+    Guarantees: the file is written completely or not at all, also if the disk is full or the machine stops.
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,7 +1,7 @@
 """JSON as Go's encoder writes it, byte for byte.
 
-A server compares a JSON patch's `test` with its own encoding of the stored value, so a value that Python would write
-otherwise (`&` in a URL, 1.0, 1e-07) could never pass.
+A server compares the `test` of a JSON patch with its own encoding of the stored value. A value that Python writes
+differently (`&` in a URL, 1.0, 1e-07) would never be equal.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-# Inside JSON these can only stand in strings, so they can be replaced in the encoded whole.
+# In JSON these characters occur only in strings, so they can be replaced in the encoded document.
 ESCAPED = (
     (b"&", rb"\u0026"),
     (b"<", rb"\u003c"),
@@ -18,16 +18,16 @@ ESCAPED = (
     ("\u2028".encode(), rb"\u2028"),
     ("\u2029".encode(), rb"\u2029"),
 )
-# What a YAML reader refuses or changes where it stands raw: the UTF-8 of U+007F to U+009F, U+FEFF, U+FFFE, U+FFFF.
+# Characters that a YAML parser rejects or changes: the UTF-8 of U+007F to U+009F, U+FEFF, U+FFFE, U+FFFF.
 INVALID_IN_YAML = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
 _PLAIN = frozenset({str, int, bool, type(None), msgspec.Raw})
 
 
 def dumps(value: Any) -> bytes:
-    """`value` as Go encodes it: keys sorted, `&<>`, U+2028 and U+2029 escaped, floats in Go's form.
+    """Return `value` as Go encodes it: keys sorted, `&<>`, U+2028 and U+2029 escaped, floats in Go's form.
 
-    Takes what JSON has, and dataclasses, msgspec structs and dates at the edge. Raises ValueError for what JSON has no
-    word for: NaN, infinities, lone surrogates, keys that are not strings.
+    Accepts JSON values, dataclasses, msgspec structs and dates. Raises ValueError for values that JSON cannot express:
+    NaN, infinities, lone surrogates, keys that are not strings.
     """
     try:
         encoded = msgspec.json.encode(value if _is_plain(value) else with_go_floats(value), order="deterministic")
@@ -37,34 +37,34 @@ def dumps(value: Any) -> bytes:
 
 
 def escape(encoded: bytes) -> bytes:
-    """JSON with the characters that Go escapes escaped."""
-    for plain, spelled in ESCAPED:
-        encoded = encoded.replace(plain, spelled)
+    """Escape the characters that Go escapes in JSON."""
+    for plain, escaped in ESCAPED:
+        encoded = encoded.replace(plain, escaped)
     return encoded
 
 
 def yaml_dumps(value: Any) -> bytes:
-    """`dumps` for where a server reads YAML (apply): the same JSON, with what YAML 1.1 cannot hold raw escaped.
+    """Return `dumps(value)` for a server that parses it as YAML (apply): escape what YAML 1.1 does not allow.
 
-    Raw, U+0085 would arrive as a space, and DEL, the other C1 controls and U+FFFE would be refused.
+    Without the escapes, U+0085 would become a space, and DEL, the other C1 controls and U+FFFE would be rejected.
     """
-    return INVALID_IN_YAML.sub(lambda found: rf"\u{ord(found[0].decode()):04x}".encode(), dumps(value))
+    return INVALID_IN_YAML.sub(lambda match: rf"\u{ord(match[0].decode()):04x}".encode(), dumps(value))
 
 
 def format_number(value: float, *, padded: bool = False) -> str:
-    """A float as Go writes it: shortest digits, exponent only below 1e-6 and from 1e21, of two digits if `padded`."""
+    """Format a float as Go's JSON encoder does: an exponent below 1e-6 and from 1e21, of two digits if `padded`."""
     if not math.isfinite(value):
         raise ValueError(f"not JSON: {value!r} is not a number that JSON can hold")
     return _format(value, -6, 21, "+03d" if padded else "+d")
 
 
 def format_percent_v(value: float) -> str:
-    """A float as Go's %v prints it: shortest digits, exponent below 1e-4 and from 1e6, of at least two digits."""
+    """Format a float as Go's %v does: an exponent below 1e-4 and from 1e6, of at least two digits."""
     return _format(value, -4, 6, "+03d")
 
 
 def _format(value: float, least: int, most: int, form: str) -> str:
-    """A float with an exponent of that form where the point is not behind `least` to `most` digits."""
+    """Format a float. Use an exponent of that form if the point is not after `least` to `most` digits."""
     sign, digits, point = _shortest_digits(value)
     if not digits:
         return f"{sign}0"
@@ -79,7 +79,7 @@ def _format(value: float, least: int, most: int, form: str) -> str:
 
 
 def _shortest_digits(value: float) -> tuple[str, str, int]:
-    """The shortest digits that read back as `value`: (sign, digits d1d2…, point) for 0.d1d2… × 10^point."""
+    """Return the shortest digits that parse as `value`: (sign, digits d1d2…, point) for 0.d1d2… × 10^point."""
     text = repr(value)
     sign = "-" if text[0] == "-" else ""
     mantissa, _, exponent = text.removeprefix("-").partition("e")
@@ -90,9 +90,9 @@ def _shortest_digits(value: float) -> tuple[str, str, int]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether msgspec and Go write `value` alike, escapes aside: no float, nothing that is not JSON yet.
+    """Return whether msgspec and Go encode `value` equally, apart from escapes: it has no floats and only JSON types.
 
-    Nearly everything is, and this is several times faster than looking at each leaf with a call.
+    Nearly every value is plain. This check is several times faster than a call for each leaf.
     """
     if not isinstance(value, dict | list):
         return False
@@ -110,7 +110,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def with_go_floats(value: Any) -> Any:
-    """`value` with each float replaced by its spelling; the very same value where it holds none."""
+    """Return `value` with each float replaced by its Go encoding; the same object if it has no float."""
     cls = type(value)
     if cls in _PLAIN:
         return value

@@ -1,4 +1,4 @@
-"""Label and field selectors: parsed as a real server parses them, matched against plain dicts."""
+"""Parse label and field selectors as a real server does, and match them against plain dicts."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -46,8 +46,8 @@ class LabelSelector:
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        given = labels or {}
-        return all(r.matches(given) for r in self.requirements)
+        present = labels or {}
+        return all(requirement.matches(present) for requirement in self.requirements)
 
     def __bool__(self) -> bool:
         return bool(self.requirements)
@@ -55,7 +55,7 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class FieldCondition:
-    """One condition on one field: equal or not."""
+    """One condition on one field: equal or not equal to a value."""
 
     path: str
     value: str
@@ -64,7 +64,7 @@ class FieldCondition:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """A field selector: every condition must hold. `values` gives a field's text, "" where it is absent."""
+    """A field selector: every condition must hold. `matches` takes a function that returns the text of a field."""
 
     conditions: tuple[FieldCondition, ...] = ()
 
@@ -76,7 +76,7 @@ class FieldSelector:
 
 
 def parse_labels(text: str, check: Callable[[str, str | None], str | None] = lambda key, value: None) -> LabelSelector:
-    """A label selector. `check(key, None)` and `check(key, value)` say what is wrong with a key or value, if any.
+    """Parse a label selector. `check(key, None)` and `check(key, value)` return what is wrong, or None.
 
     Raises SelectorError.
     """
@@ -84,7 +84,10 @@ def parse_labels(text: str, check: Callable[[str, str | None], str | None] = lam
 
 
 def parse_fields(text: str) -> FieldSelector:
-    """A field selector: path=value, path==value, path!=value, joined by commas; `\\` escapes , = and itself."""
+    """Parse a field selector: path=value, path==value, path!=value, joined by commas; `\\` escapes , = and itself.
+
+    Raises SelectorError.
+    """
     conditions = []
     for term in _split(text):
         if not term:
@@ -94,7 +97,7 @@ def parse_fields(text: str) -> FieldSelector:
             raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
         path, operator, value = match.groups()
         if not path and not value:
-            continue  # as a real server: asked of nothing, nothing is asked
+            continue  # a real server ignores an empty condition
         conditions.append(FieldCondition(path, _unescape(value), operator != "!="))
     return FieldSelector(tuple(conditions))
 
@@ -140,7 +143,7 @@ def _unescape(value: str) -> str:
 
 
 def _lex(text: str) -> list[tuple[str, str]]:
-    """(symbol, literal); identifiers have the symbol "id", the end is ("end", "")."""
+    """Return (symbol, literal) pairs. Identifiers have the symbol "id", the end is ("end", "")."""
     items, at = [], 0
     while at < len(text):
         ch = text[at]

@@ -1,11 +1,11 @@
-"""Times as the API writes them: RFC 3339 in UTC, to the second or (MicroTime) to the microsecond."""
+"""Times as the API writes them: RFC 3339 in UTC, in seconds or (MicroTime) in microseconds."""
 
 import functools
 from datetime import UTC, datetime
 
 
 def rfc3339(seconds: float) -> str:
-    """Seconds since the epoch as a metav1.Time, whole seconds."""
+    """Format seconds since the epoch as a metav1.Time, in whole seconds."""
     return _second(int(seconds))
 
 
@@ -15,10 +15,10 @@ def _second(seconds: int) -> str:
 
 
 def rfc3339_micro(seconds: float) -> str:
-    """Seconds since the epoch as a metav1.MicroTime."""
+    """Format seconds since the epoch as a metav1.MicroTime."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse(text: str) -> float:
-    """A metav1.Time or MicroTime as seconds since the epoch. Raises ValueError on anything else."""
+    """Parse a metav1.Time or MicroTime to seconds since the epoch. Raises ValueError if it is neither."""
     return datetime.fromisoformat(text).timestamp()

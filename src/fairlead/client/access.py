@@ -1,4 +1,4 @@
-"""Access to a server: where it is, who we are to it, which namespace is meant when none is named."""
+"""Access to a server: its address, the credentials for it, and the default namespace."""
 
 from dataclasses import dataclass, field
 
@@ -7,26 +7,26 @@ from fairlead.client.credentials import Credentials
 
 
 class AccessError(UserError):
-    """What should say how to reach a server does not. One line, with the remedy."""
+    """The configuration does not say how to reach a server. The message is one line, with the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where a server is and how it proves who it is."""
+    """The address of a server and how to verify it."""
 
     server: str
-    ca_data: bytes | None = None  # PEM; without it, what the system trusts
+    ca_data: bytes | None = None  # PEM; None means the CAs of the system
     insecure: bool = False
     tls_server_name: str | None = None
-    proxy_url: str | None = field(default=None, repr=False)  # may hold a password
+    proxy_url: str | None = field(default=None, repr=False)  # may contain a password
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A cluster, credentials for it, the default namespace, and what to call it in messages."""
+    """A cluster, the credentials for it, the default namespace, and its name in messages."""
 
     name: str
     cluster: Cluster
     credentials: Credentials
     namespace: str = "default"
-    in_cluster: bool = False  # a pod's own access: others like it may run beside this process
+    in_cluster: bool = False  # the access of a pod: other replicas may run at the same time

@@ -1,4 +1,4 @@
-"""The verbs, on plain dicts, with kinds resolved by discovery."""
+"""The Kubernetes API client: verbs on plain dicts, with kinds resolved by discovery."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,8 +18,8 @@ from fairlead.client.exchange import ApiRequest, Exchange, RequestObserver
 from fairlead.client.transport import Transport
 from fairlead.client.watching import Watch
 
-# Bookmarks come once a minute (59 to 61 s on idle kinds of a 1.36 server), so after a minute and a half of silence
-# nobody is there.
+# Bookmarks arrive once a minute (59 to 61 s on idle kinds of a 1.36 server), so the connection is dead after
+# 90 s without a byte.
 SILENCE = 90.0
 
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -30,7 +30,7 @@ Propagation = Literal["Foreground", "Background", "Orphan"]
 
 
 class PatchType(StrEnum):
-    """How a patch is meant; the value is its media type."""
+    """The type of a patch. The value is its media type."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -40,7 +40,7 @@ class PatchType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObjectList:
-    """One page of a list: `continue_` is there when there is more."""
+    """One page of a list. `continue_` is set if there are more pages."""
 
     items: list[Object]
     resource_version: str
@@ -59,9 +59,9 @@ class _RawList(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class RawList:
-    """One page of a list, each item as its JSON, a copy of its own.
+    """One page of a list, with a copy of the JSON of each item.
 
-    As sent: items of built-in kinds come without apiVersion and kind.
+    The JSON is as sent: items of built-in kinds have no apiVersion and kind.
     """
 
     items: list[bytes]
@@ -74,12 +74,18 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Client:
-    """A server's verbs. Safe for concurrent use on one loop; closing it is closing its transport.
+    """A client of one API server. Close its transport to close it.
 
-    Raises the ApiError of the reason when the server refuses, `NotServed` when it does not know the kind, OSError
-    when it cannot be reached, `UnknownOutcome` when a write may or may not have happened. `exchange` says what is
-    retried.
-    `timeout` bounds each request (not a watch).
+    Guarantees: safe for concurrent use on one event loop. It sends a write again only if the server certainly did not
+    carry it out (see `exchange`). `timeout` bounds each request, but not a watch.
+
+    Raises: the ApiError of the reason if the server rejects the request; `NotServed` if it does not serve the kind;
+    OSError if it cannot be reached; `UnknownOutcome` if a write may or may not have happened.
+
+    Example:
+        client = Client(transport, World())
+        settings = await client.get(ConfigMap, "settings", "default")
+        await client.apply(ConfigMap("greeting", "default", data={"text": "hello"}), field_manager="me")
     """
 
     def __init__(
@@ -88,22 +94,22 @@ class Client:
         world: World,
         *,
         user_agent: str = "fairlead",
-        timeout: float = 30.0,  # half of what a server allows a request, so that it is we who give up
+        timeout: float = 30.0,  # half of the server's own limit, so that the client gives up first
         observe: RequestObserver | None = None,
     ) -> None:
         self._exchange = Exchange(transport, world, user_agent=user_agent, timeout=timeout, observe=observe)
         self._discovery = Discovery(self._fetch)
 
     async def resolve(self, kind: Kind) -> Kind:
-        """The kind with the plural and scope that the server gives it."""
+        """Return the kind with the plural and scope that the server reports. Raises NotServed."""
         return (await self._discovery.find(kind)).kind
 
     async def served(self, kind: Kind) -> ServedKind:
-        """The kind with its verbs and subresources."""
+        """Return the kind with its verbs and subresources. Raises NotServed."""
         return await self._discovery.find(kind)
 
     async def kinds(self) -> "list[ServedKind]":
-        """Every kind that the server serves, asked anew."""
+        """Return every kind that the server serves, without using the discovery cache."""
         return await self._discovery.list_all()
 
     async def get(
@@ -115,7 +121,7 @@ class Client:
         subresource: str | None = None,
         resource_version: str | None = None,
     ) -> Object:
-        """One object, as it is now; with `resource_version="0"`, as some replica remembers it."""
+        """Return the current object; with `resource_version="0"`, a possibly old one from the server's cache."""
         query = _query(resourceVersion=resource_version)
         return await self._object("GET", kind, namespace, name, subresource, query)
 
@@ -132,7 +138,7 @@ class Client:
         resource_version_match: str | None = None,
         metadata_only: bool = False,
     ) -> ObjectList:
-        """One page of objects (all of them without `limit`), each with its apiVersion and kind."""
+        """Return one page of objects (all of them without `limit`), each with its apiVersion and kind."""
         page = await self.list_raw(
             kind,
             namespace,
@@ -144,8 +150,8 @@ class Client:
             resource_version_match=resource_version_match,
             metadata_only=metadata_only,
         )
-        told = {} if metadata_only else {"apiVersion": kind.api_version, "kind": kind.kind}
-        items = [Object({**told, **msgspec.json.decode(item)}) for item in page.items]
+        type_fields = {} if metadata_only else {"apiVersion": kind.api_version, "kind": kind.kind}
+        items = [Object({**type_fields, **msgspec.json.decode(item)}) for item in page.items]
         return ObjectList(items, page.resource_version, page.continue_)
 
     async def list_raw(
@@ -161,7 +167,7 @@ class Client:
         resource_version_match: str | None = None,
         metadata_only: bool = False,
     ) -> RawList:
-        """`list` without decoding the items."""
+        """Return one page like `list`, without decoding the items."""
         query = _query(
             labelSelector=labels,
             fieldSelector=fields,
@@ -176,14 +182,14 @@ class Client:
             page = await self._exchange.send(ApiRequest("GET", kind.path(namespace), query, accept), _decode_list)
         except NotFound as error:
             raise self._not_served(kind, error) from None
-        # bytes() copies: a Raw would keep the whole page alive for as long as one of its items is kept
+        # bytes() copies, because a Raw would keep the whole page in memory as long as one of its items.
         items = [bytes(item) for item in page.items or ()]
         return RawList(items, page.metadata.resource_version, page.metadata.continue_ or None)
 
     async def create(
         self, obj: Mapping[str, Any], *, field_manager: str | None = None, dry_run: bool = False
     ) -> Object:
-        """Create it. Raises AlreadyExists when something of that name is there."""
+        """Create the object. Raises AlreadyExists if there is one of that name."""
         kind, namespace, _ = await self._identify(obj)
         query = _query(fieldManager=field_manager, dryRun=dry_run)
         return await self._object("POST", kind, namespace, None, None, query, body=obj, writes=not dry_run)
@@ -196,7 +202,7 @@ class Client:
         field_manager: str | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Replace all of it. Guarded only if it carries a resourceVersion: then Conflict when it is not the newest."""
+        """Replace the object. Raises Conflict if it has a resourceVersion that is not the newest."""
         kind, namespace, name = await self._identify(obj)
         query = _query(fieldManager=field_manager, dryRun=dry_run)
         name = _require_name(obj, name)
@@ -215,7 +221,7 @@ class Client:
         force: bool | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Patch it. A JSON patch whose `test` fails raises Invalid without causes."""
+        """Patch the object. Raises Invalid without causes if a `test` of a JSON patch fails."""
         query = _query(fieldManager=field_manager, force=force, dryRun=dry_run)
         return await self._object(
             "PATCH", kind, namespace, name, subresource, query, body=patch, content_type=type, writes=not dry_run
@@ -230,7 +236,7 @@ class Client:
         subresource: str | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Server-side apply: creates it when it is not there, unless the object says uid."""
+        """Apply the object (server-side apply). The server creates it if it does not exist and has no uid."""
         kind, namespace, name = await self._identify(obj)
         return await self.patch(
             kind,
@@ -256,9 +262,9 @@ class Client:
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object | None:
-        """Delete it if it still is the one meant (Conflict otherwise).
+        """Delete the object. Return None if it is removed, or the object if it still waits for its deletion.
 
-        None when it is gone; the object when it waits for finalizers or grace.
+        Raises Conflict if `uid` or `resource_version` is given and differs.
         """
         preconditions = _drop_none(uid=uid, resourceVersion=resource_version)
         options = _drop_none(
@@ -286,8 +292,8 @@ class Client:
     ) -> AbstractAsyncContextManager[Watch]:
         """Open a watch: `async with client.watch(kind) as watch: async for frame in watch: …`.
 
-        With `initial_events` the state comes first, as ADDED frames and a bookmark annotated
-        k8s.io/initial-events-end. Without bookmarks a half-open connection is noticed only by TCP keep-alive.
+        With `initial_events`, the server first sends the existing objects as ADDED frames, then a bookmark with the
+        annotation k8s.io/initial-events-end. Without bookmarks, only TCP keep-alive detects a half-open connection.
         """
         query = _query(
             watch=True,
@@ -329,7 +335,7 @@ class Client:
         content_type: str = "application/json",
         writes: bool = False,
     ) -> Object:
-        if name is not None and (name in {"", ".", ".."} or "/" in name):  # would address something else than an object
+        if name is not None and (name in {"", ".", ".."} or "/" in name):  # the path would name something else
             raise ValueError(f"{name!r} is not the name of a {kind.kind}")
         kind = await self.resolve(kind)
         if kind.namespaced and not namespace:
@@ -344,7 +350,7 @@ class Client:
             raise (error if subresource else self._not_served(kind, error)) from None
 
     async def _identify(self, obj: Mapping[str, Any]) -> tuple[Kind, str | None, str | None]:
-        """Kind, namespace and name of an object that is to be written."""
+        """Return kind, namespace and name of an object to write."""
         api_version, kind_name = obj.get("apiVersion"), obj.get("kind")
         if not api_version or not kind_name:
             raise ValueError("an object needs apiVersion and kind to be written")
@@ -352,7 +358,7 @@ class Client:
         return await self.resolve(kind(api_version, kind_name)), metadata.get("namespace"), metadata.get("name")
 
     def _not_served(self, kind: Kind, error: NotFound) -> Exception:
-        """A 404 that names nothing is about the kind, not about an object: its CRD went away."""
+        """Return NotServed for a 404 that names no object, because the CRD was deleted; else the error itself."""
         if error.details.get("name"):
             return error
         self._discovery.forget(kind)
@@ -367,7 +373,7 @@ def _drop_none(**values: Any) -> dict[str, Any]:
 
 
 def _query(**values: str | int | bool | None) -> dict[str, str]:
-    """Query parameters as the API spells them; what is None is left out."""
+    """Return the query parameters as the API writes them, without those that are None."""
     query: dict[str, str] = {}
     for key, value in values.items():
         if key == "dryRun":

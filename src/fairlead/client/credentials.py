@@ -1,4 +1,4 @@
-"""Who we are to a server: tokens and certificates, read again when they rotate. None of it is ever printed."""
+"""Credentials: tokens and certificates, read again when they rotate. They are never printed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,17 +11,17 @@ from fairlead.client.transport import NotSent
 
 
 class CredentialsError(NotSent, UserError):
-    """Credentials cannot be had, so nothing was sent. One line, with the remedy."""
+    """There are no credentials, so nothing was sent. The message is one line, with the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What one request presents. The secrets stay out of `repr`."""
+    """The credentials of one request. `repr` leaves out the secrets."""
 
     authorization: str | None = field(default=None, repr=False)
     certificate: bytes | None = field(default=None, repr=False)  # PEM
     key: bytes | None = field(default=None, repr=False)  # PEM
-    impersonate: tuple[tuple[str, str], ...] = ()  # headers; a name may come twice
+    impersonate: tuple[tuple[str, str], ...] = ()  # headers; a name may occur twice
 
     @classmethod
     def bearer(cls, token: str) -> "Identity":
@@ -29,18 +29,18 @@ class Identity:
 
 
 class Credentials(Protocol):
-    """Where identities come from."""
+    """A source of identities."""
 
     async def identity(self) -> Identity:
-        """What to present now. Raises CredentialsError."""
+        """Return the identity for the next request. Raises CredentialsError."""
 
     def on_unauthorized(self, identity: Identity) -> None:
-        """The server answered 401 to this one: do not give it again if there is a way to get another."""
+        """Drop this identity if another can be obtained: the server answered 401."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticCredentials:
-    """An identity that never changes; `StaticCredentials()` is nobody."""
+    """An identity that never changes; `StaticCredentials()` is anonymous."""
 
     present: Identity = field(default_factory=Identity)
 
@@ -56,12 +56,12 @@ class StaticCredentials:
 
 
 class RotatedFile:
-    """A small file that someone rotates: read again when what we know of it is ten seconds old.
+    """A small file that is rotated. It is read again after ten seconds.
 
-    A kubelet rotates tokens at 80 % of a lifetime of at least ten minutes, so that is never too late.
+    A kubelet rotates tokens at 80 % of a lifetime of at least ten minutes, so ten seconds are never too late.
     """
 
-    FRESH = 10.0
+    MAX_AGE = 10.0
 
     def __init__(self, path: Path, world: World) -> None:
         self.path = path
@@ -69,9 +69,9 @@ class RotatedFile:
         self._content: bytes | None = None
         self._read_at = 0.0
 
-    def content(self) -> bytes:
+    def read(self) -> bytes:
         now = self._world.clock.monotonic()
-        if self._content is None or now - self._read_at >= self.FRESH:
+        if self._content is None or now - self._read_at >= self.MAX_AGE:
             try:
                 self._content, self._read_at = self.path.read_bytes(), now
             except OSError as error:
@@ -84,15 +84,15 @@ class RotatedFile:
 
 
 class TokenFileCredentials:
-    """A bearer token in a file."""
+    """A bearer token from a file."""
 
     def __init__(self, path: Path, world: World) -> None:
         self._file = RotatedFile(path, world)
 
     async def identity(self) -> Identity:
-        token = self._file.content().decode(errors="replace").strip()
+        token = self._file.read().decode(errors="replace").strip()
         if not token or not token.isascii() or not token.isprintable():
-            raise CredentialsError(f"{self._file.path} holds no bearer token: write one into it")
+            raise CredentialsError(f"{self._file.path} contains no bearer token: write one into it")
         return Identity.bearer(token)
 
     def on_unauthorized(self, identity: Identity) -> None:
@@ -100,7 +100,7 @@ class TokenFileCredentials:
 
 
 class CertificateCredentials:
-    """Other credentials plus a client certificate, asked for anew at each request."""
+    """Other credentials plus a client certificate, which is read for each request."""
 
     def __init__(self, inner: Credentials, certificate: Callable[[], bytes], key: Callable[[], bytes]) -> None:
         self._inner = inner
@@ -115,7 +115,7 @@ class CertificateCredentials:
 
 
 class ImpersonatingCredentials:
-    """Other credentials, acting as someone else: never without these headers."""
+    """Other credentials with impersonation headers, which are sent with every request."""
 
     def __init__(self, inner: Credentials, headers: tuple[tuple[str, str], ...]) -> None:
         self._inner = inner

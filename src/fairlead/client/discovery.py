@@ -1,4 +1,4 @@
-"""Discovery: which kinds a server serves, under which plural, in which scope."""
+"""Discovery: the kinds that a server serves, with plural and scope."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,15 +14,15 @@ Fetch = Callable[[str, str], Awaitable[Any]]  # (path, accept) -> decoded JSON, 
 
 
 class NotServed(ApiError):
-    """The server does not serve this kind (yet): its CRD is missing, or the version is another one.
+    """The server does not serve this kind: its CRD is missing, or it serves another version.
 
-    Not a NotFound: that one says something about an object.
+    It is not a NotFound, which is about an object.
     """
 
     def __init__(self, kind: Kind) -> None:
         message = (
-            f"the server serves no {kind.kind} in {kind.api_version}: install its CustomResourceDefinition, "
-            f"or see `kubectl api-resources` for the version it does serve"
+            f"the server does not serve {kind.kind} in {kind.api_version}: install its CustomResourceDefinition, "
+            f"or see `kubectl api-resources` for the version that it serves"
         )
         super().__init__({"message": message, "code": 404})
         self.kind = kind
@@ -39,9 +39,9 @@ class ServedKind:
 
 
 class Discovery:
-    """What one server serves, asked once and kept; a kind not seen before makes it ask again.
+    """The kinds that one server serves. They are cached; an unknown kind makes it ask the server again.
 
-    A kind that was deleted or moved stays until `forget`.
+    A kind that was deleted or moved stays cached until `forget`.
     """
 
     def __init__(self, fetch: Fetch) -> None:
@@ -50,37 +50,39 @@ class Discovery:
         self._lock = asyncio.Lock()
 
     async def find(self, kind: Kind) -> ServedKind:
-        """The kind as served. Raises NotServed, or what the request raised."""
+        """Return the kind as it is served. Raises NotServed, or the error of the request."""
         if (served := self._served.get(kind.key)) is None:
-            async with self._lock:  # one question, however many ask
+            async with self._lock:  # one request, also for many concurrent callers
                 if (served := self._served.get(kind.key)) is None:
                     served = await self._discover(kind)
         return served
 
     def forget(self, kind: Kind) -> None:
-        """Ask again at the next `find`."""
+        """Ask the server again at the next `find`."""
         self._served.pop(kind.key, None)
 
     async def list_all(self) -> list[ServedKind]:
-        """Every kind, asked anew; of each group the version that the server prefers comes first."""
-        found: list[ServedKind] = []
+        """Return every kind without using the cache. The preferred version of a group comes first."""
+        kinds: list[ServedKind] = []
         for path in ("/api", "/apis"):
             answer = await self._fetch(path, AGGREGATED)
             if answer.get("kind") == "APIGroupDiscoveryList":
-                found += parse_aggregated(answer)
+                kinds += parse_aggregated(answer)
                 continue
             for group in answer.get("groups") or [{"versions": [{"version": v} for v in answer.get("versions") or ()]}]:
                 for version in group.get("versions") or ():
-                    of = Kind(group.get("name") or "", version["version"], "", "")
-                    found += parse_resource_list(of, await self._fetch(f"{path}/{of.api_version}", "application/json"))
-        return found
+                    group_version = Kind(group.get("name") or "", version["version"], "", "")
+                    kinds += parse_resource_list(
+                        group_version, await self._fetch(f"{path}/{group_version.api_version}", "application/json")
+                    )
+        return kinds
 
     async def _discover(self, kind: Kind) -> ServedKind:
         answer = await self._fetch("/apis" if kind.group else "/api", AGGREGATED)
         if answer.get("kind") == "APIGroupDiscoveryList":
             self._served.update((served.kind.key, served) for served in parse_aggregated(answer))
         if kind.key not in self._served:
-            # An older server, an aggregated API that was not reachable, or a CRD too fresh for the aggregate.
+            # It is an older server, an unreachable aggregated API, or a CRD that the aggregate does not have yet.
             path = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
             try:
                 answer = await self._fetch(path, "application/json")
@@ -94,7 +96,7 @@ class Discovery:
 
 
 def parse_aggregated(answer: dict[str, Any]) -> Iterator[ServedKind]:
-    """Every kind in an APIGroupDiscoveryList."""
+    """Yield every kind in an APIGroupDiscoveryList."""
     for group in answer.get("items") or ():
         for version in group.get("versions") or ():
             for resource in version.get("resources") or ():
@@ -110,8 +112,8 @@ def parse_aggregated(answer: dict[str, Any]) -> Iterator[ServedKind]:
                 yield ServedKind(kind, frozenset(resource.get("verbs") or ()), subresources, short)
 
 
-def parse_resource_list(asked: Kind, answer: dict[str, Any]) -> Iterator[ServedKind]:
-    """Every kind in the APIResourceList of `asked`'s group and version."""
+def parse_resource_list(group_version: Kind, answer: dict[str, Any]) -> Iterator[ServedKind]:
+    """Yield every kind in the APIResourceList of one group and version."""
     resources = answer.get("resources") or ()
     subresources: dict[str, set[str]] = {}
     for resource in resources:
@@ -121,6 +123,8 @@ def parse_resource_list(asked: Kind, answer: dict[str, Any]) -> Iterator[ServedK
     for resource in resources:
         plural = resource["name"]
         if "/" not in plural:
-            kind = Kind(asked.group, asked.version, resource["kind"], plural, bool(resource.get("namespaced")))
+            kind = Kind(
+                group_version.group, group_version.version, resource["kind"], plural, bool(resource.get("namespaced"))
+            )
             verbs, short = frozenset(resource.get("verbs") or ()), frozenset(resource.get("shortNames") or ())
             yield ServedKind(kind, verbs, frozenset(subresources.get(plural, ())), short)

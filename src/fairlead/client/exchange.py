@@ -1,15 +1,18 @@
-"""One exchange with a server: what is tried again, what is unknown, what is raised.
+"""Send a request: which failures are retried, and which error is raised.
 
-Tried again, a few times, when the server says so and it is safe:
-- 429 with Retry-After, any verb: the server refused before doing anything.
-- 401, once, any verb: likewise, and the transport may hold a newer token by then.
-- 5xx with Retry-After, and broken or refused connections: only reads (and dry runs, which change nothing).
+Retried a few times, because it is safe:
+- 429 with Retry-After, any verb: the server rejected the request before doing anything.
+- 401, once, any verb: the same, and the transport may have a newer token by then.
+- 5xx with Retry-After, and broken or refused connections: only reads and dry runs.
 
-Never retried: a write that may have happened. It raises `UnknownOutcome` when its connection broke or its time ran out
-after it was sent, when the answer is 502, 503 or 504 or says that it ran out of time (a server gives up waiting, not
-doing), when storage failed under it, and when a success is unreadable. A write that was certainly not sent raises
-`NotSent`. A cancelled write raises CancelledError with an `UnknownOutcome` as its cause: see `may_have_happened`.
-Any other refusal is the ApiError of its reason.
+Never retried: a write that may have happened. It raises `UnknownOutcome` in these cases:
+- the connection broke or the timeout expired after the write was sent
+- the answer is 502, 503 or 504, or a timeout (the server stops waiting for the write, but may still carry it out)
+- the storage of the server failed during the write
+- the answer is a success that cannot be parsed
+
+A write that was certainly not sent raises `NotSent`. A cancelled write raises CancelledError with an `UnknownOutcome`
+as its cause, see `may_have_happened`. Any other error response raises the ApiError of its reason.
 """
 
 import asyncio
@@ -34,16 +37,14 @@ T = TypeVar("T")
 log = logging.getLogger("fairlead.client")
 
 RequestObserver = Callable[[str, str, float], None]
-"""Told of every request as it ends: method, status code (or `<error>`), seconds. Labels such as the host are bound by
-whoever passes it."""
+"""Called after every request with method, status code (or `<error>`) and seconds."""
 
-MAX_ATTEMPTS = (
-    4  # enough for a rolling restart of one replica behind a balancer; beyond that the caller's back-off knows better
-)
-MAX_RETRY_AFTER = 10.0  # a server that asks for more is told to the caller, who can do something else meanwhile
-RETRY_BASE = 0.05  # after a broken connection, doubled each time
+# Enough for a rolling restart of one replica behind a load balancer. After that, the caller's back-off takes over.
+MAX_ATTEMPTS = 4
+MAX_RETRY_AFTER = 10.0  # seconds; a longer Retry-After is raised, so that the caller can do something else
+RETRY_BASE = 0.05  # seconds after a broken connection, doubled each time
 
-_REASONS = {  # what a bare number means where something other than an API server answered
+_REASONS = {  # the reason of a status code, if something other than an API server answered
     400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
@@ -61,7 +62,7 @@ _REASONS = {  # what a bare number means where something other than an API serve
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """What is asked of the server. `writes` is whether carrying it out changes anything."""
+    """A request to the API server. `writes` is True if it may change something."""
 
     method: str
     path: str
@@ -73,7 +74,7 @@ class ApiRequest:
 
 
 class Exchange:
-    """Sends requests by the rules above. Safe for concurrent use on one loop."""
+    """Sends requests by the rules above. Safe for concurrent use on one event loop."""
 
     def __init__(
         self, transport: Transport, world: World, *, user_agent: str, timeout: float, observe: RequestObserver | None
@@ -86,14 +87,14 @@ class Exchange:
         self._warned: set[str] = set()
 
     async def send(self, request: ApiRequest, decode: Callable[[bytes], T]) -> T:
-        """The answer, decoded. One that `decode` cannot read is not a success."""
+        """Return the decoded response. A response that `decode` rejects is an error."""
         response = await self._send_with_retries(request)
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             return decode(response.body)
         raise self._error_for(request, parse_error(response))
 
     async def _send_with_retries(self, request: ApiRequest) -> Response:
-        """The answer, successful by its status."""
+        """Return the response of the first attempt with a 2xx status."""
         attempt = 1
         while True:
             wait: float | None
@@ -115,7 +116,7 @@ class Exchange:
             await asyncio.sleep(wait)
 
     async def open_stream(self, request: ApiRequest) -> Stream:
-        """An answer as it comes. Nothing is tried again: a watch has its own way back."""
+        """Open a watch. It is not retried, because the reflector has its own retries."""
         started = self._world.clock.monotonic()
         code = "<error>"
         try:
@@ -143,7 +144,7 @@ class Exchange:
             return response
         except NotSent:
             raise
-        except Exception as error:  # of any kind: only NotSent promises that nothing happened
+        except Exception as error:  # any error: only NotSent guarantees that nothing happened
             if request.writes:
                 raise _unknown_outcome(request, str(error) or type(error).__name__) from error
             raise
@@ -165,14 +166,16 @@ class Exchange:
             self._observe(method, code, self._world.clock.monotonic() - started)
 
     def _retry_delay(self, request: ApiRequest, failure: ApiError, attempt: int) -> float | None:
-        """Seconds after which to try again, or None."""
+        """Return the seconds before the next attempt, or None if there is none."""
         if failure.code == 401 and attempt == 1:
             return 0.0
-        asked = failure.retry_after
-        if asked is None or asked > MAX_RETRY_AFTER or attempt >= MAX_ATTEMPTS:
+        retry_after = failure.retry_after
+        if retry_after is None or retry_after > MAX_RETRY_AFTER or attempt >= MAX_ATTEMPTS:
             return None
         if failure.code == 429 or (failure.code >= 500 and not request.writes):
-            return asked * (1 + self._world.random.random() / 4)  # those who were refused together come back apart
+            return retry_after * (
+                1 + self._world.random.random() / 4
+            )  # jitter spreads clients that were rejected together
         return None
 
     def _error_for(self, request: ApiRequest, failure: ApiError) -> Exception:
@@ -184,7 +187,7 @@ class Exchange:
 
     def _log_warnings(self, response: Response) -> None:
         for warning in response.warnings:
-            if warning not in self._warned and len(self._warned) < 1000:  # each once; bounded against a chatty server
+            if warning not in self._warned and len(self._warned) < 1000:  # log each once; the set is bounded
                 self._warned.add(warning)
                 log.warning("the server warns: %s", printable(warning))
 
@@ -197,7 +200,7 @@ class _ErrorResponse:
 
 
 def parse_error(response: Response | _ErrorResponse) -> ApiError:
-    """The error that an answer carries. One that is not a Status is quoted, shortened and made printable."""
+    """Return the error of a response. A body that is not a Status is quoted, shortened and made printable."""
     status = statuses.read(response.body)
     if status is None or status.get("kind") != "Status":
         status = {"code": response.status, "reason": _REASONS.get(response.status, ""), "message": _quote(response)}
@@ -212,7 +215,7 @@ def _quote(response: Response | _ErrorResponse) -> str:
     if 300 <= response.status < 400:
         return (
             f"HTTP {response.status}: a redirect to {printable(response.headers.get('Location', 'nowhere'))}, which is "
-            "not followed since credentials would go along: make that the server's address if it is the right one"
+            "not followed because it would receive the credentials: use it as the server's address if it is right"
         )
     text = printable(response.body[:200].decode(errors="replace")).strip()
     return f"HTTP {response.status}, not from an API server: {text or 'no body'}"
@@ -221,9 +224,9 @@ def _quote(response: Response | _ErrorResponse) -> str:
 def _may_have_happened(failure: ApiError) -> bool:
     if isinstance(failure, Timeout | ServerTimeout) or failure.code in {502, 503, 504}:
         return True
-    # Storage errors come through bare; so do refusals such as an unknown field in an apply, which are final.
-    stored_or_not = failure.message.startswith(("etcdserver:", "rpc error:", "context deadline exceeded"))
-    return 200 <= failure.code < 300 or (failure.code == 500 and not failure.status.get("reason") and stored_or_not)
+    # Storage errors have no reason. Final errors, such as an unknown field in an apply, have none either.
+    is_storage_error = failure.message.startswith(("etcdserver:", "rpc error:", "context deadline exceeded"))
+    return 200 <= failure.code < 300 or (failure.code == 500 and not failure.status.get("reason") and is_storage_error)
 
 
 def _unknown_outcome(request: ApiRequest, why: str) -> UnknownOutcome:

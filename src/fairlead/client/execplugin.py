@@ -1,4 +1,4 @@
-"""Credentials from a program that a kubeconfig names (client.authentication.k8s.io v1 and v1beta1)."""
+"""Credentials from an exec plugin of a kubeconfig (client.authentication.k8s.io v1 and v1beta1)."""
 
 import asyncio
 import os
@@ -18,8 +18,8 @@ from fairlead.client.credentials import CredentialsError, Identity
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = frozenset({f"{GROUP}/v1", f"{GROUP}/v1beta1"})
-TIME_LIMIT = 60.0  # cloud tools start slowly and go to the network; one that takes longer waits for someone to type
-MARGIN = 10.0  # seconds before its end that a credential is no longer given out: a request takes time
+TIME_LIMIT = 60.0  # seconds; cloud tools start slowly and use the network, one that takes longer waits for input
+MARGIN = 10.0  # seconds before the expiration at which a credential is replaced, because a request takes time
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -40,7 +40,7 @@ _decode = msgspec.json.Decoder(_ExecCredential).decode
 
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """How to run it, as the kubeconfig says. `info` is the cluster as the plugin is told of it, if it asked."""
+    """How to run the plugin, from the kubeconfig. `info` is the cluster information that it asked for, or None."""
 
     api_version: str
     command: str
@@ -51,10 +51,11 @@ class ExecPlugin:
 
 
 class ExecCredentials:
-    """Runs the plugin when there is no credential, it ends soon, or the server refused it; one run at a time.
+    """Credentials that an exec plugin prints.
 
-    Without a shell, a terminal or input, within a time limit; what it prints is never shown, except what it writes to
-    its error output when it fails. A run goes on when those who wait for it give up: the next ones need it, too.
+    Guarantees: it runs the plugin if there is no credential, if it expires soon, or if the server answered 401; one run
+    at a time, without a shell, a terminal or input, within a time limit. Its output is never shown, except the error
+    output if it fails. A run continues if its callers are cancelled, because the next ones need it too.
     """
 
     def __init__(self, plugin: ExecPlugin, world: World, env: Mapping[str, str]) -> None:
@@ -70,25 +71,25 @@ class ExecCredentials:
             return self._identity
         if self._running is None:
             self._running = asyncio.create_task(self._refresh())
-            self._running.add_done_callback(self._ran)
+            self._running.add_done_callback(self._on_run_ended)
         return await asyncio.shield(self._running)
 
     async def _refresh(self) -> Identity:
         self._identity, self._expires = self._read(await self._run())
         return self._identity
 
-    def _ran(self, run: asyncio.Task[Identity]) -> None:
+    def _on_run_ended(self, run: asyncio.Task[Identity]) -> None:
         self._running = None
         if not run.cancelled():
-            run.exception()  # seen, even if nobody waits for it any more
+            run.exception()  # mark the exception as retrieved, also if nobody awaits the task
 
     def on_unauthorized(self, identity: Identity) -> None:
-        mine = self._identity
-        if mine is not None and (mine.authorization or mine.certificate) in {
+        current = self._identity
+        if current is not None and (current.authorization or current.certificate) in {
             identity.authorization,
             identity.certificate,
         }:
-            self._identity = None  # unless another has come meanwhile
+            self._identity = None  # only if there is no newer one
 
     async def _run(self) -> bytes:
         plugin = self._plugin
@@ -99,8 +100,8 @@ class ExecCredentials:
         spec: dict[str, Any] = {"interactive": False}
         if plugin.info is not None:
             spec["cluster"] = plugin.info
-        told = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
-        env = {**self._env, **dict(plugin.env), "KUBERNETES_EXEC_INFO": msgspec.json.encode(told).decode()}
+        exec_info = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
+        env = {**self._env, **dict(plugin.env), "KUBERNETES_EXEC_INFO": msgspec.json.encode(exec_info).decode()}
         try:
             process = await asyncio.create_subprocess_exec(
                 program,
@@ -109,13 +110,13 @@ class ExecCredentials:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # so that its children end with it, and none of them finds a terminal
+                start_new_session=True,  # its child processes end with it, and none has a terminal
             )
         except OSError as error:
             raise self._failed(f"does not start ({error.strerror})") from error
         try:
             async with asyncio.timeout(TIME_LIMIT):
-                output, complaint = await process.communicate()
+                output, error_output = await process.communicate()
         except TimeoutError:
             raise self._failed(
                 f"did not answer within {TIME_LIMIT:g} s: run it by hand, it may be waiting for a log-in"
@@ -126,8 +127,8 @@ class ExecCredentials:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if process.returncode != 0:
-            said = " ".join(printable(complaint.decode(errors="replace")).split())[-300:]
-            raise self._failed(f"ended with {process.returncode}: {said or 'it said nothing'}")
+            message = " ".join(printable(error_output.decode(errors="replace")).split())[-300:]
+            raise self._failed(f"ended with {process.returncode}: {message or 'no error output'}")
         return output
 
     def _read(self, output: bytes) -> tuple[Identity, float | None]:
@@ -150,7 +151,7 @@ class ExecCredentials:
         if not status.token and not status.client_certificate_data:
             raise self._failed("gave neither a token nor a certificate: are you logged in?")
         if status.token and not (status.token.isascii() and status.token.isprintable()):
-            raise self._failed("gave a token that cannot be sent: it holds line breaks or other controls")
+            raise self._failed("gave a token that cannot be sent: it contains line breaks or other control characters")
         try:
             end = status.expiration_timestamp
             expires = times.parse(end) - MARGIN if end else None

@@ -1,4 +1,4 @@
-"""The transport over sockets. The only module that knows aiohttp."""
+"""The transport over sockets. It is the only module that uses aiohttp."""
 
 import asyncio
 import os
@@ -20,17 +20,15 @@ from fairlead.client.access import Cluster
 from fairlead.client.credentials import Credentials, CredentialsError, Identity, StaticCredentials
 from fairlead.client.transport import NotSent
 
-CONNECT_TIMEOUT = 10.0  # seconds for name, TCP and TLS: a server that is there answers within one
-IDLE_TIMEOUT = (
-    30.0  # seconds an unused connection is kept; servers close theirs after 90, and a write must not meet that
-)
-KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # a dead peer is noticed in half a minute
-READ_BUFFER = 2**20  # bytes buffered of a stream before the socket waits
+CONNECT_TIMEOUT = 10.0  # seconds for DNS, TCP and TLS; a reachable server needs less than one
+IDLE_TIMEOUT = 30.0  # seconds; servers close idle connections after 90 s
+KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # detects a dead peer in half a minute
+READ_BUFFER = 2**20  # bytes that are buffered of a stream before reading stops
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A whole answer, read."""
+    """A complete response."""
 
     status: int
     headers: Mapping[str, str]
@@ -39,7 +37,7 @@ class HttpResponse:
 
 
 class HttpStream:
-    """An answer that is still coming."""
+    """A response whose body is still arriving."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -53,7 +51,7 @@ class HttpStream:
             raise ConnectionResetError(f"the stream broke: {error}") from error
 
     async def close(self) -> None:
-        # The rest of a watch never ends, so there is nothing to wait for: a TLS farewell could outlive the loop.
+        # A watch does not end, so do not wait for its rest. A TLS shutdown could outlive the event loop.
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
@@ -61,11 +59,14 @@ class HttpStream:
 
 
 class HttpTransport:
-    """One server over HTTP/1.1: a Transport.
+    """A `Transport` over HTTP/1.1.
 
-    Connections are kept and reused. No redirect is followed, no cookie kept, no request sent twice, no proxy used but
-    the cluster's own. Credentials are asked for at each request, so that rotated ones are used at once, and go over
-    plain http to this machine only.
+    Guarantees: it reuses connections and sends each request at most once. It reads the credentials for each request, so
+    rotated ones are used immediately. It sends them over plain http only to this machine.
+
+    Does not: follow redirects, store cookies, or use a proxy other than the cluster's.
+
+    Raises: ValueError if the server's address is invalid; `CredentialsError` if there are no credentials.
     """
 
     def __init__(self, cluster: Cluster, credentials: Credentials | None = None) -> None:
@@ -73,12 +74,12 @@ class HttpTransport:
         if url.scheme not in {"http", "https"} or not url.hostname:
             raise ValueError(f"a server's address is http(s)://host[:port][/path], not {cluster.server!r}")
         if "@" in url.netloc:
-            raise ValueError("a server's address holds no credentials: they would be quoted with it")
+            raise ValueError("a server's address must not contain credentials: they would appear in messages")
         self._cluster = cluster
         self._base = cluster.server.rstrip("/")
         self._tls = url.scheme == "https"
         self._sends_plaintext = not self._tls and url.hostname not in {"localhost", "127.0.0.1", "::1"}
-        # Taken apart, since aiohttp's errors quote the address.
+        # Split off the credentials, because aiohttp's errors contain the address.
         proxy = URL(cluster.proxy_url or "")
         secret = b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
         self._proxy_headers = {"Proxy-Authorization": f"Basic {secret}"} if proxy.user else None
@@ -113,22 +114,22 @@ class HttpTransport:
             raise _translate_error(error) from error
 
     async def close(self) -> None:
-        """Close every connection. What is asked for afterwards is not sent."""
+        """Close every connection. Later requests raise NotSent."""
         self._closed = True
         if self._session is not None:
             await self._session.close()
 
     async def _identity(self, deadline: float | None) -> Identity:
-        """Who to be, found before anything is sent."""
+        """Return the identity, before anything is sent."""
         try:
             async with asyncio.timeout_at(deadline):
                 identity = await self._credentials.identity()
         except TimeoutError as error:
             raise CredentialsError(
-                f"the credentials for {self._base} took longer than a request may: run the kubeconfig's plugin by hand"
+                f"the credentials for {self._base} took too long: run the kubeconfig's plugin by hand"
             ) from error
         if identity.authorization and self._sends_plaintext:
-            raise CredentialsError(f"{self._base} would see the credentials in the open: use https")
+            raise CredentialsError(f"{self._base} would receive the credentials unencrypted: use https")
         return identity
 
     async def _send(self, identity: Identity, request: HttpRequest) -> aiohttp.ClientResponse:
@@ -138,7 +139,7 @@ class HttpTransport:
         if identity.authorization:
             headers["Authorization"] = identity.authorization
         url = self._base + request.path + (f"?{urlencode(request.query)}" if request.query else "")
-        # Half of a short deadline, so that what could not connect is known not to have been sent.
+        # Use half of a short timeout, so that a failed connection is known before the timeout: nothing was sent.
         connect = CONNECT_TIMEOUT if request.timeout is None else min(CONNECT_TIMEOUT, request.timeout / 2)
         response = await self._open_session().request(
             request.method,
@@ -161,10 +162,10 @@ class HttpTransport:
             raise NotSent(f"the transport to {self._base} is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                # No limit of our own: watches hold connections for hours, and a full pool would lock the rest out.
+                # No limit: watches hold connections for hours, and a full pool would block all other requests.
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_TIMEOUT, socket_factory=_create_socket),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                # Unpacking is work for our one core, the cluster's network is the cheaper of the two.
+                # Decompression costs CPU time, and the cluster's network is cheaper.
                 headers={"Accept-Encoding": "identity"},
                 skip_auto_headers=("User-Agent", "Content-Type"),
                 middlewares=(_send_at_most_once,),
@@ -174,18 +175,18 @@ class HttpTransport:
         return self._session
 
     def _tls_context_for(self, identity: Identity) -> ssl.SSLContext | None:
-        """The TLS context for this identity, made anew only when the certificate changed."""
+        """Return the TLS context for this identity. It is created again if the certificate changed."""
         if not self._tls:
             return None
-        wanted = (identity.certificate, identity.key)
-        if self._context is None or self._context_for != wanted:
+        pair = (identity.certificate, identity.key)
+        if self._context is None or self._context_for != pair:
             self._context = tls_context(self._cluster, identity)
-            self._context_for = wanted
+            self._context_for = pair
         return self._context
 
 
 def tls_context(cluster: Cluster, identity: Identity) -> ssl.SSLContext:
-    """How to prove each to the other. Raises CredentialsError when the PEM data is no good."""
+    """Return the TLS context for a cluster and an identity. Raises CredentialsError if the PEM data is invalid."""
     ca = cluster.ca_data
     try:
         context = ssl.create_default_context(cadata=ca.decode() if ca else None)
@@ -193,12 +194,14 @@ def tls_context(cluster: Cluster, identity: Identity) -> ssl.SSLContext:
         raise CredentialsError(
             f"the CA of {cluster.server} is not PEM certificates ({error}): check certificate-authority(-data)"
         ) from error
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # many clusters' CAs lack extensions that nobody else insists on
+    context.verify_flags &= (
+        ~ssl.VERIFY_X509_STRICT
+    )  # the CAs of many clusters lack extensions that other clients do not require
     if cluster.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if identity.certificate is not None:
-        # ssl reads files only: for the moment of loading, in a folder that is ours alone.
+        # The ssl module only loads files, so write them to a private folder for the moment of loading.
         with TemporaryDirectory(prefix="fairlead-") as folder:
             certificate, key = Path(folder, "cert"), Path(folder, "key")
             certificate.write_bytes(identity.certificate)
@@ -223,22 +226,22 @@ def _no_password() -> str:
 
 
 def _create_socket(info: "aiohttp.AddrInfoType") -> socket.socket:
-    made = socket.socket(info[0], info[1], info[2])
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock = socket.socket(info[0], info[1], info[2])
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in KEEP_ALIVE.items():
         if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return made
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return sock
 
 
 class _ConnectionBroken(aiohttp.ClientError):
-    """A connection broke after the request was begun."""
+    """A connection broke after the request was started."""
 
 
 async def _send_at_most_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Keep aiohttp from sending PUT and DELETE a second time on a fresh connection: whether to is not its to decide."""
+    """Prevent aiohttp from sending a PUT or DELETE again on a new connection: the caller decides about retries."""
     try:
         return await handler(request)
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
@@ -248,16 +251,18 @@ async def _send_at_most_once(
 
 
 def _translate_error(error: aiohttp.ClientError) -> OSError:
-    """What happened to the request, in the words of Transport."""
+    """Return the error that `Transport` specifies for an error of aiohttp."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return NotSent(
-            f"cannot connect: the certificate of {error.host}:{error.port} is not to be trusted "
+            f"cannot connect: the certificate of {error.host}:{error.port} is not trusted "
             f"({error.certificate_error}): check certificate-authority(-data) and tls-server-name"
         )
     if isinstance(error, aiohttp.ClientConnectorError):
         cause = error.os_error
-        own = isinstance(cause, ssl.SSLError | socket.gaierror) or not cause.errno  # these have numbers of their own
-        why = str(cause.strerror or cause) if own else os.strerror(cause.errno or 0)
+        has_own_errno = (
+            isinstance(cause, ssl.SSLError | socket.gaierror) or not cause.errno
+        )  # these have their own error numbers
+        why = str(cause.strerror or cause) if has_own_errno else os.strerror(cause.errno or 0)
         return NotSent(
             f"cannot connect to {error.host}:{error.port} ({why}): is the server up, and is its address right?"
         )

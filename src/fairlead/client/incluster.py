@@ -1,4 +1,4 @@
-"""Access from inside a pod: the service account that a kubelet mounts."""
+"""Access from inside a pod, by its service account."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,12 +11,12 @@ MOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def is_available(env: Mapping[str, str]) -> bool:
-    """Whether this looks like a pod with a service account."""
+    """Return whether this process runs in a pod with a service account."""
     return bool(env.get("KUBERNETES_SERVICE_HOST")) and (MOUNT / "token").exists()
 
 
 def load(world: World, env: Mapping[str, str]) -> Access:
-    """The pod's own access. The token is read again as it rotates; the CA is read once."""
+    """Return the access of the pod. The token is read again when it rotates, the CA only once. Raises AccessError."""
     host, port = env.get("KUBERNETES_SERVICE_HOST", ""), env.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise AccessError("not inside a cluster: KUBERNETES_SERVICE_HOST is not set; name a kubeconfig instead")
@@ -38,8 +38,8 @@ def load(world: World, env: Mapping[str, str]) -> Access:
 
 
 def _namespace(env: Mapping[str, str]) -> str:
-    if named := env.get("POD_NAMESPACE"):
-        return named
+    if namespace := env.get("POD_NAMESPACE"):
+        return namespace
     try:
         return (MOUNT / "namespace").read_text().strip() or "default"
     except OSError:

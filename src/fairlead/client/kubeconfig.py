@@ -1,6 +1,6 @@
-"""Access from kubeconfig files, merged and read as kubectl does.
+"""Access from kubeconfig files, merged as kubectl does.
 
-Every way in which one can be wrong is an AccessError of one line that names the file's entry and the remedy.
+Every error is an AccessError of one line that names the entry of the file and the fix.
 """
 
 import base64
@@ -35,8 +35,10 @@ def load(
     context: str | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Access:
-    """Access by the named context, or the current one, of the file at `path`, or of those that $KUBECONFIG lists, or
-    of ~/.kube/config."""
+    """Return the access of a context: of the file at `path`, else of the files in $KUBECONFIG, else of ~/.kube/config.
+
+    Without `context` it is the current one. Raises AccessError.
+    """
     config = _Config(world, env)
     for file in _files(path, env):
         config.add(file)
@@ -53,14 +55,16 @@ def _files(path: Path | None, env: Mapping[str, str]) -> Iterator[Path]:
         home = env.get("HOME") or "~"
         candidates = [Path(home).expanduser() / ".kube" / "config"]
         remedy = "name one with --kubeconfig (`fairlead run --embedded` needs none)"
-    found = [candidate for candidate in candidates if candidate.exists()]  # as kubectl: a list may name absent ones
-    if not found:
+    existing = [
+        candidate for candidate in candidates if candidate.exists()
+    ]  # like kubectl, ignore files that do not exist
+    if not existing:
         raise AccessError(f"there is no kubeconfig at {os.pathsep.join(map(str, candidates))}: {remedy}")
-    return iter(found)
+    return iter(existing)
 
 
 class _KubeconfigEntry:
-    """A cluster, user or context, with the file that it stands in (its relative paths start there)."""
+    """A cluster, user or context. Its relative paths start at the folder of its file."""
 
     def __init__(self, what: str, name: str, body: Mapping[str, Any], file: Path) -> None:
         self.what = what
@@ -73,25 +77,25 @@ class _KubeconfigEntry:
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise self.wrong(f"{key} is not text", "put it in quotes")
+            raise self.invalid(f"{key} is not text", "put it in quotes")
         return value
 
     def flag(self, key: str) -> bool:
         value = self.body.get(key) or False
         if not isinstance(value, bool):
-            raise self.wrong(f"{key} is neither true nor false", "make it one of them, without quotes")
+            raise self.invalid(f"{key} is neither true nor false", "make it one of them, without quotes")
         return value
 
     def mapping(self, key: str) -> "_KubeconfigEntry":
         value = self.body.get(key) or {}
         if not isinstance(value, dict):
-            raise self.wrong(f"{key} is not a mapping", "indent its fields below it")
+            raise self.invalid(f"{key} is not a mapping", "indent its fields below it")
         return _KubeconfigEntry(self.what, self.name, value, self.file)
 
     def items(self, key: str) -> list[Any]:
         value = self.body.get(key) or []
         if not isinstance(value, list):
-            raise self.wrong(f"{key} is not a list", "write it as one")
+            raise self.invalid(f"{key} is not a list", "write it as one")
         return value
 
     def path(self, key: str) -> Path | None:
@@ -99,28 +103,28 @@ class _KubeconfigEntry:
         return self.file.parent / text if text else None
 
     def data(self, key: str) -> bytes | None:
-        """The decoded `key`-data, else the content of the file that `key` names."""
+        """Return the decoded `key`-data, else the content of the file that `key` names, else None."""
         if encoded := self.text(f"{key}-data"):
             try:
                 return base64.b64decode("".join(encoded.split()), validate=True)
             except binascii.Error as error:
-                raise self.wrong(f"{key}-data is not base64", f"encode the PEM file, or name it in {key}") from error
+                raise self.invalid(f"{key}-data is not base64", f"encode the PEM file, or name it in {key}") from error
         path = self.path(key)
         if path is None:
             return None
         try:
             return path.read_bytes()
         except OSError as error:
-            raise self.wrong(
+            raise self.invalid(
                 f"{key} names {path}, which cannot be read ({error.strerror})", "put the file there"
             ) from error
 
-    def wrong(self, problem: str, remedy: str) -> AccessError:
+    def invalid(self, problem: str, remedy: str) -> AccessError:
         return AccessError(f"{self.file}: {self.what} {self.name!r}: {problem}: {remedy}")
 
 
 class _Config:
-    """What the files say together: the first that names an entry, or the current context, wins."""
+    """The merged files. The first file that has an entry, or a current context, wins."""
 
     def __init__(self, world: World, env: Mapping[str, str]) -> None:
         self._world = world
@@ -148,52 +152,58 @@ class _Config:
                 body = (item.get(what) or {}) if isinstance(item, dict) else None
                 if not isinstance(name, str) or not isinstance(body, dict):
                     raise AccessError(
-                        f"{file}: an entry of {what}s has no name, or its {what} is no mapping: correct it"
+                        f"{file}: an entry of {what}s has no name, or its {what} is not a mapping: correct it"
                     )
                 entry = self._entries.setdefault((what, name), _KubeconfigEntry(what, name, body, file))
                 if entry.file == file and entry.body is not body:
-                    raise entry.wrong("is there twice", "rename or delete one of them")
+                    raise entry.invalid("exists twice", "rename or delete one of them")
 
     def access(self, context: str | None) -> Access:
         name = context or self._current
         where = os.pathsep.join(map(str, self._files))
         if not name:
-            raise AccessError(f"{where}: no current context: `kubectl config use-context NAME`, or say --context NAME")
-        chosen = self._entries.get(("context", name))
-        if chosen is None:
+            raise AccessError(f"{where}: no current context: `kubectl config use-context NAME`, or use --context NAME")
+        context_entry = self._entries.get(("context", name))
+        if context_entry is None:
             known = ", ".join(sorted(n for what, n in self._entries if what == "context")) or "none"
             raise AccessError(f"{where}: there is no context {name!r}: choose one of these: {known}")
-        cluster = self._cluster(self._named(chosen, "cluster"))
-        user = self._named(chosen, "user") if chosen.text("user") else _KubeconfigEntry("user", "", {}, chosen.file)
-        return Access(name, cluster, self._credentials(user, chosen), chosen.text("namespace") or "default")
+        cluster = self._cluster(self._referenced(context_entry, "cluster"))
+        user = (
+            self._referenced(context_entry, "user")
+            if context_entry.text("user")
+            else _KubeconfigEntry("user", "", {}, context_entry.file)
+        )
+        return Access(
+            name, cluster, self._credentials(user, context_entry), context_entry.text("namespace") or "default"
+        )
 
-    def _named(self, context: _KubeconfigEntry, what: str) -> _KubeconfigEntry:
+    def _referenced(self, context: _KubeconfigEntry, what: str) -> _KubeconfigEntry:
         name = context.text(what)
         entry = self._entries.get((what, name))
         if entry is None:
-            raise context.wrong(f"its {what} {name!r} is not there", f"add it to {what}s, or correct the context")
+            raise context.invalid(f"its {what} {name!r} does not exist", f"add it to {what}s, or correct the context")
         return entry
 
     def _cluster(self, entry: _KubeconfigEntry) -> Cluster:
         server = entry.text("server")
         url = urlsplit(server)
         if "@" in url.netloc:
-            raise entry.wrong("server holds credentials", "put them into the user")
+            raise entry.invalid("server contains credentials", "put them into the user")
         if url.scheme not in {"http", "https"} or not url.hostname:
-            raise entry.wrong(f"server is {server!r}", "give its address as https://host:port")
+            raise entry.invalid(f"server is {server!r}", "give its address as https://host:port")
         ca = entry.data("certificate-authority")
         insecure = entry.flag("insecure-skip-tls-verify")
         if ca and insecure:
-            raise entry.wrong("has both a CA and insecure-skip-tls-verify", "drop insecure-skip-tls-verify")
+            raise entry.invalid("has both a CA and insecure-skip-tls-verify", "drop insecure-skip-tls-verify")
         proxy = entry.text("proxy-url")
         if proxy and urlsplit(proxy).scheme not in {"http", "https"}:
             scheme = urlsplit(proxy).scheme or "no scheme"
-            raise entry.wrong(f"proxy-url has {scheme}", "use an http:// or https:// proxy; others are not supported")
+            raise entry.invalid(f"proxy-url has {scheme}", "use an http:// or https:// proxy; others are not supported")
         return Cluster(server, ca, insecure, entry.text("tls-server-name") or None, proxy or None)
 
     def _credentials(self, user: _KubeconfigEntry, context: _KubeconfigEntry) -> Credentials:
         if "auth-provider" in user.body:
-            raise user.wrong("auth-provider is no longer supported, by kubectl neither", "use an exec plugin")
+            raise user.invalid("auth-provider is no longer supported, also not by kubectl", "use an exec plugin")
         credentials = self._with_certificate(user, self._bearer(user, context))
         headers = tuple(_impersonation(user))
         return ImpersonatingCredentials(credentials, headers) if headers else credentials
@@ -203,13 +213,15 @@ class _Config:
             return TokenFileCredentials(path, self._world)
         if token := user.text("token"):
             if not token.isascii() or not token.isprintable():
-                raise user.wrong("token holds what cannot be sent", "copy it again, without line breaks")
+                raise user.invalid(
+                    "token contains characters that cannot be sent", "copy it again, without line breaks"
+                )
             return StaticCredentials.token(token)
         if name := user.text("username"):
             basic = base64.b64encode(f"{name}:{user.text('password')}".encode()).decode()
             return StaticCredentials(Identity(authorization=f"Basic {basic}"))
         if "exec" in user.body:
-            return ExecCredentials(_plugin(user, self._named(context, "cluster")), self._world, self._env)
+            return ExecCredentials(_plugin(user, self._referenced(context, "cluster")), self._world, self._env)
         return StaticCredentials()
 
     def _with_certificate(self, user: _KubeconfigEntry, inner: Credentials) -> Credentials:
@@ -219,13 +231,13 @@ class _Config:
             return inner
         if certificate is None or key is None:
             missing = "client-certificate" if certificate is None else "client-key"
-            raise user.wrong(f"has no {missing} to go with the other", f"add {missing} or {missing}-data")
+            raise user.invalid(f"has no {missing} to go with the other", f"add {missing} or {missing}-data")
         return CertificateCredentials(inner, certificate, key)
 
     def _source(self, user: _KubeconfigEntry, key: str) -> Callable[[], bytes] | None:
         data, path = user.data(key), user.path(key)
         if path is not None and not user.text(f"{key}-data"):
-            return RotatedFile(path, self._world).content
+            return RotatedFile(path, self._world).read
         return None if data is None else lambda: data
 
 
@@ -233,20 +245,22 @@ def _plugin(user: _KubeconfigEntry, cluster: _KubeconfigEntry) -> ExecPlugin:
     entry = user.mapping("exec")
     api_version, command = entry.text("apiVersion"), entry.text("command")
     if api_version not in VERSIONS:
-        raise user.wrong(f"exec.apiVersion is {api_version!r}", f"use {GROUP}/v1 (`kubectl` has the same demand)")
+        raise user.invalid(f"exec.apiVersion is {api_version!r}", f"use {GROUP}/v1 (kubectl requires it too)")
     if not command:
-        raise user.wrong("exec has no command", "name the program to run")
+        raise user.invalid("exec has no command", "name the program to run")
     if entry.text("interactiveMode") == "Always":
-        raise user.wrong(
+        raise user.invalid(
             "its exec plugin wants a terminal (interactiveMode: Always)", "an operator has none: use IfAvailable"
         )
     args, env = entry.items("args"), entry.items("env")
     if not all(isinstance(arg, str) for arg in args):
-        raise user.wrong("exec.args are not all text", "put each in quotes")
+        raise user.invalid("exec.args are not all text", "put each in quotes")
     if not all(isinstance(v, dict) and isinstance(v.get("name"), str) for v in env):
-        raise user.wrong("exec.env is not a list of name and value", "write it as one")
+        raise user.invalid("exec.env is not a list of name and value", "write it as one")
     if os.sep in command:
-        command = str(user.file.parent / command)  # relative to the file, as kubectl has it; a bare name is for PATH
+        command = str(
+            user.file.parent / command
+        )  # relative to the file, like kubectl; a name without a slash is looked up in PATH
     return ExecPlugin(
         api_version,
         command,
@@ -258,14 +272,14 @@ def _plugin(user: _KubeconfigEntry, cluster: _KubeconfigEntry) -> ExecPlugin:
 
 
 def _cluster_info(cluster: _KubeconfigEntry) -> dict[str, Any]:
-    """The cluster as an exec plugin is told of it."""
-    told = {key: cluster.body[key] for key in _CLUSTER_INFO_FIELDS if cluster.body.get(key)}
+    """Return the cluster information for an exec plugin."""
+    info = {key: cluster.body[key] for key in _CLUSTER_INFO_FIELDS if cluster.body.get(key)}
     if ca := cluster.data("certificate-authority"):
-        told["certificate-authority-data"] = base64.b64encode(ca).decode()
+        info["certificate-authority-data"] = base64.b64encode(ca).decode()
     for extension in cluster.items("extensions"):
         if isinstance(extension, dict) and extension.get("name") == f"{GROUP}/exec":
-            told["config"] = extension.get("extension")
-    return told
+            info["config"] = extension.get("extension")
+    return info
 
 
 def _impersonation(user: _KubeconfigEntry) -> Iterator[tuple[str, str]]:
@@ -276,8 +290,8 @@ def _impersonation(user: _KubeconfigEntry) -> Iterator[tuple[str, str]]:
         headers += [(f"Impersonate-Extra-{quote(str(key), safe='')}", value) for value in extra.items(key)]
     headers = [(name, value) for name, value in headers if value]
     if headers and not user.text("as"):
-        raise user.wrong("impersonates groups or extras of nobody", "say whom in `as`")
+        raise user.invalid("impersonates groups or extras without a user", "name the user in `as`")
     for name, value in headers:
         if not isinstance(value, str) or not value.isprintable():
-            raise user.wrong(f"{name} cannot be sent", "write it as one line of text, in quotes")
+            raise user.invalid(f"{name} cannot be sent", "write it as one line of text, in quotes")
     yield from headers

@@ -1,4 +1,4 @@
-"""Which server is meant when nobody says: the order that controller-runtime's users know."""
+"""Find the cluster to use, in the same order as controller-runtime."""
 
 import os
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ def locate(
     context: str | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Access:
-    """The named kubeconfig; else those of $KUBECONFIG; else the pod's service account; else ~/.kube/config.
+    """Return the access from `path`, else from $KUBECONFIG, else from the pod's service account, else ~/.kube/config.
 
-    A named context is looked up in a kubeconfig always. Raises AccessError.
+    If a context is named, it is always looked up in a kubeconfig. Raises AccessError.
     """
     if path is None and context is None and not env.get("KUBECONFIG") and incluster.is_available(env):
         return incluster.load(world, env)

@@ -1,4 +1,4 @@
-"""The Status that a refusal carries, taken only if it is one: what stands before a server may answer anything."""
+"""Parse the Status of an error response. A proxy in front of the server may send anything else."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ class _Details(msgspec.Struct, rename="camel"):
 
 
 class _Status(msgspec.Struct):
-    kind: str = ""  # an error in a watch is a Status, whether it says so or not
+    kind: str = ""  # the Status of an ERROR watch event may come without its kind
     code: int | None = None
     reason: str | None = None
     message: str | None = None
@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def read(raw: bytes | msgspec.Raw) -> dict[str, Any] | None:
-    """The Status as it was sent, with fields of the types that they must have; None when it is anything else."""
+    """Return the Status as it was sent, or None if it is not one or a field has the wrong type."""
     try:
         _check(raw)
         return _decode(raw)

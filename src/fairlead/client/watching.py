@@ -1,4 +1,4 @@
-"""Watch frames: one JSON document a line, in an answer that never ends."""
+"""Parse the frames of a watch: one JSON document per line, in a response that does not end."""
 
 import asyncio
 from collections import deque
@@ -15,31 +15,31 @@ T = TypeVar("T")
 
 
 class Frame(NamedTuple):
-    """One event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and the object's JSON, a copy of its own."""
+    """One event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and a copy of the object's JSON."""
 
     type: str
     raw: bytes
 
 
 class WatchBroken(ConnectionError):
-    """The stream did not end, it broke: cut inside a frame, silent for too long, or not a watch at all.
+    """The watch broke: it was cut inside a frame, was silent for too long, or is not a watch.
 
-    What was yielded before is whole and in order: resume from it.
+    The frames before are complete and in order: resume from the last one.
     """
 
 
 class WatchSilent(WatchBroken):
-    """Not a byte for so long that nobody may be there: ask anew, and see."""
+    """The server sent nothing for so long that the connection may be dead. Watch again."""
 
 
 class FrameSplitter:
-    """Bytes in, cut anywhere; whole lines out. Splits at `\\n` alone: U+0085 and the like are text inside a frame."""
+    """Splits chunks of bytes into lines. It splits only at `\\n`: U+0085 and the like are text inside a frame."""
 
     def __init__(self) -> None:
         self._partial: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The frames that `chunk` completes. Cost is linear in the bytes, however large a frame is."""
+        """Return the frames that `chunk` completes. The cost is linear in the bytes, also for large frames."""
         if b"\n" not in chunk:
             self._partial.append(chunk)
             return []
@@ -50,8 +50,8 @@ class FrameSplitter:
         return [line for line in lines if line and not line.isspace()]
 
     @property
-    def partial(self) -> bool:
-        """Whether a frame has begun and not ended."""
+    def has_partial_frame(self) -> bool:
+        """Whether a frame has started and is not complete."""
         return any(part and not part.isspace() for part in self._partial)
 
 
@@ -65,9 +65,9 @@ _TYPES = {kind.encode(): kind for kind in ("ADDED", "MODIFIED", "DELETED", "BOOK
 
 
 def decode_frame(line: bytes) -> Frame:
-    """The frame in `line`. Raises the ApiError that an ERROR frame carries, and WatchBroken on anything else.
+    """Return the frame in `line`. Raises the ApiError of an ERROR frame, and WatchBroken if it is not a frame.
 
-    A frame as every server writes it is cut, not read: whoever decodes the object finds out whether it is one.
+    The usual form of a frame is cut without parsing the object. The caller that decodes it finds out if it is invalid.
     """
     end = line.find(b'","object":{', 9, 32)
     if end > 0 and line.startswith(b'{"type":"') and line.endswith(b"}}"):
@@ -82,15 +82,17 @@ def decode_frame(line: bytes) -> Frame:
         raise WatchBroken(f"a frame of the watch is not a watch event: {error}") from error
     status = statuses.read(event.object)
     if status is None:
-        raise WatchBroken("the watch ended with an error that is no Status")
+        raise WatchBroken("the watch ended with an error that is not a Status")
     raise ApiError.of(status)
 
 
 class Watch:
-    """An open watch: iterate it for frames, in order.
+    """An open watch. Iterate it for the frames, in order.
 
-    Ends when the server ends it. Raises the ApiError of an ERROR frame (410 among them), WatchBroken or another
-    OSError when the stream broke. `silence` is how many seconds without a single byte mean that nobody is there.
+    The iteration ends when the server ends the watch. `silence` is the number of seconds without a byte after which the
+    connection counts as dead.
+
+    Raises: the ApiError of an ERROR frame (such as 410), WatchBroken or another OSError if the connection broke.
     """
 
     def __init__(self, stream: Stream, silence: float | None) -> None:
@@ -106,7 +108,7 @@ class Watch:
         while not self._lines:
             chunk = await self._next(self._stream.read())
             if not chunk:
-                if self._splitter.partial:
+                if self._splitter.has_partial_frame:
                     raise WatchBroken("the watch was cut in the middle of a frame")
                 raise StopAsyncIteration
             self._lines.extend(self._splitter.feed(chunk))
@@ -120,6 +122,6 @@ class Watch:
             if not silence.expired():
                 raise
             raise WatchSilent(
-                f"no byte on the watch for {self._silence:g} s although bookmarks were asked for: "
-                "the connection is half-open, or the server has none for this kind"
+                f"no byte on the watch for {self._silence:g} s although bookmarks were requested: "
+                "the connection is half-open, or the server sends none for this kind"
             ) from error

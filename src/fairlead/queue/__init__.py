@@ -1,7 +1,7 @@
 """What to look at next: one key at a time, coalesced, delayed, prioritised; conflict is not failure."""
 
-from fairlead.queue.queue import Closed as Closed
 from fairlead.queue.queue import Observer as Observer
 from fairlead.queue.queue import Outcome as Outcome
 from fairlead.queue.queue import Queue as Queue
+from fairlead.queue.queue import QueueClosed as QueueClosed
 from fairlead.queue.ready import Priority as Priority

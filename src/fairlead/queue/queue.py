@@ -1,4 +1,4 @@
-"""The life of a key: added, perhaps delayed, ready, out, done."""
+"""The work queue of keys: added, maybe delayed, ready, in progress, done."""
 
 import asyncio
 import heapq
@@ -9,18 +9,18 @@ from typing import Generic, Protocol, TypeVar
 
 from fairlead.api import backoff
 from fairlead.api.world import World
-from fairlead.queue.ready import Priority, Ready
+from fairlead.queue.ready import Priority, ReadyKeys
 
 K = TypeVar("K", bound=Hashable)
 
-# An error may be gone in a moment, and is worth a look every half minute however long it lasts.
+# An error may be over in a moment. If it lasts, retry every half minute.
 ERROR_BASE, ERROR_CAP = 0.005, 30.0
-# Someone else wrote first: their event is on its way, and a second of patience outlasts any burst of writes.
+# Another writer was first. Its event is on the way, and one second is longer than any burst of writes.
 CONFLICT_BASE, CONFLICT_CAP = 0.010, 1.0
 
 
-class Closed(Exception):
-    """The queue was closed and has nothing more to give."""
+class QueueClosed(Exception):
+    """The queue is closed and empty."""
 
 
 class Outcome(StrEnum):
@@ -30,7 +30,7 @@ class Outcome(StrEnum):
 
 
 class Observer(Protocol):
-    """Told what happens to keys, by lane; for metrics."""
+    """Callbacks for metrics, by lane."""
 
     def added(self, lane: Hashable) -> None:
         """A key became ready."""
@@ -43,54 +43,69 @@ class Observer(Protocol):
 
 
 class _State:
-    """What is known of one key; kept only while there is something to know."""
+    """The state of one key. It exists only while the key is not idle."""
 
     __slots__ = (
-        "again",
+        "backing_off_until",
         "conflicts",
+        "delayed_priority",
+        "delayed_until",
         "errors",
-        "not_before",
-        "out_since",
+        "in_progress_since",
         "priority",
         "ready",
-        "wake",
-        "wake_priority",
+        "rerun_priority",
     )
 
     def __init__(self) -> None:
         self.ready = False
-        self.out_since: float | None = None  # out, since then
-        self.again: Priority | None = None  # added while out: to run once more, so urgently
-        self.priority = Priority.RESYNC  # of this run while out, of the next one while backing off
+        self.in_progress_since: float | None = None  # in progress since then
+        self.rerun_priority: Priority | None = None  # added while in progress: run it again with this priority
+        self.priority = Priority.RESYNC  # of this run while in progress, of the next one while backing off
         self.errors = 0
         self.conflicts = 0
-        self.not_before: float | None = None  # backing off until then
-        self.wake: float | None = None  # a delayed add, due then
-        self.wake_priority = Priority.RESYNC
+        self.backing_off_until: float | None = None  # None if it is not backing off
+        self.delayed_until: float | None = None  # the time of a delayed add
+        self.delayed_priority = Priority.RESYNC
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         return not (
             self.ready
             or self.errors
             or self.conflicts
-            or self.out_since is not None
-            or self.not_before is not None
-            or self.wake is not None
+            or self.in_progress_since is not None
+            or self.backing_off_until is not None
+            or self.delayed_until is not None
         )
 
 
 class Queue(Generic[K]):
-    """Which key to look at next.
+    """A work queue of keys with priorities, delays and back-off, like client-go's rate limiting queue.
 
-    - A key is out with at most one taker. Added while out, it runs again afterwards; added often, it runs once.
-    - `add(after=…)` makes it due later; the earliest such time counts, and an add without delay runs it before.
-    - Each taker gives its key back with `done` (went well: the back-off starts over), `retry` (an error: the key
-      waits 5 ms, doubling up to 30 s) or `conflict` (somebody else wrote first: 10 ms up to 1 s, and the back-off for
-      errors neither grows nor starts over). While a key waits so, adds neither shorten nor prolong it.
-    - Fresh keys go before resyncs. Lanes (controllers) take turns, and `limit` bounds how many keys are out.
+    Guarantees:
+    - At most one worker has a key at a time. A key that is added while it is in progress runs again afterwards, once.
+    - `add(after=…)` delays a key. The earliest delay counts, and an add without delay runs the key sooner.
+    - A worker returns its key with `done`, `retry` or `conflict`. `done` resets the back-off. `retry` waits 5 ms after
+      the first error, doubling up to 30 s. `conflict` (another writer was first) waits 10 ms up to 1 s, and leaves the
+      back-off for errors unchanged. An add neither shortens nor extends a back-off.
+    - Fresh keys run before resyncs. A resync that waited for 30 s gets every eighth turn.
+    - Lanes (controllers) take turns. `limit` bounds how many keys are in progress.
 
-    Not for threads: use it on one loop. It does not say what a key is, nor bound how many are waiting.
+    Does not guarantee: a bound on the number of waiting keys, and use from other threads.
+
+    Raises: `get` raises QueueClosed after `close`. `done`, `retry` and `conflict` raise ValueError if the key is not in
+    progress.
+
+    Example:
+        queue.add("default/settings")
+        key = await queue.get()
+        try:
+            await reconcile(key)
+        except Exception:
+            queue.retry(key)
+        else:
+            queue.done(key)
     """
 
     def __init__(
@@ -104,41 +119,49 @@ class Queue(Generic[K]):
         self._lane = lane
         self._observer = observer
         self._states: dict[K, _State] = {}
-        self._ready: Ready[K] = Ready()
-        self._due: list[tuple[float, int, K]] = []  # a heap; an entry that its state no longer names is skipped
+        self._ready: ReadyKeys[K] = ReadyKeys()
+        self._due: list[tuple[float, int, K]] = []  # a heap; outdated items are skipped
         self._sequence = 0
         self._timer: asyncio.TimerHandle | None = None
         self._getters: deque[asyncio.Future[None]] = deque()
         self._closed = False
-        self._quiet: asyncio.Event | None = None
+        self._drained: asyncio.Event | None = None
 
     def __len__(self) -> int:
-        """How many keys are ready; those delayed or out are not counted."""
+        """Return how many keys are ready, without those that are delayed or in progress."""
         return self._ready.depth()
 
     def depth(self, lane: Hashable, priority: Priority | None = None) -> int:
-        """How many keys of that lane are ready (with that priority)."""
+        """Return how many keys of that lane (and priority) are ready."""
         return self._ready.depth(lane, priority)
 
-    def out(self) -> dict[K, float]:
-        """The keys that are out, and for how many seconds."""
+    def in_progress(self) -> dict[K, float]:
+        """Return the keys that are in progress, and for how many seconds."""
         now = asyncio.get_running_loop().time()
-        return {key: now - state.out_since for key, state in self._states.items() if state.out_since is not None}
+        return {
+            key: now - state.in_progress_since
+            for key, state in self._states.items()
+            if state.in_progress_since is not None
+        }
 
     @property
-    def idle(self) -> bool:
-        """Nothing is ready, out or backing off. Delayed adds may still be due later."""
+    def is_idle(self) -> bool:
+        """Whether no key is ready, in progress or backing off. There may be delayed keys."""
         return all(
-            not state.ready and state.out_since is None and state.not_before is None for state in self._states.values()
+            not state.ready and state.in_progress_since is None and state.backing_off_until is None
+            for state in self._states.values()
         )
 
-    def limit(self, out: int | None, lane: Hashable | None = None) -> None:
-        """Let at most `out` keys be out at once, of that lane or altogether; None is no limit. Recalls nothing."""
-        self._ready.limit(out, lane)
+    def limit(self, count: int | None, lane: Hashable | None = None) -> None:
+        """Allow at most `count` keys in progress, of that lane or of all. None means no limit.
+
+        Keys that are already in progress continue.
+        """
+        self._ready.limit(count, lane)
         self._wake_all()
 
     def add(self, key: K, *, priority: Priority = Priority.FRESH, after: float = 0.0) -> None:
-        """Have the key looked at, now or in `after` seconds. Ignored once closed."""
+        """Add the key, now or in `after` seconds. Ignored after `close`."""
         if self._closed:
             return
         state = self._states.get(key)
@@ -146,88 +169,91 @@ class Queue(Generic[K]):
             state = self._states[key] = _State()
         if after > 0:
             when = asyncio.get_running_loop().time() + after
-            if state.wake is None:
-                state.wake_priority = priority
+            if state.delayed_until is None:
+                state.delayed_priority = priority
             else:
-                state.wake_priority = max(priority, state.wake_priority)
-            if state.wake is None or when < state.wake:
-                state.wake = when
+                state.delayed_priority = max(priority, state.delayed_priority)
+            if state.delayed_until is None or when < state.delayed_until:
+                state.delayed_until = when
                 self._schedule(when, key)
         else:
-            self._want(key, state, priority)
+            self._request_run(key, state, priority)
 
     async def get(self) -> K:
-        """The next key; the caller must give it back with `done`, `retry` or `conflict`. Raises Closed at the end."""
+        """Wait for the next key and return it. The caller must return it with `done`, `retry` or `conflict`.
+
+        Raises QueueClosed if the queue is closed and empty.
+        """
         loop = asyncio.get_running_loop()
         while True:
             taken = self._ready.take(loop.time())
             if taken is not None:
                 break
-            if self._closed and not self._ready.busy:
-                raise Closed("the queue is closed")
+            if self._closed and not self._ready.is_busy:
+                raise QueueClosed("the queue is closed")
             getter = loop.create_future()
             self._getters.append(getter)
             try:
                 await getter
             except asyncio.CancelledError:
                 if getter.done() and not getter.cancelled():
-                    self._wake_getter()  # this wake-up was ours to use; pass it on
+                    self._wake_getter()  # pass on the wake-up that this getter cannot use
                 elif getter in self._getters:
                     self._getters.remove(getter)
                 raise
         key, priority, since = taken
         state = self._states[key]
-        state.ready, state.priority, state.out_since = False, priority, loop.time()
+        state.ready, state.priority, state.in_progress_since = False, priority, loop.time()
         if self._observer:
-            self._observer.taken(self._lane(key), state.out_since - since)
+            self._observer.taken(self._lane(key), state.in_progress_since - since)
         return key
 
     def done(self, key: K) -> None:
-        """It went well."""
+        """Return a key that was processed successfully."""
         state = self._finish(key, Outcome.DONE)
         state.errors = state.conflicts = 0
-        self._settle(key, state)
+        self._finish_run(key, state)
 
     def retry(self, key: K) -> None:
-        """It failed: run it again after its back-off."""
+        """Return a key that failed. It runs again after its back-off."""
         state = self._finish(key, Outcome.ERROR)
         state.errors += 1
-        self._hold(key, state, backoff.delay(state.errors, ERROR_BASE, ERROR_CAP, self._world))
+        self._back_off(key, state, backoff.delay(state.errors, ERROR_BASE, ERROR_CAP, self._world))
 
     def conflict(self, key: K) -> None:
-        """Somebody else wrote first: run it again in a moment."""
+        """Return a key whose write conflicted with another writer. It runs again soon."""
         state = self._finish(key, Outcome.CONFLICT)
         state.conflicts += 1
-        self._hold(key, state, backoff.delay(state.conflicts, CONFLICT_BASE, CONFLICT_CAP, self._world))
+        self._back_off(key, state, backoff.delay(state.conflicts, CONFLICT_BASE, CONFLICT_CAP, self._world))
 
     async def close(self, *, drain: bool = True) -> None:
-        """Take nothing more in, and wait until no key is out.
+        """Close the queue to new keys, and wait until no key is in progress.
 
-        With `drain`, keys that are ready by now are still handed out first; delayed ones and those backing off are
-        dropped either way. Bound the wait with `asyncio.timeout`.
+        With `drain`, keys that are ready are still processed. Delayed keys and keys that back off are always dropped.
+        Bound the wait with `asyncio.timeout`.
         """
         self._closed = True
         if self._timer:
             self._timer.cancel()
         self._due.clear()
         for key, state in list(self._states.items()):
-            state.not_before = state.wake = None
+            state.backing_off_until = state.delayed_until = None
             if not drain:
-                state.again, state.ready = None, False
+                state.rerun_priority, state.ready = None, False
             self._drop_if_idle(key, state)
         if not drain:
             self._ready.clear()
-        self._quiet = self._quiet or asyncio.Event()
-        self._note_quiet()
-        await self._quiet.wait()
+        self._drained = self._drained or asyncio.Event()
+        self._check_drained()
+        await self._drained.wait()
 
-    # The states of a key. Each method leaves it in a consistent one.
+    # State transitions of a key. Each method leaves the state consistent.
 
-    def _want(self, key: K, state: _State, priority: Priority) -> None:
-        """Run it as soon as it may."""
-        if state.out_since is not None:
-            state.again = priority if state.again is None else max(priority, state.again)
-        elif state.not_before is not None:
+    def _request_run(self, key: K, state: _State, priority: Priority) -> None:
+        """Run the key as soon as its state allows."""
+        if state.in_progress_since is not None:
+            state.rerun_priority = priority if state.rerun_priority is None else max(priority, state.rerun_priority)
+        elif state.backing_off_until is not None:
             state.priority = max(priority, state.priority)
         else:
             self._make_ready(key, state, priority)
@@ -243,42 +269,42 @@ class Queue(Generic[K]):
 
     def _finish(self, key: K, outcome: Outcome) -> _State:
         state = self._states.get(key)
-        if state is None or state.out_since is None:
-            raise ValueError(f"{key!r} is not out: give a key back once, after get() handed it out")
-        took, state.out_since = asyncio.get_running_loop().time() - state.out_since, None
+        if state is None or state.in_progress_since is None:
+            raise ValueError(f"{key!r} is not in progress: return a key once, after get() returned it")
+        took, state.in_progress_since = asyncio.get_running_loop().time() - state.in_progress_since, None
         lane = self._lane(key)
-        self._ready.back(lane)
+        self._ready.release(lane)
         if self._observer:
             self._observer.finished(lane, took, outcome)
         return state
 
-    def _settle(self, key: K, state: _State) -> None:
-        if state.again is not None:
-            again, state.again = state.again, None
-            self._make_ready(key, state, again)
+    def _finish_run(self, key: K, state: _State) -> None:
+        if state.rerun_priority is not None:
+            rerun_priority, state.rerun_priority = state.rerun_priority, None
+            self._make_ready(key, state, rerun_priority)
         else:
             self._drop_if_idle(key, state)
-            self._wake_getter()  # a limit may have been what it waited for
-        self._note_quiet()
+            self._wake_getter()  # a getter may wait for a limit
+        self._check_drained()
 
-    def _hold(self, key: K, state: _State, seconds: float) -> None:
-        """Back off. What was added meanwhile waits with it."""
+    def _back_off(self, key: K, state: _State, seconds: float) -> None:
+        """Back off. Adds in the meantime wait too."""
         if self._closed:
-            self._settle(key, state)
+            self._finish_run(key, state)
             return
-        if state.again is not None:
-            state.priority, state.again = max(state.again, state.priority), None
-        state.not_before = asyncio.get_running_loop().time() + seconds
-        self._schedule(state.not_before, key)
+        if state.rerun_priority is not None:
+            state.priority, state.rerun_priority = max(state.rerun_priority, state.priority), None
+        state.backing_off_until = asyncio.get_running_loop().time() + seconds
+        self._schedule(state.backing_off_until, key)
         self._wake_getter()
 
     def _drop_if_idle(self, key: K, state: _State) -> None:
-        if state.idle:
+        if state.is_idle:
             self._states.pop(key, None)
 
-    def _note_quiet(self) -> None:
-        if self._quiet and not self._ready.busy:
-            self._quiet.set()
+    def _check_drained(self) -> None:
+        if self._drained and not self._ready.is_busy:
+            self._drained.set()
             self._wake_all()
 
     # Time
@@ -296,21 +322,21 @@ class Queue(Generic[K]):
 
     def _fire(self) -> None:
         assert self._timer is not None
-        now = self._timer.when()  # the loop may call a clock tick early
+        now = self._timer.when()  # the event loop may call this a clock tick early
         while self._due and self._due[0][0] <= now:
             when, _, key = heapq.heappop(self._due)
             state = self._states.get(key)
             if state is None:
                 continue
-            if state.not_before == when:
-                state.not_before = None
+            if state.backing_off_until == when:
+                state.backing_off_until = None
                 self._make_ready(key, state, state.priority)
-            if state.wake == when:
-                state.wake = None
-                self._want(key, state, state.wake_priority)
+            if state.delayed_until == when:
+                state.delayed_until = None
+                self._request_run(key, state, state.delayed_priority)
         self._arm()
 
-    # Each key made ready and each place freed wakes one getter, so that none sleeps while there is a key for it.
+    # Each key that becomes ready or is returned wakes one getter, so no getter sleeps while there is a key for it.
 
     def _wake_getter(self) -> None:
         while self._getters:

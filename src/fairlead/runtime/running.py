@@ -16,7 +16,7 @@ from fairlead.api.world import SystemClock, World
 from fairlead.cache.recording import RecordingClient
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
-from fairlead.queue import Closed, Priority, Queue
+from fairlead.queue import Priority, Queue, QueueClosed
 from fairlead.runtime.adaptive_concurrency import AdaptiveConcurrency
 from fairlead.runtime.context import ReadContext
 from fairlead.runtime.controller import Reconciler
@@ -208,7 +208,7 @@ class Running:
 
     async def _dispatch(self) -> None:
         queue = self.services.queue
-        with contextlib.suppress(Closed):
+        with contextlib.suppress(QueueClosed):
             while True:
                 key = await queue.get()
                 self._begin(self._reconcilers[key.controller].handle(key), str(key))
@@ -269,7 +269,7 @@ class Running:
         while not (
             self._ready_to_work
             and all(watched.cache.is_caught_up for watched in self._watched_by_cluster.values())
-            and self.services.queue.idle
+            and self.services.queue.is_idle
         ):
             if self.given_up:
                 return
@@ -332,7 +332,7 @@ class Running:
     def _measure(self) -> None:
         metrics, queue = self.metrics, self.services.queue
         held: dict[str, list[float]] = {name: [] for name in self._reconcilers}
-        for key, seconds in queue.out().items():
+        for key, seconds in queue.in_progress().items():
             held[key.controller].append(seconds)
         for name, seconds_held in held.items():
             for priority, label in _PRIORITIES.items():

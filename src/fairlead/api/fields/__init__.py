@@ -2,7 +2,7 @@
 
 owned = FieldSet.decode(entry["fieldsV1"])
 path("spec", "containers", {"name": "app"}, "image") in owned
-[human(p) for p in owned - theirs]
+[format_path(p) for p in owned - theirs]
 """
 
 from fairlead.api.fields.field_set import FieldSet, union
