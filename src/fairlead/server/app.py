@@ -17,7 +17,6 @@ from fairlead.server.authorization import bootstrap
 from fairlead.server.authorization.attributes import request_attributes
 from fairlead.server.authorization.authorizer import AlwaysAllow, Authorizer, access_denied
 from fairlead.server.authorization.rbac import RBAC
-from fairlead.server.crd.definitions import GROUP as DEFINITIONS_GROUP
 from fairlead.server.crd.definitions import CustomResourceDefinitions
 from fairlead.server.errors.statuses import StatusError, bad_request, internal_error, unknown_path
 from fairlead.server.golang import encoding
@@ -28,7 +27,6 @@ from fairlead.server.metrics import Metrics
 from fairlead.server.registry import builtin
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Resource
-from fairlead.server.storage.durable import answers
 from fairlead.server.storage.store import Store, Table
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.handlers import find_handler
@@ -188,7 +186,9 @@ class Server:
         """Return the response to a request; with `data`, wait until all that the response shows is on disk."""
         if self._journal is None:
             return self.respond(request)
-        return await answers.answer(self, self._journal, request)
+        from fairlead.server.http.durable_responses import respond_durably
+
+        return await respond_durably(self, self._journal, request)
 
     def respond(self, request: Request, *, trusted: bool = False, executor: Executor | None = None) -> AnyResponse:
         """Return the response to a request, and record it in the metrics and the audit log. Never raises.
@@ -228,7 +228,7 @@ class Server:
 
     def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
         """Update the server's own state after a committed write. Called for every write, in commit order."""
-        if resource.group == DEFINITIONS_GROUP and resource.plural == "customresourcedefinitions":
+        if resource.is_definition:
             self.definitions.after_write(stored, deleted)
         elif deleted and resource.custom:
             self.definitions.after_instance_delete(resource.group, resource.plural)

@@ -6,7 +6,7 @@ from fairlead.server import discovery
 from fairlead.server.authentication.authenticator import PUBLIC_PATHS
 from fairlead.server.errors.statuses import method_not_allowed, unknown_path
 from fairlead.server.golang import encoding
-from fairlead.server.http import representations
+from fairlead.server.http import negotiation
 from fairlead.server.http.messages import AnyResponse, Request, Response
 from fairlead.server.registry.resource import Object
 
@@ -60,8 +60,8 @@ def _discovery(registry: "Registry", request: Request, path: str) -> Response:
     if request.method != "GET" and not discovery.allows_any_method(registry, path):
         raise method_not_allowed()
     is_group_path = path.startswith("/apis") and path.count("/") < 3
-    formats = "application/json" if is_version else representations.FORMATS
-    return representations.document_response(request, document, is_group_path=is_group_path, formats=formats)
+    formats = "application/json" if is_version else negotiation.FORMATS
+    return negotiation.document_response(request, document, is_group_path=is_group_path, formats=formats)
 
 
 def _is_in_builtin_group(registry: "Registry", parts: list[str]) -> bool:

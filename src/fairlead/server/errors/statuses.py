@@ -1,10 +1,12 @@
 """Error responses: Status objects with the reasons, details and messages that clients rely on."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.server.errors.field_errors import FieldError, quote_go
-from fairlead.server.registry.resource import Object, Resource
+
+if TYPE_CHECKING:
+    from fairlead.server.registry.resource import Resource
 
 OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -34,7 +36,7 @@ def status_error(code: int, reason: str, message: str, details: dict[str, Any] |
     return StatusError(status)
 
 
-def _details(resource: Resource | None, name: str, kind: str | None = None) -> dict[str, Any]:
+def _details(resource: "Resource | None", name: str, kind: str | None = None) -> dict[str, Any]:
     if resource is None:
         return {}
     details: dict[str, Any] = {}
@@ -46,7 +48,7 @@ def _details(resource: Resource | None, name: str, kind: str | None = None) -> d
     return details
 
 
-def group_kind(resource: Resource) -> str:
+def group_kind(resource: "Resource") -> str:
     """Return the kind as validation errors name it: `ConfigMap`, `Deployment.apps`."""
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 
@@ -55,7 +57,7 @@ def bad_request(message: str) -> StatusError:
     return status_error(400, "BadRequest", message)
 
 
-def not_found(resource: Resource, name: str) -> StatusError:
+def not_found(resource: "Resource", name: str) -> StatusError:
     return status_error(
         404, "NotFound", f"{resource.group_resource} {quote_go(name)} not found", _details(resource, name)
     )
@@ -65,37 +67,37 @@ def unknown_path() -> StatusError:
     return status_error(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def method_not_allowed(resource: Resource | None = None) -> StatusError:
+def method_not_allowed(resource: "Resource | None" = None) -> StatusError:
     """The 405 of built-in kinds. Its details are empty. For custom resources see `method_not_supported`."""
     message = "the server does not allow this method on the requested resource"
     return status_error(405, "MethodNotAllowed", message, {})
 
 
-def method_not_supported(resource: Resource, verb: str) -> StatusError:
+def method_not_supported(resource: "Resource", verb: str) -> StatusError:
     details = {"group": resource.group, "kind": resource.plural} if resource.group else {"kind": resource.plural}
     message = f'{verb} is not supported on resources of kind "{resource.group_resource}"'
     return status_error(405, "MethodNotAllowed", message, details)
 
 
-def already_exists(resource: Resource, name: str) -> StatusError:
+def already_exists(resource: "Resource", name: str) -> StatusError:
     return status_error(
         409, "AlreadyExists", f'{resource.group_resource} "{name}" already exists', _details(resource, name)
     )
 
 
-def being_deleted(resource: Resource, name: str) -> StatusError:
+def being_deleted(resource: "Resource", name: str) -> StatusError:
     message = f'object is being deleted: {resource.group_resource} "{name}" already exists'
     return status_error(409, "AlreadyExists", message, _details(resource, name))
 
 
-def conflict(resource: Resource, name: str, message: str, *, by_kind: bool = False) -> StatusError:
+def conflict(resource: "Resource", name: str, message: str, *, by_kind: bool = False) -> StatusError:
     """A failed precondition. The message of a delete names the kind (`by_kind`), other messages name the plural."""
     resource_name = group_kind(resource) if by_kind else resource.group_resource
     text = f'Operation cannot be fulfilled on {resource_name} "{name}": {message}'
     return status_error(409, "Conflict", text, _details(resource, name, resource.kind if by_kind else None))
 
 
-def forbidden(resource: Resource, name: str, message: str, errors: Sequence[FieldError] = ()) -> StatusError:
+def forbidden(resource: "Resource", name: str, message: str, errors: Sequence[FieldError] = ()) -> StatusError:
     details = _details(resource, name)
     if errors:
         details["causes"] = [to_status_cause(error) for error in errors]
@@ -134,7 +136,7 @@ def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError])
     return status_error(422, "Invalid", text, details)
 
 
-def invalid(resource: Resource, obj: Object, errors: Sequence[FieldError]) -> StatusError:
+def invalid(resource: "Resource", obj: dict[str, Any], errors: Sequence[FieldError]) -> StatusError:
     """The 422 of an invalid object. The message names the kind and group that the object itself specifies."""
     if resource.storage is not None and not resource.custom:
         resource = resource.storage  # a kind of two groups (Event) is named by its storage group
@@ -144,7 +146,7 @@ def invalid(resource: Resource, obj: Object, errors: Sequence[FieldError]) -> St
     return invalid_kind(group, obj.get("kind") or resource.kind, obj["metadata"].get("name") or "", errors)
 
 
-def rejected_patch(resource: Resource, name: str) -> StatusError:
+def rejected_patch(resource: "Resource", name: str) -> StatusError:
     """A JSON patch that cannot be applied, for example because a `test` failed. The Status has no causes."""
     message = "the server rejected our request due to an error in our request"
     return status_error(422, "Invalid", message, {})

@@ -19,12 +19,12 @@ from fairlead.server.errors.statuses import (
     status_error,
 )
 from fairlead.server.faults.plan import Fault, Plan, Seconds
-from fairlead.server.faults.replica import Commits, Replica
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations
 from fairlead.server.http.messages import AnyResponse, ConnectionDropped, Request, Response, StreamingResponse
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Resource
+from fairlead.server.storage.replica import Commits, Replica
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

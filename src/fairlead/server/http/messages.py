@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairlead.server.authentication.users import ANONYMOUS, User
 
 if TYPE_CHECKING:
-    from fairlead.server.faults.replica import Replica
+    from fairlead.server.storage.replica import Replica
 
 
 @dataclass(slots=True)

@@ -68,6 +68,11 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def is_definition(self) -> bool:
+        """Whether this is the kind CustomResourceDefinition."""
+        return (self.group, self.plural) == ("apiextensions.k8s.io", "customresourcedefinitions")
+
+    @property
     def group_resource(self) -> str:
         """As error messages name it: configmaps, deployments.apps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

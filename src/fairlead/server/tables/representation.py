@@ -2,7 +2,7 @@
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -10,16 +10,13 @@ from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import bad_request
 from fairlead.server.golang import encoding
 from fairlead.server.http.messages import Response
-from fairlead.server.http.representations import Representation, partial_metadata
+from fairlead.server.http.representations import Page, Representation, partial_metadata
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
 from fairlead.server.tables import cells
 from fairlead.server.tables.ages import UNKNOWN, format_age
 from fairlead.server.tables.columns import custom_cell
-
-if TYPE_CHECKING:
-    from fairlead.server.verbs.lists import Page
 
 COLUMN_DESCRIPTION = "Custom resource definition column (in JSONPath format): "
 
@@ -93,7 +90,7 @@ class TableRepresentation(Representation):
         document = self._document(column_definitions(self.resource), [self._row(stored)], metadata)
         return self._response(status, encoding.encode(document), warnings)
 
-    def list_response(self, status: int, page: "Page", warnings: list[str]) -> Response:
+    def list_response(self, status: int, page: Page, warnings: list[str]) -> Response:
         rows: list[Object] | None = [self._row(stored) for stored in page.items]
         columns = column_definitions(self.resource)
         if not rows and not self.resource.custom and columns[1]["name"] == "Created At":

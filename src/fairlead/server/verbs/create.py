@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead.server.http import representations
+from fairlead.server.http import negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def create(server: "Server", request: Request, route: Route) -> Response:
     """Serve a create."""
-    representation = representations.negotiate(request, route.resource, listing=False)
+    representation = negotiation.negotiate(request, route.resource, listing=False)
     options = write_options(request, "CreateOptions")
     write = pipeline.Write(server, request, route.resource, route.namespace, "", route.subresource, options)
     return representation.object_response(201, pipeline.create(write, decoding.decode_body(write)), request.warnings)

@@ -4,12 +4,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.times import parse, rfc3339
-from fairlead.server.crd.definitions import GROUP, PLURAL
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.errors.statuses import StatusError, bad_request, conflict, not_found
 from fairlead.server.golang import encoding
-from fairlead.server.http import bodies, representations
+from fairlead.server.http import bodies, negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import invalid_options, parse_boolean, validate_dry_run
 from fairlead.server.http.routing import Route
@@ -106,7 +105,7 @@ def _validate(fields: dict[str, Any]) -> list[FieldError]:
 def delete(server: "Server", request: Request, route: Route) -> Response:
     """Serve a delete."""
     resource = route.resource
-    representation = representations.negotiate(request, resource, listing=False)
+    representation = negotiation.negotiate(request, resource, listing=False)
     options = read_options(request)
     _warn_about_job_pods(request, resource, options)
     namespace = route.namespace if resource.namespaced else ""
@@ -141,7 +140,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
     strategy.check_delete(resource, stored.object)
     _check_preconditions(resource, stored, options)
     table = server.table(resource)
-    if resource.plural == PLURAL and resource.group == GROUP and "deletionTimestamp" not in stored.object["metadata"]:
+    if resource.is_definition and "deletionTimestamp" not in stored.object["metadata"]:
         changed = server.definitions.mark_for_deletion(stored.object)
         if options.dry_run:
             return Stored(changed, stored.version), False
@@ -313,7 +312,7 @@ def _compute_finalizers(server: "Server", resource: Resource, present: list[str]
 def delete_collection(server: "Server", request: Request, route: Route) -> Response:
     """Serve a deletecollection: delete the objects that a list with the same query returns, and return that list."""
     resource = route.resource
-    representation = representations.negotiate(request, resource, listing=True)
+    representation = negotiation.negotiate(request, resource, listing=True)
     options = read_options(request)
     page = lists.page(server, request, route, in_pages=True)
     _warn_about_job_pods(request, resource, options)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fairlead.server.errors.statuses import not_found
-from fairlead.server.http import representations
+from fairlead.server.http import negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.routing import Route
 from fairlead.server.storage import versions
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def get(server: "Server", request: Request, route: Route) -> Response:
     """Serve a get."""
     resource = route.resource
-    representation = representations.negotiate(request, resource, listing=False)
+    representation = negotiation.negotiate(request, resource, listing=False)
     version = read_version(server, request, request.first("resourceVersion"), reading="get")
     stored = server.table(resource).get_at(route.namespace if resource.namespaced else "", route.name, version)
     if stored is None:

@@ -13,9 +13,10 @@ from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import StatusError, bad_request, expired, status_error, unclassified
 from fairlead.server.golang import encoding
-from fairlead.server.http import representations
+from fairlead.server.http import negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import int64_option, integer_syntax_error, invalid_options
+from fairlead.server.http.representations import Page
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Resource
 from fairlead.server.storage import versions
@@ -25,16 +26,6 @@ from fairlead.server.write import names
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
-
-
-@dataclass(slots=True)
-class Page:
-    """A page of a list, and the continue token of the next one."""
-
-    items: list[Stored]
-    version: int
-    continue_: str = ""
-    remaining: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +83,7 @@ def _check_label(key: str, value: str | None) -> str | None:
 
 def list_objects(server: "Server", request: Request, route: Route) -> Response:
     """Serve a list."""
-    representation = representations.negotiate(request, route.resource, listing=True)
+    representation = negotiation.negotiate(request, route.resource, listing=True)
     return representation.list_response(200, page(server, request, route), request.warnings)
 
 

@@ -15,7 +15,7 @@ from fairlead.server.errors.statuses import (
     unclassified,
 )
 from fairlead.server.golang import encoding
-from fairlead.server.http import bodies, representations
+from fairlead.server.http import bodies, negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
@@ -49,7 +49,7 @@ class Patch(NamedTuple):
 def patch(server: "Server", request: Request, route: Route) -> Response:
     resource = route.resource
     kind = patch_type(request, resource)
-    representation = representations.negotiate(request, resource, listing=False)
+    representation = negotiation.negotiate(request, resource, listing=False)
     bodies.check_size(request.body)
     options = write_options(request, "PatchOptions", apply=kind == APPLY)
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fairlead.server.errors.statuses import bad_request
-from fairlead.server.http import representations
+from fairlead.server.http import negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def replace(server: "Server", request: Request, route: Route) -> Response:
     resource = route.resource
-    representation = representations.negotiate(request, resource, listing=False)
+    representation = negotiation.negotiate(request, resource, listing=False)
     options = write_options(request, "UpdateOptions")
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     obj = pipeline.expect_namespace(decoding.decode_body(write), write)

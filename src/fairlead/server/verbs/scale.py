@@ -17,7 +17,7 @@ from fairlead.server.errors.statuses import (
     unclassified,
 )
 from fairlead.server.golang import encoding
-from fairlead.server.http import bodies, representations
+from fairlead.server.http import bodies, negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
@@ -46,7 +46,7 @@ def scale_resource() -> Resource:
 
 
 def get_scale(server: "Server", request: Request, route: Route) -> Response:
-    representations.negotiate(request, scale_resource(), listing=False)
+    negotiation.negotiate(request, scale_resource(), listing=False)
     stored = _live(server, route)
     if stored is None:
         raise not_found(route.resource, route.name)

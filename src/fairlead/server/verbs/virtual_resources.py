@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead.server.http import representations
+from fairlead.server.http import negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
@@ -27,6 +27,6 @@ def decode(
 
 def respond(write: pipeline.Write, obj: Object) -> Response:
     """Return the response that holds the object with its status."""
-    representation = representations.negotiate(write.request, write.resource, listing=False)
+    representation = negotiation.negotiate(write.request, write.resource, listing=False)
     shown = codec.decode(write.resource.schema, obj).object
     return representation.object_response(201, Stored(shown, 0, write.resource), write.request.warnings)

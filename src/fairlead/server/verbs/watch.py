@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.statuses import StatusError, expired
 from fairlead.server.golang import encoding
-from fairlead.server.http import representations
+from fairlead.server.http import negotiation
 from fairlead.server.http.messages import Request, StreamingResponse
 from fairlead.server.http.options import int64_option, invalid_options, parse_boolean
 from fairlead.server.http.representations import Representation
@@ -24,7 +24,7 @@ from fairlead.server.verbs import lists
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
-    from fairlead.server.faults.replica import Replica
+    from fairlead.server.storage.replica import Replica
 
 BOOKMARK_EVERY = 60.0  # seconds
 BOOKMARK_BEFORE_END = 2.0
@@ -172,7 +172,7 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
     resource = route.resource
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
         return StreamingResponse(_single_chunk(b""))  # an event cannot be represented as a list
-    representation = representations.negotiate(request, resource, listing=False, streaming=True)
+    representation = negotiation.negotiate(request, resource, listing=False, streaming=True)
     int64_option(request, "limit")
     lists.parse_selectors(request)
     requested = request.first("resourceVersion")

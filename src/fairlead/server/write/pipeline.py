@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlead.server.admission import chain, namespaces
-from fairlead.server.authorization.escalation import reject_escalation, require_create_access
 from fairlead.server.errors.field_errors import FieldError, quote_go
 from fairlead.server.errors.statuses import (
     OPTIMISTIC_LOCK,
@@ -35,6 +34,7 @@ from fairlead.server.storage.store import Table
 from fairlead.server.storage.stored import Object, Stored
 from fairlead.server.write import decoding, metadata, strategy
 from fairlead.server.write.change_detection import ChangeDetection, can_skip_update
+from fairlead.server.write.escalation import reject_escalation, require_create_access
 from fairlead.server.write.subresources import keep_other_parts
 
 if TYPE_CHECKING:

@@ -12,13 +12,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from fairlead.server.storage.durable.answers import NotStored
 from fairlead.server.storage.durable.database import Database, Floor, Revision
 from fairlead.server.storage.durable.folder import DataError, Folder
 from fairlead.server.storage.store import Change, Event, Store, Table
 from fairlead.server.storage.stored import Stored
 
 log = logging.getLogger(__name__)
+
+
+class NotStored(Exception):
+    """A write could not be stored on disk, and was undone."""
 
 
 class Journal:

@@ -1,4 +1,4 @@
-"""Answers that wait for the disk: nobody is told of what could still be lost."""
+"""Responses that wait for the disk, so that a client never sees a change that could still be lost."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -6,23 +6,19 @@ from typing import TYPE_CHECKING
 from fairlead.server.errors.statuses import status_error
 from fairlead.server.http import representations
 from fairlead.server.http.messages import AnyResponse, Request, StreamingResponse
+from fairlead.server.storage.durable.journal import Journal, NotStored
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
-    from fairlead.server.storage.durable.journal import Journal
 
 
-class NotStored(Exception):
-    """What was written could not be kept, and was undone."""
+async def respond_durably(server: "Server", journal: Journal, request: Request) -> AnyResponse:
+    """Return the response to a request when everything that it can show is on disk.
 
-
-async def answer(server: "Server", journal: "Journal", request: Request) -> AnyResponse:
-    """Answer one request once the store is on the disk as far as the answer can tell of it.
-
-    A read that saw what then had to be undone is made again; a write is refused with a 500.
+    If the disk fails, the changes are undone. Then a read is repeated, and a write gets a 500.
     """
     while True:
-        made = server.respond(request)
+        response = server.respond(request)
         try:
             await journal.durable(server.store.version)
         except NotStored as error:
@@ -30,15 +26,15 @@ async def answer(server: "Server", journal: "Journal", request: Request) -> AnyR
                 continue
             text = f"the write could not be stored and was not made: {error}"
             details = {"causes": [{"message": text}]}
-            refused = status_error(500, "InternalError", f"Internal error occurred: {text}", details)
-            return representations.error_response(request, refused)
-        if isinstance(made, StreamingResponse):
-            made.chunks = _chunks(server, journal, made.chunks)
-        return made
+            failed = status_error(500, "InternalError", f"Internal error occurred: {text}", details)
+            return representations.error_response(request, failed)
+        if isinstance(response, StreamingResponse):
+            response.chunks = _durable_chunks(server, journal, response.chunks)
+        return response
 
 
-async def _chunks(server: "Server", journal: "Journal", chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The chunks of a stream as they become durable; it ends when what they tell of was undone."""
+async def _durable_chunks(server: "Server", journal: Journal, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield each chunk of a stream when its changes are on disk. End the stream if changes were undone."""
     undone = server.store.undone
     try:
         async for chunk in chunks:

@@ -1,0 +1,87 @@
+"""Content negotiation: from the Accept header to a representation."""
+
+from fairlead.server.errors.statuses import status_error
+from fairlead.server.golang import encoding
+from fairlead.server.http.messages import Request, Response
+from fairlead.server.http.representations import MetadataOnly, Representation, encode_response
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.tables.representation import TableRepresentation, validate_include_object
+
+FORMATS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+
+def go_type_name(resource: Resource) -> str:
+    """Return the name of the Go type of a kind."""
+    return (
+        "unstructured.Unstructured" if resource.custom else f"{resource.group.split('.')[0] or 'core'}.{resource.kind}"
+    )
+
+
+def negotiate(request: Request, resource: Resource, *, listing: bool, streaming: bool = False) -> Representation:
+    """Return the representation that the Accept header prefers among the available ones. Reject with 406 otherwise."""
+    accept = request.headers.get("accept", "")
+    if accept in ("", "application/json", "*/*", "application/json, */*"):
+        return Representation(resource)
+    has_unknown_transform = False
+    for clause in _sort_by_quality(accept):
+        media, parameters = clause
+        if media not in ("application/json", "application/yaml", "*/*"):
+            continue
+        as_yaml = media == "application/yaml"
+        if as_yaml and streaming:
+            raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {STREAMED}")
+        transform = parameters.get("as")
+        if not transform:
+            return Representation(resource, as_yaml)
+        known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
+        if known and transform == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
+            return MetadataOnly(resource, as_yaml, parameters["v"])
+        if known and transform == "PartialObjectMetadata":
+            of = f"a list (*{go_type_name(resource)}List)"
+            raise status_error(
+                406, "NotAcceptable", f"you requested PartialObjectMetadata, but the requested object is {of}"
+            )
+        if known and transform == "PartialObjectMetadataList":
+            of = f"not a list (*{go_type_name(resource)})"
+            message = f"you requested PartialObjectMetadataList, but the requested object is {of}"
+            raise status_error(406, "NotAcceptable", message)
+        if known and transform == "Table":
+            validate_include_object(request.first("includeObject"))
+            return TableRepresentation(resource, as_yaml, parameters["v"], request.first("includeObject"), request.time)
+        has_unknown_transform = True
+    if has_unknown_transform or resource.custom:
+        raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
+    available = f"{FORMATS}, {STREAMED}" if listing or streaming else FORMATS
+    request.warnings.clear()  # a real server rejects the request before it looks at the kind
+    raise status_error(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
+
+
+def document_response(request: Request, obj: Object, *, is_group_path: bool, formats: str = FORMATS) -> Response:
+    """Return a discovery document in the format that the request accepts.
+
+    The lists of groups and each group (`is_group_path`) word a 406 differently from other documents. A document with
+    one format only ignores the parameters of the Accept header.
+    """
+    accept = request.headers.get("accept", "")
+    for media, parameters in _sort_by_quality(accept or "*/*"):
+        shaped = "as" in parameters and formats == FORMATS
+        if media in ("application/json", "application/yaml", "application/*", "*/*") and not shaped:
+            return encode_response(200, encoding.encode(obj), request.warnings, media == "application/yaml")
+        is_group_path = is_group_path or shaped
+    if is_group_path:
+        raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {formats}")
+    raise status_error(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {formats}", {})
+
+
+def _sort_by_quality(accept: str) -> list[tuple[str, dict[str, str]]]:
+    clauses = []
+    for position, clause in enumerate(accept.split(",")):
+        media, *rest = (part.strip() for part in clause.split(";"))
+        parameters = dict(part.split("=", 1) for part in rest if "=" in part)
+        try:
+            quality = float(parameters.get("q", "1"))
+        except ValueError:
+            quality = 1.0
+        clauses.append((-quality, position, media, parameters))
+    return [(media, parameters) for _, _, media, parameters in sorted(clauses, key=lambda c: c[:2])]
