@@ -126,7 +126,7 @@ class Connector(aiohttp.BaseConnector):
     """aiohttp's pool over such connections."""
 
     def __init__(self, wire, serve):
-        super().__init__(limit=0, keepalive_timeout=http.IDLE)
+        super().__init__(limit=0, keepalive_timeout=http.IDLE_TIMEOUT)
         self.wire, self.serve = wire, serve
 
     async def _create_connection(self, req, traces, timeout):
