@@ -46,7 +46,7 @@ async def burst(open_transport, objects, at_once, away):
     wire = SlowTransport(transport, world, request=(away, away), watch=(away / 2, away / 2)) if away else transport
     started, cpu = time.perf_counter(), time.process_time()
     async with op.running(wire, world, namespaces=[namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
         assert running.failures == {}
     await transport.close()

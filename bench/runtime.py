@@ -57,14 +57,14 @@ async def main(objects):
         await ctx.apply(fl.ConfigMap(obj.name, data={"text": f"Hello, {obj.spec['who']}"}))
 
     async with op.running(wire, world) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         wire.requests = 0
         rates = []
         for _ in range(ROUNDS):
             passes.clear()
             started = time.process_time()
             running.resync()
-            await running.quiet()
+            await running.wait_until_idle()
             rates.append(len(passes) / (time.process_time() - started))
         print(
             f"passes with nothing to do      {statistics.median(rates):8.0f} a second of CPU, {wire.requests} requests"
@@ -80,7 +80,7 @@ async def main(objects):
             name = f"hello-{turn % objects}"
             await client.patch(Greeting, name, "default", {"spec": {"turn": turn}}, type=PatchType.MERGE)
             delays.append((await reached - sent) * 1e3)
-            await running.quiet()
+            await running.wait_until_idle()
         delays.sort()
         p50, p99 = delays[len(delays) // 2], delays[int(len(delays) * 0.99)]
         print(f"from a write to its reconcile  p50 {p50:.2f} ms, p99 {p99:.2f} ms (the write itself included)")

@@ -161,7 +161,7 @@ async def settled(running, churn):
     problems = ["never looked"]
     for _ in range(60):
         await asyncio.sleep(1.0)
-        await running.quiet()
+        await running.wait_until_idle()
         problems = await churn.wrong()
         if not problems:
             break

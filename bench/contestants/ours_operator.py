@@ -16,7 +16,7 @@ class Contestant:
 
         self.running = op.running(self.transport)
         self.entered = await self.running.__aenter__()
-        await self.entered.quiet()
+        await self.entered.wait_until_idle()
 
     def sent(self, obj):
         return obj["metadata"]["annotations"]["sent"]

@@ -65,4 +65,4 @@ async def test_watches_stay_fresh_for_a_day(cluster: Cluster, operator: StartOpe
         pytest.skip("a day takes a day on a real server")
     running = await operator(op)
     await asyncio.sleep(24 * 3600)
-    assert running.unready() == {}
+    assert running.readiness_problems() == {}

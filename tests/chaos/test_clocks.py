@@ -80,8 +80,8 @@ def test_a_candidate_whose_clock_is_a_day_off_does_not_take_the_lease(off):
             ) as candidate:
                 for _ in range(120):
                     await asyncio.sleep(1)
-                    assert holder.lease.left() > 0
-                    assert candidate.lease.left() <= 0
+                    assert holder.lease.seconds_left() > 0
+                    assert candidate.lease.seconds_left() <= 0
         assert set(log) == {"holder"}
 
     virtually(test)
@@ -94,12 +94,12 @@ async def test_on_each_server_a_candidate_whose_clock_is_a_day_ahead_waits(api):
     await client.create(Thing("thing", api.namespace, spec={}))
     where = {"namespaces": [api.namespace], "lease_namespace": api.namespace}
     async with operator(log, "holder").running(api.transport(), fl.World(), **where) as holder:
-        await holder.quiet()
+        await holder.wait_until_idle()
         async with operator(log, "candidate").running(api.transport(), ahead, **where) as candidate:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(5):  # it tries every two seconds
-                    await candidate.quiet()
-            assert candidate.lease.left() <= 0 < holder.lease.left()
+                    await candidate.wait_until_idle()
+            assert candidate.lease.seconds_left() <= 0 < holder.lease.seconds_left()
     assert set(log) == {"holder"}
 
 
@@ -118,7 +118,7 @@ def test_jumps_of_anybodys_clock_cost_nobody_the_lease(whose):
                 for jump in JUMPS * 4:
                     clocks[whose].ahead += jump
                     await asyncio.sleep(7)
-                    assert candidate.lease.left() <= 0 < holder.lease.left()
+                    assert candidate.lease.seconds_left() <= 0 < holder.lease.seconds_left()
                 before = len(log)
                 await asyncio.sleep(10)
                 assert len(log) > before + 5, "and the work goes on"
@@ -146,7 +146,7 @@ def test_back_off_resync_and_after_keep_their_time_whatever_the_wall_clock_does(
                 for jump in jumps:
                     world.clock.ahead += jump
                     await asyncio.sleep(50)
-                    assert running.unready() == {}, "a watch is not stale because the wall clock says so"
+                    assert running.readiness_problems() == {}, "a watch is not stale because the wall clock says so"
 
         virtually(test)
         return looks
@@ -169,18 +169,18 @@ def test_conditions_keep_their_time_and_nothing_is_sent_when_the_wall_clock_jump
             return next(each for each in thing.status["conditions"] if each["type"] == "Red")
 
         async with op.running(bed.server.transport(), world) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             first = await condition()
             version = (await bed.client.get(Thing, "thing", "default")).resource_version
             for jump in JUMPS:
                 world.clock.ahead += jump
                 running.resync()
-                await running.quiet()
+                await running.wait_until_idle()
             assert (await bed.client.get(Thing, "thing", "default")).resource_version == version
             world.clock.ahead = -DAY
             colour[0] = "blue"
             running.resync()
-            await running.quiet()
+            await running.wait_until_idle()
             second = await condition()
             assert (second["status"], second["reason"]) == ("False", "blue")
             assert second["lastTransitionTime"] < first["lastTransitionTime"], "it says what the clock said"
@@ -201,7 +201,7 @@ def test_events_go_on_being_written_and_counted_after_a_jump(jump):
             return [event["count"] for event in (await bed.client.list(Event, "default")).items]
 
         async with op.running(bed.server.transport(), world) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             await asyncio.sleep(100)
             (before,) = await counts()
             world.clock.ahead += jump

@@ -116,7 +116,7 @@ def test_an_operator_goes_on_after_its_server_was_killed_and_restarted(machine):
             await client.patch(Thing, name, "default", {"spec": {"turn": turn}}, type=PatchType.MERGE)
 
         async with op.running(machine.transport(), machine.world, namespaces=["default"]) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             for number in range(5):
                 await edit(f"t{number}", 1)
             await machine.crash()  # with those edits under way
@@ -127,11 +127,11 @@ def test_an_operator_goes_on_after_its_server_was_killed_and_restarted(machine):
             await client.delete(fl.ConfigMap, "t2", "default")
             last = await client.create(Thing("t5", "default", spec={"turn": 3}))
             async with asyncio.timeout(120):
-                await running.seen(last)
-                await running.quiet()
-            assert await running.differences() == []
+                await running.wait_until_seen(last)
+                await running.wait_until_idle()
+            assert await running.find_differences() == []
             assert running.failures == {}
-            assert running.unready().keys() <= {"loop"}  # a machine with too much to do blocks any loop
+            assert running.readiness_problems().keys() <= {"loop"}  # a machine with too much to do blocks any loop
             assert left == ["t1"]
             turns = {"t0": 2, "t2": 1, "t3": 1, "t4": 1, "t5": 3}
             things = {thing.name: thing for thing in (await client.list(Thing, "default")).items}

@@ -72,9 +72,9 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
             bed.server.inject(Plan())
             faults.cut()
             await asyncio.sleep(60)
-            await running.quiet()
+            await running.wait_until_idle()
             assert running.failures == {}
-            assert await running.differences() == []
+            assert await running.find_differences() == []
             things = {thing.name: thing for thing in (await bed.client.list(Thing, "default")).items}
             assert {name: thing.spec for name, thing in things.items()} == wanted
             for thing in things.values():
@@ -88,7 +88,7 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
                 assert child.metadata["ownerReferences"][0]["uid"] == things[child.name.split("-")[0]].uid
             before = len(bed.wire.requests)
             running.resync()
-            await running.quiet()
+            await running.wait_until_idle()
             assert len(bed.wire.requests) == before, "and then it is quiet"
 
     virtually(test)

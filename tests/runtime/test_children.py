@@ -42,11 +42,11 @@ async def test_children_no_longer_applied_are_pruned_and_strangers_are_not(api, 
     stranger["metadata"]["ownerReferences"] = [reference]  # ours by reference, not by our hand
     await client.create(stranger)
     async with operator(each).running(api.transport(), namespaces=[api.namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         assert await names(client, api) == ["a", "b", "stranger"]
         change = {"spec": {"children": ["b", "c"]}}
-        await running.seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
-        await running.quiet()
+        await running.wait_until_seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
+        await running.wait_until_idle()
         assert await names(client, api) == ["b", "c", "stranger"]
 
 
@@ -80,7 +80,7 @@ async def test_children_given_together_are_written_side_by_side_and_all_of_them_
     await client.create(Parent("p", api.namespace, spec={"children": list("abcde")}))
     wire = AtOnce(api.transport())
     async with operator(together).running(wire, namespaces=[api.namespace], tries=2) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         children = {child.name: child["data"] for child in (await client.list(fl.ConfigMap, api.namespace)).items}
         assert {name: children[name] for name in "abcde"} == {
             name: {"by": "hand"} if name in "bd" else {"of": "p"} for name in "abcde"
@@ -90,7 +90,7 @@ async def test_children_given_together_are_written_side_by_side_and_all_of_them_
         for name in ("b", "d"):
             await client.delete(fl.ConfigMap, name, api.namespace)
         running.resync()
-        await running.quiet()
+        await running.wait_until_idle()
         assert (await client.get(Parent, "p", api.namespace)).status["children"] == list("abcde")
 
 
@@ -103,7 +103,7 @@ async def test_a_child_that_is_made_two_things_in_one_pass_is_refused(api, clien
 
     await client.create(Parent("p", api.namespace, spec={}))
     async with operator(twice).running(api.transport(), namespaces=[api.namespace], tries=2) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
         assert (ready["status"], ready["reason"]) == ("False", "DuplicatePayload")
         assert "one payload" in ready["message"]
@@ -119,7 +119,7 @@ async def test_what_was_refused_may_be_said_otherwise_in_the_same_pass(api, clie
 
     await client.create(Parent("p", api.namespace, spec={}))
     async with operator(otherwise).running(api.transport(), namespaces=[api.namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
 
 
@@ -132,10 +132,10 @@ async def test_nothing_is_pruned_by_a_pass_that_failed(api, client):
 
     await client.create(Parent("p", api.namespace, spec={"children": ["a", "b"]}))
     async with operator(half).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         change = {"spec": {"children": ["a"], "fail": True}}
-        await running.seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
-        await running.quiet()
+        await running.wait_until_seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
+        await running.wait_until_idle()
         assert await names(client, api) == ["a", "b"]
         assert list(running.failures.values()) == ["half way"]
 
@@ -144,7 +144,7 @@ async def test_a_name_that_is_someone_elses_is_told_in_the_condition_and_left_al
     await client.create(fl.ConfigMap("a", api.namespace, data={"by": "hand"}))
     await client.create(Parent("p", api.namespace, spec={"children": ["a"]}))
     async with operator(each).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
-        await running.quiet()
+        await running.wait_until_idle()
     ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
     assert (ready["status"], ready["reason"]) == ("False", "ForeignObject")
     assert "choose another name" in ready["message"]
@@ -159,11 +159,13 @@ async def test_what_others_may_edit_is_made_once(api, client):
 
     await client.create(Parent("p", api.namespace, spec={}))
     async with operator(make).running(api.transport(), namespaces=[api.namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         edit = {"data": {"colour": "red"}}
-        await running.seen(await client.patch(fl.ConfigMap, "settings", api.namespace, edit, type=PatchType.MERGE))
+        await running.wait_until_seen(
+            await client.patch(fl.ConfigMap, "settings", api.namespace, edit, type=PatchType.MERGE)
+        )
         running.resync()
-        await running.quiet()
+        await running.wait_until_idle()
         assert (await client.get(fl.ConfigMap, "settings", api.namespace))["data"] == {"colour": "red"}
 
 
@@ -174,7 +176,7 @@ async def test_a_failure_is_an_event_that_kubectl_describe_shows(api, client):
 
     await client.create(Parent("p", api.namespace, spec={}))
     async with operator(fail).running(api.transport(), namespaces=[api.namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
     events = (await client.list(fl.Event, api.namespace)).items
     told = {(event["type"], event["reason"], event["message"]) for event in events}
     assert told == {("Normal", "Noticed", "something of note"), ("Warning", "BadSpec", "colour is no colour")}
@@ -194,7 +196,7 @@ async def test_deleting_through_the_context_spares_what_was_made_anew(api, clien
     await client.create(fl.ConfigMap("victim", api.namespace))
     await client.create(Parent("p", api.namespace, spec={}))
     async with operator(remove).running(api.transport(), namespaces=[api.namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         assert (await client.get(fl.ConfigMap, "victim", api.namespace)).uid != seen[0]
 
 
@@ -210,7 +212,7 @@ async def test_a_write_with_the_raw_client_is_seen_at_once_in_the_local_view(api
 
     await client.create(Parent("p", api.namespace, spec={}))
     async with operator(write).running(api.transport(), namespaces=[api.namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
     assert seen == [True, True]
     with pytest.raises(NotFound):
         await client.get(fl.ConfigMap, "raw", api.namespace)

@@ -34,7 +34,7 @@ def test_nothing_is_remembered_of_objects_that_are_gone(virtually):
         async def go(names):
             for name in names:
                 await bed.client.delete(Thing, name, "default")
-            await running.quiet()
+            await running.wait_until_idle()
             return await deep_size(running)
 
         async with bed.running(op) as running:

@@ -64,7 +64,7 @@ def test_a_change_in_another_cluster_wakes_its_counterpart_and_its_clean_up_reac
         home, edge = two.clients["home"], two.clients["edge"]
         await home.create(Thing("a", "default", spec={"size": 3}))
         async with two.running(operator()) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             replica = await edge.get(Replica, "a", "default")
             assert replica.spec == {"size": 3}
             assert "ownerReferences" not in replica.metadata
@@ -98,11 +98,11 @@ def test_it_works_only_once_every_cluster_is_known_and_says_which_is_not():
 
         async with operator().running(two.servers["home"].transport(), two.world, clusters={"edge": Slow()}) as running:
             await asyncio.sleep(5)
-            assert [name for name in running.unready() if name.endswith("at edge")]
+            assert [name for name in running.readiness_problems() if name.endswith("at edge")]
             assert (await two.clients["home"].get(Thing, "a", "default")).finalizers == []
             down.set()
-            await running.quiet()
-            assert running.unready() == {}
+            await running.wait_until_idle()
+            assert running.readiness_problems() == {}
 
     virtually(test)
 
@@ -111,9 +111,9 @@ def test_no_write_reaches_another_cluster_without_the_lease_at_home():
     async def test(two):
         await two.clients["home"].create(Thing("a", "default", spec={"size": 3}))
         async with two.running(operator(), lease_namespace="default") as running:
-            await running.quiet()
+            await running.wait_until_idle()
             running.lease._until = float("-inf")
-            with pytest.raises(ConnectionError, match="lease is not surely held"):
+            with pytest.raises(ConnectionError, match="may not hold the lease"):
                 await running.services.clusters["edge"].client.create(Replica("b", "default"))
 
     virtually(test)
@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused_with_the_remedy():
         world = virtual.world()
         operator().running(Server(world).transport(), world)
 
-    with pytest.raises(ValueError, match=r"watches cluster edge: give it one, clusters=\{'edge'"):
+    with pytest.raises(ValueError, match=r"watches the cluster edge: add it with clusters=\{'edge'"):
         virtual.run(run())
 
 
@@ -143,7 +143,7 @@ def test_a_sync_function_writes_elsewhere_too():
 
         await two.clients["home"].create(Thing("thing", "default", spec={}))
         async with two.running(op) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert running.failures == {}
         replica = await two.clients["edge"].get(Replica, "thing", "default")
         assert (await two.clients["home"].get(Thing, "thing", "default")).status["seen"] == replica.uid

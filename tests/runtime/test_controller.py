@@ -67,7 +67,7 @@ def test_a_steady_state_sends_no_request_however_often_it_is_looked_at(virtually
         for number in range(20):
             await bed.make(f"thing-{number}")
         async with bed.running(operator(reconcile, resync=60)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             bed.wire.requests.clear()
             seen = len(passes)
             await asyncio.sleep(3600)
@@ -105,7 +105,7 @@ def test_other_writers_conditions_survive(virtually):
         theirs = {"type": "Theirs", "status": "True", "reason": "Because", "message": "", "lastTransitionTime": None}
         await bed.client.replace(thing | {"status": {"conditions": [theirs]}}, subresource="status")
         async with bed.running(operator(reconcile)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         types = [condition["type"] for condition in (await bed.thing("thing")).status["conditions"]]
         assert types == ["Theirs", "Ours", "Ready"]
 
@@ -123,7 +123,7 @@ def test_wait_is_not_ready_and_not_a_failure(virtually):
 
         await bed.make("thing")
         async with bed.running(operator(reconcile)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             ready = (await bed.thing("thing")).condition("Ready")
             assert (ready["status"], ready["reason"]) == ("False", "DatabaseStarting")
             assert running.failures == {}
@@ -151,7 +151,7 @@ def test_what_is_raised_becomes_a_condition_with_a_lawful_reason(virtually, erro
 
         await bed.make("thing")
         async with bed.running(operator(reconcile)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             seen = len(calls)
             await asyncio.sleep(3600)
             assert len(calls) == seen  # not retried
@@ -247,7 +247,7 @@ def test_after_calls_again_in_time(virtually):
 
         await bed.make("thing")
         async with bed.running(operator(reconcile)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             seen = len(calls)
             await asyncio.sleep(1001)
             assert len(calls) - seen == 10
@@ -276,7 +276,7 @@ def test_a_function_that_sets_ready_itself_wins(virtually):
 
         await bed.make("thing")
         async with bed.running(operator(reconcile)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert (await bed.thing("thing")).condition("Ready")["reason"] == "Degraded"
 
     virtually(test)
@@ -288,11 +288,11 @@ def test_ready_may_have_another_name_or_none(virtually):
 
         await bed.make("thing")
         async with bed.running(operator(reconcile, ready="Programmed")) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert [c["type"] for c in (await bed.thing("thing")).status["conditions"]] == ["Programmed"]
         await bed.make("second")
         async with bed.running(operator(reconcile, ready=None)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert "conditions" not in (await bed.thing("second")).status
 
     virtually(test)
@@ -345,7 +345,7 @@ def test_a_status_that_cannot_hold_conditions_is_not_written_again_and_again(vir
         for number in range(3):
             await bed.make(f"narrow-{number}", kind=narrow)
         async with bed.running(op) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert (await bed.client.get(narrow, "narrow-0", "default")).status == {"phase": "Done"}
             await bed.client.patch(
                 narrow, "narrow-0", "default", {"metadata": {"labels": {"a": "b"}}}, type=PatchType.MERGE
@@ -374,7 +374,7 @@ def test_a_kind_without_status_is_reconciled_and_told_if_one_is_asked_for(virtua
         await bed.make("quiet", kind=bare)
         await bed.make("loud", kind=bare, spec={"report": True})
         async with bed.running(op, tries=2) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert sorted(passes) == ["loud", "quiet"]
             (told,) = running.failures.values()
             assert "no status subresource" in told
@@ -397,7 +397,7 @@ def test_several_controllers_have_field_managers_of_their_own(virtually):
         await bed.make("x")
         await bed.make("y", kind=Other)
         async with bed.running(op) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         managers = {
             child.name: [entry["manager"] for entry in child.metadata["managedFields"]]
             for child in (await bed.client.list(fl.ConfigMap, "default")).items
@@ -432,7 +432,7 @@ def test_after_a_write_of_unknown_outcome_a_pass_starts_with_a_live_read(virtual
         await bed.make("x")
         wire = Losing(bed.server.transport())
         async with operator(reconcile).running(wire, bed.world) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         between = passes[1][len(passes[0]) :]
         assert [method for method, path, _ in between if path.endswith("/things/x")] == ["PATCH", "GET"]
 
@@ -469,7 +469,7 @@ def test_a_lost_answer_of_a_write_is_looked_up_and_harms_nothing(virtually):
         op = operator(reconcile, owns=[fl.ConfigMap])
         op.cleanup(Thing)(reconcile)
         async with op.running(Losing(bed.server.transport()), bed.world) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert running.failures == {}
         things = (await bed.client.list(Thing, "default")).items
         assert all(thing.is_true("Ready") for thing in things)
@@ -488,11 +488,11 @@ def test_what_was_written_by_update_is_taken_over_once_and_then_goes_when_left_o
         await bed.make("thing")
         await bed.client.create(fl.ConfigMap("thing", "default", data={"old": "1", "theirs": "1"}))
         async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert (await bed.client.get(fl.ConfigMap, "thing", "default"))["data"] == {"new": "1", "theirs": "1"}
             bed.wire.requests.clear()
             running.resync()
-            await running.quiet()
+            await running.wait_until_idle()
             assert bed.wire.requests == []
 
     virtually(test)
@@ -510,7 +510,7 @@ def test_what_two_field_managers_wrote_by_update_can_be_taken_over_one_after_the
         child = await bed.client.create(fl.ConfigMap("thing", "default", data={"old": "1"}), field_manager="one")
         await bed.client.replace(fl.Object({**child, "data": {"old": "1", "older": "1"}}), field_manager="two")
         async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert (await bed.client.get(fl.ConfigMap, "thing", "default"))["data"] == {"new": "1"}
 
     virtually(test)
@@ -524,7 +524,7 @@ def test_objects_that_when_refuses_are_left_alone(virtually):
         await bed.make("theirs", spec={"class": "theirs"})
         op = operator(reconcile, when=lambda obj: obj.spec.get("class") == "mine")
         async with bed.running(op) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert (await bed.thing("theirs")).status == {}
             assert (await bed.thing("mine")).is_true("Ready")
             await bed.edit("theirs", spec={"class": "mine"})
@@ -549,7 +549,7 @@ def test_a_mapped_watch_wakes_what_the_old_and_the_new_object_name(virtually):
         await bed.make("b")
         await bed.make("pointer", kind=Other, spec={"thing": "a"})
         async with bed.running(operator(reconcile, watches={Other: things_of})) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             woken.clear()
             await bed.client.patch(
                 Other, "pointer", "default", {"spec": {"thing": "b"}}, type="application/merge-patch+json"
@@ -573,7 +573,7 @@ def test_an_index_finds_objects_by_what_is_in_them(virtually):
         for name, thing in (("x", "a"), ("y", "a"), ("z", "b")):
             await bed.make(name, kind=Other, spec={"thing": thing})
         async with bed.running(op) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert found == {"a": ["x", "y"]}
             await bed.client.delete(Other, "x", "default")
             await asyncio.sleep(1)
@@ -598,7 +598,7 @@ def test_a_typed_model_is_applied_as_what_it_stands_for(virtually):
 
         await bed.make("thing")
         async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert (await bed.client.get(fl.ConfigMap, "thing", "default"))["data"] == {"colour": "blue"}
 
     virtually(test)
@@ -634,7 +634,7 @@ class TestCleanup:
             op.cleanup(Thing)(leave)
             await bed.make("thing")
             async with bed.running(op) as running:
-                await running.quiet()
+                await running.wait_until_idle()
                 assert seen[0] == ("reconcile", ["test.example.com/tester"])
                 await bed.client.delete(Thing, "thing", "default")
                 await asyncio.sleep(1)
@@ -661,7 +661,7 @@ class TestCleanup:
             op.cleanup(Thing, finalizer="cloud.example.com/finalizer")(leave)
             await bed.make("thing", metadata={"name": "thing", "namespace": "default", "finalizers": ["other.io/keep"]})
             async with bed.running(op) as running:
-                await running.quiet()
+                await running.wait_until_idle()
                 await bed.client.delete(Thing, "thing", "default")
                 await asyncio.sleep(60)
                 assert len(tries) == 3
@@ -684,7 +684,7 @@ class TestCleanup:
             await bed.make("thing", metadata={"name": "thing", "namespace": "default", "finalizers": ["other.io/keep"]})
             await bed.client.delete(Thing, "thing", "default")
             async with bed.running(op) as running:
-                await running.quiet()
+                await running.wait_until_idle()
             assert calls == []
             assert (await bed.thing("thing")).finalizers == ["other.io/keep"]
 
@@ -714,7 +714,7 @@ def test_a_cancellation_from_within_is_a_failure_like_any_other(virtually):
 
         await bed.make("thing")
         async with bed.running(operator(reconcile)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert (await bed.thing("thing")).status["phase"] == "Done"
         assert running.metrics.registry.get_sample_value(
             "controller_runtime_reconcile_errors_total", {"controller": "thing"}

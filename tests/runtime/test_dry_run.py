@@ -5,13 +5,13 @@ import pytest
 import fairlead as fl
 from fairlead.api.errors import Conflict
 from fairlead.client.client import Client, PatchType
-from fairlead.runtime.transports import DryRun
+from fairlead.runtime.transports import DryRunTransport
 from fairlead.writes import Writer, delete
 
 
 async def test_no_verb_stores_anything(api):
     plain = Client(api.transport(), fl.World())
-    dry = Client(DryRun(api.transport()), fl.World())
+    dry = Client(DryRunTransport(api.transport()), fl.World())
     made = await plain.create(fl.ConfigMap("settings", api.namespace, data={"colour": "red"}))
     await dry.create(fl.ConfigMap("other", api.namespace))
     await dry.replace(fl.Object({**made, "data": {"colour": "blue"}}))
@@ -26,7 +26,7 @@ async def test_no_verb_stores_anything(api):
 
 async def test_preconditions_are_checked_all_the_same(api):
     plain = Client(api.transport(), fl.World())
-    dry = Client(DryRun(api.transport()), fl.World())
+    dry = Client(DryRunTransport(api.transport()), fl.World())
     await plain.create(fl.ConfigMap("settings", api.namespace))
     with pytest.raises(Conflict):
         await dry.delete(fl.ConfigMap, "settings", api.namespace, uid="another")

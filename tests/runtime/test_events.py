@@ -93,7 +93,7 @@ def test_a_failure_to_write_is_logged_and_harms_nothing(server, caplog):
             assert [event["message"] for event in server.objects.values()] == ["two"]
 
     virtual.run(test())
-    assert "could not write an Event" in caplog.text
+    assert "cannot write an Event" in caplog.text
 
 
 def test_an_event_that_was_on_its_way_when_the_writer_stopped_is_flushed_and_not_doubled(server):

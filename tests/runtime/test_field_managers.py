@@ -32,7 +32,7 @@ def release(data, *, also=(), **options):
 
 async def once(op, api):
     async with op.running(api.transport(), namespaces=[api.namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         assert running.failures == {}
 
 

@@ -37,7 +37,7 @@ async def test_the_greeter_greets_and_then_sends_nothing(api, greeter, counting)
     await client.create(greeter.Greeting("hello", api.namespace, spec={"who": "world"}))
     wire = counting(api.transport())
     async with greeter.op.running(wire, namespaces=[api.namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         made = await client.get(fl.ConfigMap, "hello", api.namespace)
         assert made["data"] == {"text": "Hello, world"}
         greeting = await client.get(greeter.Greeting, "hello", api.namespace)
@@ -48,17 +48,19 @@ async def test_the_greeter_greets_and_then_sends_nothing(api, greeter, counting)
         wire.requests.clear()
         for _ in range(3):
             running.resync()
-            await running.quiet()
+            await running.wait_until_idle()
         assert wire.requests == [], "a steady state sends nothing"
         counted = running.metrics.registry.get_sample_value
         assert counted("controller_runtime_reconcile_total", {"controller": "greeting", "result": "success"}) >= 4
 
         change = {"spec": {"who": "moon"}}
-        await running.seen(await client.patch(greeter.Greeting, "hello", api.namespace, change, type=PatchType.MERGE))
-        await running.quiet()
+        await running.wait_until_seen(
+            await client.patch(greeter.Greeting, "hello", api.namespace, change, type=PatchType.MERGE)
+        )
+        await running.wait_until_idle()
         assert (await client.get(fl.ConfigMap, "hello", api.namespace))["data"] == {"text": "Hello, moon"}
 
         await client.delete(fl.ConfigMap, "hello", api.namespace)
         assert (await eventually(client, api.namespace, "hello"))["data"] == {"text": "Hello, moon"}
-        await running.quiet()
+        await running.wait_until_idle()
         assert running.failures == {}

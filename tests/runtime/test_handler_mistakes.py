@@ -175,7 +175,7 @@ def test_gathered_and_scheduled_writes_count_as_awaited(virtually, caplog):
 
         await bed.make("thing")
         async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert (await bed.thing("thing")).is_true("Ready")
 
     virtually(test)
@@ -226,7 +226,7 @@ def test_outcome_raised_by_a_helper_ends_the_pass_and_keeps_the_status(virtually
 
         await bed.make("thing")
         async with bed.running(operator(reconcile)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             calls.clear()
             await asyncio.sleep(1001)
         thing = await bed.thing("thing")
@@ -246,7 +246,7 @@ def test_requeue_after_prunes_and_wait_does_not(virtually):
 
         await bed.make("thing", spec={"children": ["a", "b"]})
         async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             await bed.edit("thing", spec={"children": ["a"]})
             await asyncio.sleep(1)
             assert {obj.name for obj in (await bed.client.list(fl.ConfigMap, "default")).items} >= {"a", "b"}

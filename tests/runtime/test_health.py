@@ -28,7 +28,7 @@ async def test_problems_are_told_with_503_and_their_absence_with_200():
 
 async def test_a_taken_address_is_an_error_with_a_remedy():
     async with Health("127.0.0.1", 0, healthy=dict, ready=dict, metrics=Metrics()) as health:
-        with pytest.raises(OSError, match="name another address"):
+        with pytest.raises(OSError, match="use another address"):
             await Health("127.0.0.1", health.port, healthy=dict, ready=dict, metrics=Metrics()).__aenter__()
 
 

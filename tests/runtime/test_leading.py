@@ -36,10 +36,10 @@ def test_one_works_and_the_other_takes_over_when_it_leaves(virtually):
         async with bed.running(operator(log, "b"), lease_namespace="default") as second:
             async with bed.running(operator(log, "a"), lease_namespace="default") as first:
                 await asyncio.sleep(30)
-                leader = "b" if second.lease.left() > 0 else "a"
+                leader = "b" if second.lease.seconds_left() > 0 else "a"
                 assert {who for who, _ in log} == {leader}
-                assert (first.lease.left() > 0) != (second.lease.left() > 0)
-                assert second.unready() == first.unready() == {}  # the standby is warm
+                assert (first.lease.seconds_left() > 0) != (second.lease.seconds_left() > 0)
+                assert second.readiness_problems() == first.readiness_problems() == {}  # the standby is warm
             # only the second is left, whoever led
             log.clear()
             await bed.make("second")
@@ -93,8 +93,8 @@ def test_a_leader_that_is_cut_off_stops_before_its_successor_starts(virtually):
                 await first
             stopped = bed.world.clock.monotonic()
             assert stopped - cut <= 10.5
-            assert second.lease.left() <= 0
-            while second.lease.left() <= 0:  # noqa: ASYNC110 - the moment is what is asked
+            assert second.lease.seconds_left() <= 0
+            while second.lease.seconds_left() <= 0:  # noqa: ASYNC110 - the moment is what is asked
                 await asyncio.sleep(0.1)
             assert bed.world.clock.monotonic() - stopped >= 4  # the margin
             wire.mended.set()
@@ -144,7 +144,7 @@ def test_a_tested_write_that_lands_after_the_lease_is_refused_if_the_successor_c
         with pytest.raises(LeaseLost):
             await run
         async with bed.running(operator([], "b"), lease_namespace="default") as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert (await bed.thing("thing")).status["by"] == "b"
             await asyncio.sleep(100)
             assert wire.delivered == [422]
@@ -166,7 +166,7 @@ def test_a_forced_apply_that_lands_after_the_lease_is_not_refused_as_the_docs_sa
     async def test(bed):
         await bed.make("thing")
         async with bed.running(applier("old")) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         wire = Late(bed.server.transport(), lambda method, path: method == "PATCH" and "configmaps" in path, 60)
         run = asyncio.create_task(applier("late").run(wire, bed.world, lease_namespace="default"))
         await asyncio.sleep(3)
@@ -174,7 +174,7 @@ def test_a_forced_apply_that_lands_after_the_lease_is_not_refused_as_the_docs_sa
         with pytest.raises(LeaseLost):
             await run
         async with bed.running(applier("new"), lease_namespace="default") as running:
-            await running.quiet()
+            await running.wait_until_idle()
             await asyncio.sleep(50)
             assert wire.delivered == []
             bed.wire.requests.clear()

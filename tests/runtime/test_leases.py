@@ -8,7 +8,7 @@ import fairlead as fl
 from fairlead.api.requests import HttpRequest
 from fairlead.client.transport import NotSent
 from fairlead.runtime.leases import Lease
-from fairlead.runtime.transports import Fenced, NotLeading
+from fairlead.runtime.transports import FencedTransport, NotLeading
 from fairlead.testing import virtual
 
 
@@ -37,10 +37,10 @@ async def test_the_second_candidate_waits_until_the_first_releases(server):
     waiting = asyncio.create_task(second.acquire())
     await asyncio.sleep(120)
     assert not waiting.done()
-    assert first.left() > 0 >= second.left()
+    assert first.seconds_left() > 0 >= second.seconds_left()
     keeping.cancel()
     await first.release()
-    assert first.left() <= 0
+    assert first.seconds_left() <= 0
     start = world.clock.monotonic()
     await waiting
     assert holder(server) == "b"
@@ -57,10 +57,10 @@ def test_a_successor_leads_only_after_the_holder_knows_it_does_not(server, silen
         await asyncio.sleep(silent_for)
         waiting = asyncio.create_task(second.acquire())
         while not waiting.done():
-            assert not (first.left() > 0 and second.left() > 0)
+            assert not (first.seconds_left() > 0 and second.seconds_left() > 0)
             await asyncio.sleep(0.1)
-        assert second.left() > 0 >= first.left()
-        assert first.left() <= -5  # the margin
+        assert second.seconds_left() > 0 >= first.seconds_left()
+        assert first.seconds_left() <= -5  # the margin
 
     virtual.run(test())
 
@@ -74,7 +74,7 @@ async def test_a_holder_that_cannot_renew_gives_up_before_the_lease_ends(server)
     start = world.clock.monotonic()
     await first.keep()
     assert 9.0 <= world.clock.monotonic() - start <= 10.0
-    assert first.left() <= 0
+    assert first.seconds_left() <= 0
 
 
 @in_virtual_time
@@ -92,7 +92,7 @@ async def test_a_hanging_renewal_does_not_outlast_the_lease(server):
 async def test_an_edit_of_the_lease_by_somebody_else_does_not_cost_it(server):
     world = virtual.world()
     slow = []
-    first = lease(server, world, "a", slow=lambda: slow.append(1))
+    first = lease(server, world, "a", on_slow_renewal=lambda: slow.append(1))
     await first.acquire()
     keeping = asyncio.create_task(first.keep())
     for _ in range(10):
@@ -100,7 +100,7 @@ async def test_an_edit_of_the_lease_by_somebody_else_does_not_cost_it(server):
         obj = dict(server.objects["greeter"])
         server._store({**obj, "metadata": {**obj["metadata"], "labels": {"team": "b"}}})
     assert not keeping.done()
-    assert first.left() > 0
+    assert first.seconds_left() > 0
     assert server.objects["greeter"]["metadata"]["labels"] == {"team": "b"}
     assert len(slow) in (9, 10), "each edit makes one renewal read first, and nothing else does"
     keeping.cancel()
@@ -115,7 +115,7 @@ async def test_a_holder_whose_lease_was_taken_stops_at_once(server):
     obj = dict(server.objects["greeter"])
     server._store({**obj, "spec": {**obj["spec"], "holderIdentity": "thief"}})
     await keeping
-    assert first.left() <= 0
+    assert first.seconds_left() <= 0
     await first.release()
     assert holder(server) == "thief"
 
@@ -141,7 +141,7 @@ async def test_after_a_suspend_no_write_is_sent_on_the_old_lease(server):
     first = lease(server, world, "a")
     await first.acquire()
     wire = Wire()
-    fenced = Fenced(wire, first)
+    fenced = FencedTransport(wire, first)
     await fenced.request(HttpRequest("PATCH", "/x"))
     clock.asleep = 3600.0  # the lid was closed
     with pytest.raises(NotLeading):
@@ -164,7 +164,7 @@ class Lead:
     def __init__(self, left):
         self._left = left
 
-    def left(self):
+    def seconds_left(self):
         return self._left
 
 
@@ -172,18 +172,18 @@ class Lead:
 async def test_a_write_is_not_sent_without_the_lease(method):
     wire = Wire()
     with pytest.raises(NotLeading):
-        await Fenced(wire, Lead(0.0)).request(HttpRequest(method, "/api/v1/pods"))
+        await FencedTransport(wire, Lead(0.0)).request(HttpRequest(method, "/api/v1/pods"))
     assert wire.sent == []
 
 
 async def test_a_read_is_sent_without_the_lease():
     wire = Wire()
-    await Fenced(wire, Lead(0.0)).request(HttpRequest("GET", "/api/v1/pods", timeout=30.0))
+    await FencedTransport(wire, Lead(0.0)).request(HttpRequest("GET", "/api/v1/pods", timeout=30.0))
     assert wire.sent == [("GET", 30.0)]
 
 
 @pytest.mark.parametrize(("asked", "left", "sent"), [(30.0, 4.0, 4.0), (2.0, 4.0, 2.0), (None, 4.0, 4.0)])
 async def test_a_writes_deadline_ends_before_the_lease_does(asked, left, sent):
     wire = Wire()
-    await Fenced(wire, Lead(left)).request(HttpRequest("PATCH", "/api/v1/pods", timeout=asked))
+    await FencedTransport(wire, Lead(left)).request(HttpRequest("PATCH", "/api/v1/pods", timeout=asked))
     assert wire.sent == [("PATCH", sent)]

@@ -44,7 +44,7 @@ def test_a_pass_that_takes_no_notice_is_left_behind_and_the_lease_runs_out(virtu
         assert await holder(bed)  # what it does next must not meet a successor
 
     virtually(test)
-    assert "thing default/thing does not end: left behind" in caplog.text
+    assert "thing default/thing does not end after its cancellation and is abandoned" in caplog.text
 
 
 async def test_a_thread_that_never_returns_is_left_behind_and_does_not_hold_the_process(monkeypatch):
@@ -55,7 +55,7 @@ async def test_a_thread_that_never_returns_is_left_behind_and_does_not_hold_the_
     from fairlead.server.app import Server
 
     monkeypatch.setattr(running, "GRACE", 0.05)
-    monkeypatch.setattr(running, "LAST_WORD", 0.05)
+    monkeypatch.setattr(running, "CANCEL_GRACE", 0.05)
     world = World()
     server = Server(world)
     client = Client(server.transport(), world)
@@ -223,7 +223,7 @@ def test_a_dry_run_changes_nothing_on_the_server_not_even_a_lease(virtually):
         await bed.client.create(fl.ConfigMap("doomed", "default"))
         before = (await bed.client.list(fl.ConfigMap)).resource_version
         async with bed.running(op, dry_run=True, lease_namespace="default") as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert running.failures == {}
             await asyncio.sleep(10)
         assert len([method for method, _, _ in bed.wire.requests if method != "GET"]) > 5

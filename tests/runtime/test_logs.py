@@ -143,5 +143,5 @@ def test_in_a_program_warnings_and_ended_threads_are_lines_as_well():
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
     warned, ended = (json.loads(line) for line in done.stderr.splitlines())
     assert "old ways" in warned["message"]
-    assert ended["message"] == "walker ended by an exception"
+    assert ended["message"] == "thread walker ended with an exception"
     assert "ZeroDivisionError" in ended["exception"]

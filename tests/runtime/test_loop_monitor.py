@@ -26,7 +26,7 @@ async def test_a_blocked_loop_is_logged_with_the_stack_of_the_blocker(caplog):
         if lag >= 0.05:
             late.set()
 
-    watch = LoopMonitor(World(), threshold=0.05, beat=0.01, seen=seen)
+    watch = LoopMonitor(World(), threshold=0.05, beat=0.01, on_lag=seen)
     handler = Noticing()
     logger = logging.getLogger("fairlead.loop")
     logger.addHandler(handler)

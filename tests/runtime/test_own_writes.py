@@ -39,11 +39,11 @@ def test_each_own_write_is_recorded_in_the_cache_exactly_once(virtually, monkeyp
     async def test(bed):
         await bed.make("x", spec={"turn": 1})
         async with bed.running(op) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             await bed.edit("x", spec={"turn": 2})
-            await running.quiet()
+            await running.wait_until_idle()
             await bed.client.delete(Thing, "x", "default")
-            await running.quiet()
+            await running.wait_until_idle()
         writes = [path for method, path, _ in bed.wire.requests if method != "GET" and "/events" not in path]
         assert len(writes) >= 8
         assert len(recorded) == len(writes)

@@ -106,7 +106,7 @@ def test_hooks_bracket_the_run_and_carry_resources(virtually):
 
         await bed.make("thing")
         async with bed.running(op, resources={"url": "http://x"}) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert log[0] == ("startup", {"url": "http://x"})
         assert ("reconcile", "a client") in log
         assert log[-1] == ("shutdown", "a client")
@@ -160,7 +160,7 @@ def test_a_sync_function_runs_in_a_thread_and_uses_the_same_context(virtually):
 
         await bed.make("thing")
         async with bed.running(operator(reconcile)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert threads[0] is False
         thing = await bed.thing("thing")
         assert (thing.spec["seen"], thing.status["phase"], thing.is_true("Ready")) == (True, "Done", True)
@@ -224,10 +224,10 @@ async def test_user_code_that_blocks_the_loop_is_told_in_health_metrics_and_log(
     await client.create(fl.ConfigMap("thing", "default"))
     try:
         async with op.running(server.transport(), world) as running:
-            await running.quiet()
-            while not running.problems():  # noqa: ASYNC110 - its next heartbeat
+            await running.wait_until_idle()
+            while not running.liveness_problems():  # noqa: ASYNC110 - its next heartbeat
                 await asyncio.sleep(0.01)
-            assert "blocked" in running.problems()["loop"]
+            assert "blocked" in running.liveness_problems()["loop"]
             assert running.metrics.registry.get_sample_value("fairlead_loop_blocked_total") == 1
     finally:
         loop_log.removeHandler(handler)
@@ -239,7 +239,7 @@ async def test_health_is_served_while_it_runs():
     op = fl.Operator("tester")
     op.reconcile(fl.ConfigMap)(lambda obj, ctx: None)
     async with op.running(Server(world).transport(), world, health="0") as running:
-        await running.quiet()
+        await running.wait_until_idle()
         async with aiohttp.ClientSession(f"http://127.0.0.1:{running.health.port}") as session:
             async with session.get("/readyz") as answer:
                 assert answer.status == 200
@@ -258,7 +258,7 @@ def test_dry_run_stores_nothing(virtually):
         await bed.make("thing")
         before = (await bed.thing("thing")).resource_version
         async with bed.running(op, dry_run=True) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert running.failures == {}
         assert (await bed.thing("thing")).resource_version == before
 
@@ -274,7 +274,7 @@ def test_with_tries_a_run_gets_quiet_and_tells_what_failed(virtually):
         await bed.make("bad")
         await bed.make("good")
         async with bed.running(operator(reconcile), tries=5) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert {str(key): text for key, text in running.failures.items()} == {"thing default/bad": "no such colour"}
 
     virtually(test)
@@ -291,7 +291,7 @@ def test_only_the_named_namespaces_are_looked_at(virtually):
         await bed.make("here")
         await bed.client.create(Thing("there", "other", spec={}))
         async with bed.running(operator(reconcile), namespaces=["other"]) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert set(seen) == {"other"}
 
     virtually(test)
@@ -305,14 +305,14 @@ def test_it_is_ready_once_every_watch_has_been_fed_and_tells_what_is_missing(vir
 
         async with bed.running(operator(reconcile, watches={unserved: None})) as running:
             await asyncio.sleep(5)
-            assert list(running.unready()) == ["Unserved.v1.test.example.com"]
-            assert "CustomResourceDefinition" in running.unready()["Unserved.v1.test.example.com"]
-            assert running.problems() == {}  # nothing that a restart would help
+            assert list(running.readiness_problems()) == ["Unserved.v1.test.example.com"]
+            assert "CustomResourceDefinition" in running.readiness_problems()["Unserved.v1.test.example.com"]
+            assert running.liveness_problems() == {}  # nothing that a restart would help
             from fairlead.runtime.definitions import install_missing
 
             await install_missing(bed.client, [unserved])
             await asyncio.sleep(31)
-            assert running.unready() == {}
+            assert running.readiness_problems() == {}
 
     virtually(test)
 
@@ -323,7 +323,7 @@ def test_metrics_have_the_names_that_dashboards_know(virtually):
 
         await bed.make("thing")
         async with bed.running(operator(reconcile)) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             text = running.metrics.text().decode()
         for line in (
             'controller_runtime_reconcile_total{controller="thing",result="success"} 2.0',

@@ -25,7 +25,7 @@ def test_only_selected_objects_are_reconciled_and_read(virtually):
         await bed.client.create(Thing("theirs", "default", spec={}))
         await bed.client.create(Thing("ours", "default", labels={"mine": ""}, spec={}))
         async with bed.running(op) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             assert set(map(str, seen)) == {"('ours', ['web'], None)"}
             seen.clear()
             await bed.edit("theirs", metadata={"labels": {"mine": ""}})
@@ -40,7 +40,7 @@ def test_selections_that_would_go_wrong_are_refused(virtually):
         op = fl.Operator("tester")
         op.reconcile(fl.select(Thing, labels="mine"))(lambda obj, ctx: None)
         op.cleanup(Thing)(lambda obj, ctx: None)
-        with pytest.raises(ValueError, match="would keep its finalizer for ever"):
+        with pytest.raises(ValueError, match="would keep its finalizer forever"):
             bed.running(op)
         op = fl.Operator("tester")
         op.reconcile(Thing, watches={fl.select(fl.Secret, labels="a"): None})(lambda obj, ctx: None)
@@ -66,7 +66,7 @@ def test_a_wake_up_that_a_watch_function_lost_by_raising_is_made_up_for(virtuall
 
         await bed.make("a")
         async with bed.running(op) as running:
-            await running.quiet()
+            await running.wait_until_idle()
             seen.clear()
             for number in range(5):
                 await bed.make(f"o{number}", kind=Other)
@@ -134,7 +134,7 @@ def test_a_server_that_stumbles_when_it_is_first_asked_does_not_end_the_run(virt
 
         await bed.make("a")
         async with op.running(Stumbling(bed.server.transport(), [failure] * 20), bed.world) as running:
-            await running.quiet()
+            await running.wait_until_idle()
         assert "a" in seen
         assert "cannot discover the served kinds" in caplog.text
 

@@ -21,21 +21,21 @@ async def test_twenty_children_cost_nothing_at_rest_and_one_changed_field_costs_
     await client.create(Thing("a", api.namespace, spec={}))
     wire = counting(api.transport())
     async with op.running(wire, namespaces=[api.namespace]) as running:
-        await running.quiet()
+        await running.wait_until_idle()
         wire.requests.clear()
         running.resync()
-        await running.quiet()
+        await running.wait_until_idle()
         assert wire.requests == []
 
         texts[7] = "changed"
         running.resync()
-        await running.quiet()
+        await running.wait_until_idle()
         path = f"/api/v1/namespaces/{api.namespace}/configmaps/child-7"
         assert wire.requests == [("PATCH", path, 200)]
 
         wire.requests.clear()  # and a foreign change of one field of one child is put right by one
         drift = {"data": {"text": "drift"}}
         edited = await client.patch(fl.ConfigMap, "child-3", api.namespace, drift, type=PatchType.MERGE)
-        await running.seen(edited)
-        await running.quiet()
+        await running.wait_until_seen(edited)
+        await running.wait_until_idle()
         assert [request[:2] for request in wire.requests] == [("PATCH", path.replace("child-7", "child-3"))]

@@ -33,7 +33,7 @@ async def test_a_website_waits_serves_and_leaves(api, website, counting):
     wire = counting(api.transport())
     running = website.op.running(wire, namespaces=[api.namespace], resources={"registrar": registrar})
     async with running as running:
-        await running.quiet()
+        await running.wait_until_idle()
         found = await client.get(website.Website, "hello", api.namespace)
         assert (found.condition("Ready")["reason"], found.status["port"]) == ("Starting", 8080)
         assert found.finalizers == ["example.com/websites"]
@@ -42,24 +42,26 @@ async def test_a_website_waits_serves_and_leaves(api, website, counting):
         deployment = await client.get(fl.Deployment, "hello", api.namespace)
         available = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "up"}
         status = {"conditions": [available]}
-        await running.seen(await client.replace(fl.Object(deployment | {"status": status}), subresource="status"))
-        await running.quiet()
+        await running.wait_until_seen(
+            await client.replace(fl.Object(deployment | {"status": status}), subresource="status")
+        )
+        await running.wait_until_idle()
         assert (await client.get(website.Website, "hello", api.namespace)).is_true("Ready")
         wire.requests.clear()
         running.resync()
-        await running.quiet()
+        await running.wait_until_idle()
         # Events are sent in their own time, and the first asks where they go.
         others = [request for request in wire.requests if "events" not in request[1] and request[1] != "/api"]
         assert others == [], "a steady state sends nothing"
 
         other = await client.create(site(website, api, "other", "hello.example.com"))
-        await running.seen(other)
-        await running.quiet()
+        await running.wait_until_seen(other)
+        await running.wait_until_idle()
         taken = (await client.get(website.Website, "other", api.namespace)).condition("Ready")
         assert (taken["status"], taken["reason"]) == ("False", "HostTaken")
 
-        await running.seen(await client.delete(website.Website, "hello", api.namespace))
-        await running.quiet()
+        await running.wait_until_seen(await client.delete(website.Website, "hello", api.namespace))
+        await running.wait_until_idle()
         assert registrar.names == {}
         with pytest.raises(NotFound):
             await client.get(website.Website, "hello", api.namespace)

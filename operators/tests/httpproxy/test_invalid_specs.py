@@ -150,7 +150,7 @@ async def test_connector_enqueues_its_proxies_despite_an_invalid_proxy(env, capl
     await env.condition("Programmed", "False", "InvalidEndpoint", name="a")
     await env.create(rules=demo.TUNNEL_RULES)
     await env.condition("Programmed", "True", "Programmed")
-    await running.quiet()
+    await running.wait_until_idle()
     await env.connector(ready=True)
     await env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
     assert "proxies_of raised" not in caplog.text

@@ -37,11 +37,11 @@ async def test_unchanged_proxy_costs_no_write(env):
     running = await env.stack.enter_async_context(running)
     await env.create()
     before = await versions(env)
-    await running.quiet()
+    await running.wait_until_idle()
     counter.counts.clear()
     for number in range(RECONCILES):
-        await running.seen(await annotate(env, number))
-        await running.quiet()
+        await running.wait_until_seen(await annotate(env, number))
+        await running.wait_until_idle()
     assert writes(counter) == {}
     assert await versions(env) == before
 

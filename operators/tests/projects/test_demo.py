@@ -90,7 +90,7 @@ def test_new_controller_account_costs_one_request_per_project_in_virtual_time():
                 run.marks.clear()
                 await change
                 await asyncio.sleep(60)
-                await running.quiet()
+                await running.wait_until_idle()
                 costs.append(Counter((mark.action, mark.code) for mark in run.marks))
             return costs
 

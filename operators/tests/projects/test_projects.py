@@ -182,7 +182,7 @@ async def test_recreated_project_waits_for_the_old_namespace_to_terminate(env):
     await env.until(Project, None, lambda o: o is None)
     again = await env.client.create(Project(env.name))
     await env.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == "NamespaceTerminating")
-    await running.quiet()
+    await running.wait_until_idle()
     assert (await env.get(Project)).uid == again.uid
     assert not (await env.get(Project)).deleting
     for binding in (await env.client.list(fl.RoleBinding, env.name)).items:  # this server has no namespace controller
@@ -242,12 +242,12 @@ async def test_unchanged_project_costs_no_write(env):
     counter = CountingTransport(env.api.transport())
     running = await env.operator(counter)
     await env.create()
-    await running.quiet()
+    await running.wait_until_idle()
     counter.counts.clear()
     for number in range(20):
         woken = await env.merge(Project, env.name, {"metadata": {"labels": {"wake": str(number)}}})
-        await running.seen(woken)
-    await running.quiet()
+        await running.wait_until_seen(woken)
+    await running.wait_until_idle()
     assert {key: n for key, n in counter.counts.items() if key[0] != "GET"} == {}
 
 
@@ -258,7 +258,7 @@ async def test_new_controller_account_costs_one_request_per_project(env):
         await env.client.create(Project(name))
     for name in names:
         await until(env.client, Project, name, None, lambda o: o.is_true("Ready"))
-    await running.quiet()
+    await running.wait_until_idle()
     projects = [each for each in (await env.client.list(Project)).items if each.is_true("Ready")]
     assert len(projects) >= len(names)  # a shared server may have more
     costs = []
@@ -273,8 +273,8 @@ async def test_new_controller_account_costs_one_request_per_project(env):
         ),
     ):
         counter.counts.clear()
-        await running.seen(await change)
-        await running.quiet()
+        await running.wait_until_seen(await change)
+        await running.wait_until_idle()
         costs.append({key: n for key, n in counter.counts.items() if key[0] != "GET"})
     assert costs == [{("PATCH", 201): len(projects)}, {}]
 

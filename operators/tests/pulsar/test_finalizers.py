@@ -40,7 +40,7 @@ async def test_foreign_finalizer_survives_at_any_time(env, moment):
 
 async def delete_with_a_lagging_cache(env, running, gate):
     """Delete a tenant and change it three times. The cache sees only the deletion."""
-    await running.quiet()
+    await running.wait_until_idle()
     gate.closed = True
     await env.delete(Tenant, "tenant")
     for n in range(3):
@@ -70,8 +70,8 @@ async def test_recreated_object_with_the_same_name_is_not_touched(env):
     await env.connect()
     old = await env.create(Tenant, "tenant", name=env.tenant, lifecyclePolicy="KeepAfterDeletion")
     await env.ready(Tenant, "tenant")
-    await running.seen(await add_foreign(env, Tenant, "tenant"))
-    await running.quiet()
+    await running.wait_until_seen(await add_foreign(env, Tenant, "tenant"))
+    await running.wait_until_idle()
     gate.closed = True
     await env.delete(Tenant, "tenant")
     await env.client.patch(Tenant, "tenant", env.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
@@ -80,7 +80,7 @@ async def test_recreated_object_with_the_same_name_is_not_touched(env):
     new["metadata"]["finalizers"] = [FINALIZER]
     new = await env.client.create(new)
     before = env.reconciles(running)
-    await running.seen(await gate.release(lambda _, obj: obj.uid == old.uid and obj.deleting))
+    await running.wait_until_seen(await gate.release(lambda _, obj: obj.uid == old.uid and obj.deleting))
     await eventually(lambda: env.reconciles(running) > before)
     live = await env.get(Tenant, "tenant")
     assert (live.uid, live.resource_version) == (new.uid, new.resource_version)

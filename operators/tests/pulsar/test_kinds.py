@@ -33,12 +33,12 @@ async def test_unchanged_objects_cost_no_pulsar_request_and_no_write(env):
     created = [*await create_all_kinds(env), Permission]
     for kind in created:
         await env.ready(kind, name_of(kind))
-    await running.quiet()
+    await running.wait_until_idle()
     calls, before = len(env.pulsar.fake.calls), dict(counter.counts)
     for kind, name in ((Connection, "pulsar"), *((kind, name_of(kind)) for kind in created)):
         patch = {"metadata": {"labels": {"touched": "yes"}}}
-        await running.seen(await env.client.patch(kind, name, env.namespace, patch, type=PatchType.MERGE))
-    await running.quiet()
+        await running.wait_until_seen(await env.client.patch(kind, name, env.namespace, patch, type=PatchType.MERGE))
+    await running.wait_until_idle()
     assert len(env.pulsar.fake.calls) == calls
     assert {key: n for key, n in counter.counts.items() if key[0] != "GET"} == {
         key: n for key, n in before.items() if key[0] != "GET"
@@ -80,7 +80,7 @@ async def test_namespace_replicates_while_its_spec_has_the_reference(running_env
 
 async def test_default_address_does_not_overwrite_a_concurrent_edit(env):
     gate = env.gate()
-    await (await env.operator(gate)).quiet()
+    await (await env.operator(gate)).wait_until_idle()
     gate.closed = True
     secure = "https://127.0.0.1:1"
     await env.client.create(Connection("pulsar", env.namespace, spec={"adminServiceSecureURL": secure}))

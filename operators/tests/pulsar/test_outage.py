@@ -118,7 +118,7 @@ def test_outage_backs_off_changed_and_deleted_objects(change):
             await outage.connect()
             for number in range(TENANTS + 1):
                 await outage.create(Tenant, f"t{number}", name=f"t{number}")
-            await outage.running.quiet()
+            await outage.running.wait_until_idle()
             outage.pulsar.down = True
             outage.reset_counters()
             for number in range(TENANTS):

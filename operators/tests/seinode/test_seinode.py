@@ -221,7 +221,7 @@ async def test_missing_volume_is_reported_and_its_creation_noticed(env):
     await env.create(dataVolume={"import": {"pvcName": "mine"}})
     message = (await env.ready(reason="VolumeMissing")).condition("Ready")["message"]
     assert "PersistentVolumeClaim mine does not exist: create it" in message
-    await running.quiet()
+    await running.wait_until_idle()
     assert (await env.get(SeiNode)).status.get("plan") is None  # no plan without the volume
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await env.client.create(fl.PersistentVolumeClaim("mine", env.namespace, spec=claim))

@@ -281,8 +281,8 @@ async def _reconcile_once(operator: Operator, place: Target, world: World, optio
         await client.resolve(kind)  # Without this check the operator would wait for a kind that is not served.
     options["tries"] = MAX_TRIES
     async with operator.running(place.transport, world, **options) as running:
-        await running.quiet()
-        failures, unfed = running.failures, running.given_up
+        await running.wait_until_idle()
+        failures, unfed = running.failures, running.failing_watches
     for what, error in [*failures.items(), *unfed.items()]:
         log.error("%s: %s", what, error)
     return 1 if failures or unfed else 0

@@ -1,37 +1,37 @@
-"""How many reconciles run at once: as many as allowed, fewer when the server says that it is too much."""
+"""The number of concurrent passes: the configured maximum, and fewer while the server answers 429."""
 
 from collections.abc import Callable
 
 from fairlead.api.world import World
 
-# Halved on a 429, at most once a second (one burst is one signal); one more for each second without another.
+# A 429 halves the limit, at most once a second, because a burst is one signal. Each second without one adds one.
 _STEP = 1.0
 
 
 class AdaptiveConcurrency:
-    """Additive increase, multiplicative decrease, the way networks share a line.
+    """A limit with additive increase and multiplicative decrease, as TCP uses for congestion control.
 
-    `observe` is a Client's hook; `limit` is told each new bound.
+    A Client calls `observe` after each response. `set_limit` is called with each new limit.
     """
 
-    def __init__(self, most: int, world: World, limit: Callable[[int], None]) -> None:
-        self._most = self.allowed = most
+    def __init__(self, maximum: int, world: World, set_limit: Callable[[int], None]) -> None:
+        self._maximum = self.allowed = maximum
         self._clock = world.clock
-        self._limit = limit
+        self._set_limit = set_limit
         self._changed = float("-inf")
 
     def observe(self, code: str) -> None:
-        """A request was answered so."""
+        """Adapt the limit to the status code of a response."""
         now = self._clock.monotonic()
         if now - self._changed < _STEP:
             return
         if code == "429":
             allowed = max(1, self.allowed // 2)
-        elif self.allowed < self._most:
+        elif self.allowed < self._maximum:
             allowed = self.allowed + 1
         else:
             return
         self._changed = now
         if allowed != self.allowed:
             self.allowed = allowed
-            self._limit(allowed)
+            self._set_limit(allowed)

@@ -1,4 +1,4 @@
-"""A CustomResourceDefinition that takes anything, for trying an operator before its schema is written."""
+"""CustomResourceDefinitions that allow every field, to try an operator before its schema is written."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,13 +10,13 @@ from fairlead.api.objects import Object
 from fairlead.client.client import Client
 from fairlead.client.discovery import NotServed
 
-# A server serves a new kind within a second; one that does not in ten never will.
+# A server serves a new kind within a second. After ten seconds something is wrong.
 _SERVED_WITHIN = 10.0
-_LOOK = 0.05
+_POLL = 0.05
 
 
 def permissive(kind: Kind) -> Object:
-    """The definition of that kind with a schema that allows every field, and a status of its own."""
+    """Return a definition of the kind with a schema that allows every field, and a status subresource."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
         "name": kind.version,
@@ -38,9 +38,9 @@ def permissive(kind: Kind) -> Object:
 
 
 async def install_missing(client: Client, kinds: Iterable[Kind]) -> list[Kind]:
-    """Define those kinds that the server does not serve, wait until it does, and answer which they were.
+    """Define the kinds that the server does not serve, wait until it serves them, and return them.
 
-    Never touches a definition that is there, and raises NotServed for a built-in group: that needs another server.
+    An existing definition is not changed. Raises NotServed for a built-in group, which no definition can add.
     """
     missing = []
     for kind in kinds:
@@ -52,7 +52,7 @@ async def install_missing(client: Client, kinds: Iterable[Kind]) -> list[Kind]:
             try:
                 await client.create(permissive(kind))
             except AlreadyExists:
-                raise NotServed(kind) from None  # defined, in other versions
+                raise NotServed(kind) from None  # The CRD exists, without this version.
             missing.append(kind)
     for kind in missing:
         async with asyncio.timeout(_SERVED_WITHIN):
@@ -61,5 +61,5 @@ async def install_missing(client: Client, kinds: Iterable[Kind]) -> list[Kind]:
                     await client.resolve(kind)
                     break
                 except NotServed:
-                    await asyncio.sleep(_LOOK)
+                    await asyncio.sleep(_POLL)
     return missing

@@ -1,4 +1,4 @@
-"""Kubernetes Events, best effort: what `kubectl describe` shows under an object. Never a reconcile's concern."""
+"""Kubernetes Events, which `kubectl describe` shows under an object. They are written on a best-effort basis."""
 
 import asyncio
 import contextlib
@@ -18,19 +18,19 @@ log = logging.getLogger("fairlead.events")
 
 _Key = tuple[str, str, str, str]
 
-# As client-go: the same thing within ten minutes is one Event that counts; an object that talks without end is cut
-# off after 25, and may say one more thing every five minutes.
+# The limits of client-go: equal Events within ten minutes are one Event with a count. After 25 different Events an
+# object may add one every five minutes.
 _WINDOW = 600.0
 _BURST = 25
 _REFILL = 300.0
-_REMEMBERED = 4096
-# Repeats are gathered before they are written: a failing object costs two requests a minute, not two a second.
-_GATHER = 30.0
+_MAX_SERIES = 4096
+# Repeats are collected before they are written: a failing object costs two requests a minute, not two a second.
+_COLLECT = 30.0
 
 
 @dataclass(slots=True)
 class _Series:
-    """One Event as the server has it, and what has happened since. Dates are the wall's, moments the steady clock's."""
+    """One Event as the server has it, and its repeats since. `*_at` are monotonic, `first` and `last` are dates."""
 
     first: str
     last: str
@@ -38,19 +38,22 @@ class _Series:
     count: int = 1
     sent_at: float = float("-inf")
     name: str = ""
-    known: bool = False  # the server answered that it has an Event of this name
+    known: bool = False  # whether the server has confirmed an Event of this name
 
 
 @dataclass(slots=True)
 class _Budget:
+    """A token bucket for one object."""
+
     tokens: float
     at: float
 
 
 class Recorder:
-    """Writes Events in the background. Equal ones are counted in one object; an overly chatty object is cut short.
+    """Writes Events in the background, counts equal Events in one object, and limits the Events of each object.
 
-    `record` never waits and never raises. What could not be written is logged and dropped; `flush` writes what is left.
+    `record` never waits and never raises. An Event that cannot be written is logged and dropped. `flush` writes the
+    remaining Events.
     """
 
     def __init__(self, client: Client, world: World, component: str, instance: str) -> None:
@@ -65,42 +68,42 @@ class Recorder:
         self._writing = asyncio.Lock()
 
     def record(self, about: Object, reason: str, note: str, *, warning: bool = False) -> None:
-        """Say that this happened to that object."""
+        """Record an Event about the object."""
         kind = "Warning" if warning else "Normal"
         key = (about.uid, kind, reason[:128], escape(note)[:1024])
         now, date = self._world.clock.monotonic(), rfc3339(self._world.clock.now())
         series, _ = self._series.get(key, (None, None))
         if series is not None and now - series.last_at <= _WINDOW:
             series.count, series.last, series.last_at = series.count + 1, date, now
-        elif self._may(about.uid, now):
+        elif self._take_token(about.uid, now):
             self._series[key] = (_Series(date, date, now), about)
         else:
             return
         self._series.move_to_end(key)
-        while len(self._series) > _REMEMBERED:
+        while len(self._series) > _MAX_SERIES:
             self._dirty.pop(self._series.popitem(last=False)[0], None)
         self._dirty[key] = None
         self._wake.set()
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write Events until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             now = self._world.clock.monotonic()
-            waiting = [self._series[key][0].sent_at + _GATHER - now for key in self._dirty]
+            waiting = [self._series[key][0].sent_at + _COLLECT - now for key in self._dirty]
             await self._write([key for key, wait in zip(list(self._dirty), waiting, strict=True) if wait <= 0])
             if self._dirty and not self._wake.is_set():
                 asyncio.get_running_loop().call_later(max(0.0, min(w for w in waiting if w > 0)), self._wake.set)
 
     async def flush(self) -> None:
-        """Write everything that is left."""
+        """Write the remaining Events."""
         await self._write(list(self._dirty))
 
-    def _may(self, uid: str, now: float) -> bool:
+    def _take_token(self, uid: str, now: float) -> bool:
         budget = self._budgets.setdefault(uid, _Budget(_BURST, now))
         self._budgets.move_to_end(uid)
-        if len(self._budgets) > _REMEMBERED:
+        if len(self._budgets) > _MAX_SERIES:
             self._budgets.popitem(last=False)
         budget.tokens = min(_BURST, budget.tokens + (now - budget.at) / _REFILL)
         budget.at = now
@@ -119,11 +122,11 @@ class Recorder:
                 try:
                     await self._send(key, series, about)
                 except asyncio.CancelledError:
-                    self._dirty[key] = None  # stopped while on its way: `flush` sends it again
+                    self._dirty[key] = None  # The request may not have arrived: `flush` sends it again.
                     raise
                 except (ApiError, UnknownOutcome, OSError) as error:
-                    # said where people look: an operator without the right to create Events should know it
-                    log.warning("could not write an Event about %s %s: %s", about.kind, about.name, error)
+                    # A warning, because an operator without permission to create Events should notice it.
+                    log.warning("cannot write an Event about %s %s: %s", about.kind, about.name, error)
 
     async def _send(self, key: _Key, series: _Series, about: Object) -> None:
         namespace = about.namespace or "default"
@@ -134,7 +137,7 @@ class Recorder:
                 await self._client.patch(Event, series.name, namespace, patch, type=PatchType.MERGE)
                 return
             except NotFound:
-                series.name, series.known = "", False  # expired on the server, or somebody cleaned up
+                series.name, series.known = "", False  # The Event expired or was deleted.
         _, kind, reason, note = key
         series.name = series.name or f"{about.name[:230]}.{self._world.random.getrandbits(64):016x}"
         event = Event(series.name, namespace) | {
@@ -155,6 +158,6 @@ class Recorder:
             "reportingComponent": self._component,
             "reportingInstance": self._instance,
         }
-        with contextlib.suppress(AlreadyExists):  # it had arrived, only its answer had not
+        with contextlib.suppress(AlreadyExists):  # The first attempt arrived, and only its answer was lost.
             await self._client.create(Object(event))
         series.known = True

@@ -1,4 +1,4 @@
-"""The page that a kubelet and a scraper ask: /healthz, /readyz and /metrics."""
+"""The HTTP endpoints for the kubelet and for Prometheus: /healthz, /readyz and /metrics."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
@@ -8,19 +8,24 @@ from aiohttp import web
 from fairlead.runtime.metrics import Metrics
 
 Check = Callable[[], Mapping[str, str]]
-"""What is wrong, by name; nothing is wrong when empty."""
+"""A function that returns the problems by name; an empty mapping means healthy."""
 
 
 def address(text: str) -> tuple[str, int]:
-    """`8080` or `0.0.0.0:8080`. Without a host it is loopback: what is served names objects; a kubelet needs more."""
+    """Parse `8080` or `0.0.0.0:8080` into host and port.
+
+    Without a host it is the loopback address, because the endpoints name objects. A kubelet needs `0.0.0.0`.
+
+    Raises: ValueError if the text is not an address.
+    """
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"a health address is PORT or HOST:PORT, got {text!r}")
+        raise ValueError(f"the health address must be PORT or HOST:PORT, got {text!r}")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 class Health:
-    """Serves the checks until left. `port` is where, also when 0 was asked for."""
+    """Serves the endpoints for the duration of a block. `port` is the real port, also if 0 was given."""
 
     def __init__(self, host: str, port: int, *, healthy: Check, ready: Check, metrics: Metrics) -> None:
         self.host, self.port = host, port
@@ -29,8 +34,8 @@ class Health:
 
     async def __aenter__(self) -> "Health":
         app = web.Application()
-        app.router.add_get("/healthz", _answering(self._healthy))
-        app.router.add_get("/readyz", _answering(self._ready))
+        app.router.add_get("/healthz", _endpoint(self._healthy))
+        app.router.add_get("/readyz", _endpoint(self._ready))
         app.router.add_get("/metrics", self._scrape)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
@@ -39,7 +44,8 @@ class Health:
         except OSError as error:
             await self._runner.cleanup()
             raise OSError(
-                error.errno, f"cannot serve health at {self.host}:{self.port} ({error.strerror}): name another address"
+                error.errno,
+                f"cannot serve health at {self.host}:{self.port} ({error.strerror}): use another address",
             ) from error
         self.port = self._runner.addresses[0][1]
         return self
@@ -55,11 +61,11 @@ class Health:
         return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
 
-def _answering(check: Check) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def answer(_: web.Request) -> web.Response:
+def _endpoint(check: Check) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def respond(_: web.Request) -> web.Response:
         problems = check()
         if not problems:
             return web.Response(text="ok\n")
         return web.Response(status=503, text="".join(f"{name}: {text}\n" for name, text in sorted(problems.items())))
 
-    return answer
+    return respond

@@ -1,8 +1,8 @@
-"""Leader election by Lease: at most one process leads, up to a bound that is stated and no further.
+"""Leader election by Lease: at most one process is the leader, within the limits stated here.
 
-The holder counts its lease from the moment it *sent* its last renewal, everyone else from the moment they *saw* it,
-each by a clock of their own that counts suspend. So the holder's lease ends first, by a margin that covers clocks
-which run at slightly different rates. What the margin cannot cover: see `transports.Fenced`.
+The leader counts its lease from the moment it *sent* its last renewal. Every other process counts from the moment it
+*saw* the renewal. Each uses its own clock, which also counts time in suspend. So the leader's lease ends first, by a
+margin that covers clocks of slightly different speed. `transports.FencedTransport` says what the margin cannot cover.
 """
 
 import asyncio
@@ -22,14 +22,17 @@ log = logging.getLogger("fairlead.lease")
 
 
 class LeaseLost(Exception):
-    """Another process may lead by now. Whatever was under way has been stopped; start over or exit."""
+    """The lease could not be renewed in time, so another process may be the leader now.
+
+    The run has stopped every pass. Exit the process, or run the operator again to become a candidate.
+    """
 
 
 class Lease:
-    """One candidate for one Lease object: `await acquire()`, `await keep()` until it answers, `await release()`."""
+    """One candidate for one Lease object: `await acquire()`, `await keep()` until it returns, `await release()`."""
 
-    # 15 s and 2 s are what every controller uses, so a successor is as late as people expect. The last third of the
-    # duration is margin: no write is sent in it and none that was sent earlier may still be waiting for an answer.
+    # 15 s and 2 s are the values that controllers commonly use, so a failover takes as long as people expect. The last
+    # third of the duration is a margin: no write is sent in it, and no earlier write still waits for its answer.
     def __init__(
         self,
         client: Client,
@@ -40,79 +43,82 @@ class Lease:
         *,
         duration: float = 15.0,
         retry: float = 2.0,
-        slow: Callable[[], object] = lambda: None,  # told of each renewal that has to read first
+        on_slow_renewal: Callable[[], object] = lambda: None,  # called for each renewal that has to read first
     ) -> None:
-        self._slow = slow
+        self._on_slow_renewal = on_slow_renewal
         self.name, self.namespace, self.identity = name, namespace, identity
         self._client = client
         self._world = world
         self._duration = duration
         self._retry = retry
         self._margin = duration / 3
-        self._until = float("-inf")  # held until then, less the margin taken off already
-        self._ours: Object | None = None  # the lease as our last write left it
-        self._sent = False  # a write of ours, so that the lease may be ours
-        self._seen: tuple[Any, ...] | None = None  # someone else's lease, and
-        self._seen_at = 0.0  # when it was first seen so
+        self._until = float("-inf")  # the end of the lease, minus the margin
+        self._ours: Object | None = None  # the lease as our last write stored it
+        self._sent = False  # whether we ever sent a write, so that the lease may be ours
+        self._seen: tuple[Any, ...] | None = None  # the lease of another holder
+        self._seen_at = 0.0  # when `_seen` was first read
 
-    def left(self) -> float:
-        """Seconds for which the lease is surely held; not above 0 when it may not be."""
+    def seconds_left(self) -> float:
+        """Return the seconds for which this process certainly holds the lease; 0 or less if it may not hold it."""
         return self._until - self._world.clock.monotonic()
 
     async def acquire(self) -> None:
-        """Wait until this process leads."""
-        told = None
+        """Wait until this process is the leader."""
+        logged_holder = None
         while not await self._try():
-            if self._seen and self._seen[0] != told:
-                told = self._seen[0]
-                log.info("standing by: %s leads by lease %s/%s", told, self.namespace, self.name)
+            if self._seen and self._seen[0] != logged_holder:
+                logged_holder = self._seen[0]
+                log.info("standby: %s holds lease %s/%s", logged_holder, self.namespace, self.name)
             await asyncio.sleep(self._retry * self._world.random.uniform(1.0, 1.2))
-        log.info("leading as %s by lease %s/%s", self.identity, self.namespace, self.name)
+        log.info("this process (%s) is the leader: it holds lease %s/%s", self.identity, self.namespace, self.name)
 
     async def keep(self) -> None:
-        """Renew for as long as it goes; answers when the lease is not surely held any more."""
+        """Renew the lease. Return when this process may not hold it any more."""
         while True:
-            await asyncio.sleep(min(self._retry, max(0.0, self.left())))
-            # a renewal that meets somebody's edit of the lease is tried again at once, on what is there now
-            while self.left() > 0 and not await self._try():
+            await asyncio.sleep(min(self._retry, max(0.0, self.seconds_left())))
+            # A renewal that conflicts with an edit of the lease is retried on the current object.
+            while self.seconds_left() > 0 and not await self._try():
                 if self._seen is not None:
                     self._until = float("-inf")
                     log.error("lost lease %s/%s to %s", self.namespace, self.name, self._seen[0])
                     return
-                await asyncio.sleep(min(self._retry / 4, max(0.0, self.left())))
-            if self.left() <= 0:
-                log.error("lost lease %s/%s: could not renew it in time", self.namespace, self.name)
+                await asyncio.sleep(min(self._retry / 4, max(0.0, self.seconds_left())))
+            if self.seconds_left() <= 0:
+                log.error("lost lease %s/%s: it was not renewed in time", self.namespace, self.name)
                 return
 
     async def release(self) -> None:
-        """Let the next one in at once. Only for a process that has stopped writing; failures are only logged."""
+        """Release the lease, so that the next leader need not wait. Failures are logged.
+
+        Call it only after the last write of this process.
+        """
         self._until = float("-inf")
         if not self._sent:
             return
         try:
             async with asyncio.timeout(self._margin):
-                # as it is now: a renewal that was on its way when it was cancelled may have arrived, or arrive yet
+                # Read it now: a renewal that was cancelled may have arrived, or may still arrive.
                 while (lease := await self._read()) is not None and lease.spec.get("holderIdentity") == self.identity:
                     spec = {**lease.spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._now()}
                     with contextlib.suppress(Conflict):
                         await self._client.replace(Object(lease | {"spec": spec}))
                         return
         except (ApiError, UnknownOutcome, OSError, TimeoutError) as error:
-            log.warning("could not release lease %s/%s, it will run out: %s", self.namespace, self.name, error)
+            log.warning("cannot release lease %s/%s, so it will expire: %s", self.namespace, self.name, error)
 
     async def _try(self) -> bool:
-        """Take or renew it, once. A failure of any kind leaves what is held as it was."""
-        held = self.left()
+        """Try once to acquire or renew the lease, and return whether that succeeded. A failure does not end it."""
+        seconds_left = self.seconds_left()
         try:
-            async with asyncio.timeout(held if held > 0 else self._duration):
-                if self._ours is None and held > 0:
-                    self._slow()
+            async with asyncio.timeout(seconds_left if seconds_left > 0 else self._duration):
+                if self._ours is None and seconds_left > 0:
+                    self._on_slow_renewal()
                 return await self._write(self._ours or await self._read())
         except (Conflict, AlreadyExists, NotFound):
-            self._ours = None  # look before the next try
+            self._ours = None  # Read the lease before the next attempt.
         except (ApiError, UnknownOutcome, OSError, TimeoutError) as error:
             self._ours = None
-            log.warning("could not reach lease %s/%s: %s", self.namespace, self.name, error)
+            log.warning("cannot read or write lease %s/%s: %s", self.namespace, self.name, error)
         return False
 
     async def _read(self) -> Object | None:
@@ -122,7 +128,7 @@ class Lease:
             return None
 
     async def _write(self, lease: Object | None) -> bool:
-        if lease is not None and not self._free(lease):
+        if lease is not None and not self._is_free(lease):
             return False
         spec = lease.spec if lease is not None else {}
         renewed: dict[str, Any] = {
@@ -143,8 +149,8 @@ class Lease:
         self._until = sent + self._duration - self._margin
         return True
 
-    def _free(self, lease: Object) -> bool:
-        """Ours, nobody's, or not renewed for as long as its holder promised, by our own clock."""
+    def _is_free(self, lease: Object) -> bool:
+        """Whether the lease is ours, has no holder, or was not renewed for its duration by our own clock."""
         spec = lease.spec
         holder = spec.get("holderIdentity")
         if not holder or holder == self.identity:

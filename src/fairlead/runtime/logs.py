@@ -1,7 +1,7 @@
-"""Log lines that say which object they are about, as text for people or JSON for machines.
+"""Log lines with the object that they concern, as text or as JSON.
 
-Object text is hostile: control characters never reach a terminal raw, and what a Secret holds is never written.
-Any line logged inside a reconcile, by whatever logger, carries the key and the reconcile's id.
+Object content is untrusted: control characters are escaped, and the values of Secrets are never logged. A line that
+any logger emits during a pass carries the key and the id of the pass.
 """
 
 import json
@@ -21,7 +21,7 @@ _fields: ContextVar[Mapping[str, str]] = ContextVar("fairlead_log_fields", defau
 
 @contextmanager
 def fields(**values: str | None) -> Iterator[None]:
-    """Within this block every log line of this task, and of threads it starts by asyncio, carries these fields."""
+    """Add these fields to every log line of the current task within the block, and of the threads that it starts."""
     token = _fields.set({**_fields.get(), **{key: value for key, value in values.items() if value}})
     try:
         yield
@@ -30,7 +30,7 @@ def fields(**values: str | None) -> Iterator[None]:
 
 
 def redact(value: Any) -> Any:
-    """The same value without what Secrets hold: their keys stay, their values do not."""
+    """Return the value with the values of Secrets replaced. Their keys stay."""
     if isinstance(value, Mapping):
         secret = value.get("kind") == "Secret"
         hidden = {"data", "stringData"} if secret else set()
@@ -45,7 +45,7 @@ def redact(value: Any) -> Any:
 
 
 def _without_last_applied(metadata: Any) -> Any:
-    # kubectl keeps a whole copy of what was applied in an annotation, data included
+    # kubectl stores a copy of the applied object, including its data, in an annotation.
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("annotations"), Mapping):
         return metadata
     annotations = dict(metadata["annotations"])
@@ -55,7 +55,7 @@ def _without_last_applied(metadata: Any) -> Any:
 
 
 def escape(text: str) -> str:
-    """The text on one line, with everything a terminal could act on spelled out."""
+    """Return the text on one line, with control characters escaped."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
@@ -83,37 +83,37 @@ class Formatter(logging.Formatter):
         tail = "".join(f" {name}={escape(value)}" for name, value in about.items() if name not in ("namespace", "name"))
         prefix = f"[{escape(key)}] " if key else ""
         line_text = f"{time[:-4]}Z {record.levelname:<7} {prefix}{escape(message)}{tail}"
-        # a traceback keeps its lines, each escaped: it quotes what the object said
+        # A traceback keeps its lines. Each is escaped, because it may quote object content.
         return "\n".join([line_text, *(f"  {escape(part)}" for part in trace.splitlines())])
 
 
 def _message(record: logging.LogRecord) -> str:
-    """What it says. One that cannot be put together is a line all the same: it may be the one that matters."""
+    """Return the formatted message. A message that cannot be formatted is still logged, as it may be important."""
     try:
-        return _put_together(record)
+        return _format_message(record)
     except Exception as error:
-        said = record.msg if isinstance(record.msg, str) else "?"
-        return f"{said} [cannot be put together: {type(error).__name__}, {record.filename} line {record.lineno}]"
+        template = record.msg if isinstance(record.msg, str) else "?"
+        return f"{template} [cannot be formatted: {type(error).__name__}, {record.filename} line {record.lineno}]"
 
 
-def _put_together(record: logging.LogRecord) -> str:
+def _format_message(record: logging.LogRecord) -> str:
     args = record.args
     if isinstance(args, Mapping):
         args = redact(args)
     elif args:
-        args = tuple(_plain(arg) for arg in args)
+        args = tuple(_to_loggable(arg) for arg in args)
     message = str(redact(record.msg)) if isinstance(record.msg, Mapping) else str(record.msg)
     return message % args if args else message
 
 
-def _plain(arg: Any) -> Any:
+def _to_loggable(arg: Any) -> Any:
     return json.dumps(redact(arg), default=str) if isinstance(arg, Mapping | list) else arg
 
 
 def configure(world: World, *, form: str = "text", level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Send this process's log lines to stderr in that form; Python's warnings and what ends a thread are such lines.
+    """Log to stderr (or `stream`) in this format, including Python's warnings and uncaught exceptions of threads.
 
-    For programs; a library's caller sets up its own.
+    For programs. A program that uses fairlead as a library configures logging itself.
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(Formatter(world, form))
@@ -122,10 +122,10 @@ def configure(world: World, *, form: str = "text", level: int = logging.INFO, st
     root.setLevel(logging.WARNING)
     logging.getLogger("fairlead").setLevel(level)
     logging.captureWarnings(True)
-    threading.excepthook = _thread_ended
+    threading.excepthook = _log_thread_exception
 
 
-def _thread_ended(ended: threading.ExceptHookArgs) -> None:
+def _log_thread_exception(ended: threading.ExceptHookArgs) -> None:
     if ended.exc_value is not None and not issubclass(ended.exc_type, SystemExit):
         name = ended.thread.name if ended.thread is not None else "a thread"
-        logging.getLogger("fairlead.threads").error("%s ended by an exception", name, exc_info=ended.exc_value)
+        logging.getLogger("fairlead.threads").error("thread %s ended with an exception", name, exc_info=ended.exc_value)

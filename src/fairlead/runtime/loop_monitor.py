@@ -1,4 +1,4 @@
-"""Noticing code that blocks the event loop, and saying where it stands."""
+"""Detection of code that blocks the event loop, with its stack."""
 
 import asyncio
 import logging
@@ -13,13 +13,13 @@ log = logging.getLogger("fairlead.loop")
 
 
 class LoopMonitor:
-    """A heartbeat on the loop and a thread that sees it stop.
+    """A heartbeat on the event loop, and a thread that notices when it stops.
 
-    When a beat is late by `threshold` seconds the thread logs the stack of what blocks, while it blocks; `problem()`
-    tells it for `remember` seconds afterwards. It needs a clock that runs by itself, so it is not used in virtual time.
+    When a beat is late by `threshold` seconds, the thread logs the stack of the blocking code. `problem()` reports it
+    for `remember` seconds afterwards. It needs a real clock, so it is not used in virtual time.
     """
 
-    # A second is what leases and probes can still bear; ten times a second costs nothing that can be measured.
+    # Leases and probes tolerate a delay of one second. Ten beats a second have no measurable cost.
     def __init__(
         self,
         world: World,
@@ -27,13 +27,13 @@ class LoopMonitor:
         threshold: float = 1.0,
         beat: float = 0.1,
         remember: float = 10.0,
-        seen: Callable[[float], None] = lambda lag: None,
+        on_lag: Callable[[float], None] = lambda lag: None,
     ) -> None:
         self._clock = world.clock
         self.threshold = threshold
         self._beat = beat
         self._remember = remember
-        self._seen = seen
+        self._on_lag = on_lag
         self._last = self._clock.monotonic()
         self._thread_id = 0
         self._stop = threading.Event()
@@ -41,11 +41,11 @@ class LoopMonitor:
         self._worst_at = float("-inf")
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Run the heartbeat until cancelled."""
         self._last = self._clock.monotonic()
         self._thread_id = threading.get_ident()
         self._stop.clear()
-        thread = threading.Thread(target=self._look, name="fairlead-lag", daemon=True)
+        thread = threading.Thread(target=self._watch_heartbeat, name="fairlead-lag", daemon=True)
         thread.start()
         try:
             while True:
@@ -55,30 +55,32 @@ class LoopMonitor:
                 self._last = now
                 if lag >= self.threshold:
                     self.worst, self._worst_at = lag, now
-                self._seen(lag)
+                self._on_lag(lag)
         finally:
             self._stop.set()
             thread.join()
 
     def problem(self) -> str | None:
-        """What to tell a health probe: None, or that the loop was blocked a moment ago."""
+        """Return a message for the liveness probe if the loop was blocked a moment ago, else None."""
         if self._clock.monotonic() - self._worst_at > self._remember:
             return None
         return f"the event loop was blocked for {self.worst:.1f} s; see the log for the stack"
 
-    def _look(self) -> None:
-        told = 0.0
+    def _watch_heartbeat(self) -> None:
+        reported = 0.0
         while not self._stop.wait(self._beat):
             last = self._last
             late = self._clock.monotonic() - last - self._beat
-            if late < self.threshold or told == last:
+            if late < self.threshold or reported == last:
                 continue
-            told = last
-            frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - the only way to see another thread
-            stack = "".join(traceback.format_stack(frame, limit=12)) if frame else "(the loop's thread is gone)\n"
+            reported = last
+            frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - the only way to read the stack of another thread
+            stack = (
+                "".join(traceback.format_stack(frame, limit=12)) if frame else "(the thread of the loop has ended)\n"
+            )
             log.error(
-                "the event loop is blocked for %.1f s already: nothing else runs. Make that code async, or the function"
-                " a plain `def`, which runs in a thread. It stands at:\n%s",
+                "the event loop has been blocked for %.1f s, so nothing else runs. Make this code async, or make the"
+                " handler a plain `def`, which runs in a thread:\n%s",
                 late,
                 stack,
             )

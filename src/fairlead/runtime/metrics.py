@@ -1,4 +1,4 @@
-"""Metrics under the names that controller-runtime's dashboards know, plus what only we can count."""
+"""Prometheus metrics: those of controller-runtime under the same names, and fairlead's own."""
 
 from collections.abc import Callable, Hashable, Iterable
 
@@ -7,7 +7,7 @@ from prometheus_client.registry import Collector
 
 from fairlead.queue import Outcome
 
-# controller-runtime's own buckets, so that quantiles compare
+# The buckets of controller-runtime, so that quantiles are comparable.
 _SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 1.75,
     2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
@@ -16,12 +16,12 @@ _QUEUE_SECONDS = tuple(10.0**power for power in range(-8, 4))
 
 
 class Metrics(Collector):
-    """The metrics of one run of an operator, in a registry of its own: nothing is global."""
+    """The metrics of one run of an operator, in a registry of their own."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self._measures: list[Callable[[], None]] = []
-        registry.register(self)  # first, so that what is measured now is set before it is told
+        registry.register(self)  # First, so that the gauges are set before they are collected.
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(name, text, labels, registry=registry)
@@ -36,10 +36,14 @@ class Metrics(Collector):
         self.reconciles = counter(f"{reconcile}_total", "Reconciles by outcome", "controller", "result")
         self.errors = counter(f"{reconcile}_errors_total", "Reconciles that failed", "controller")
         self.terminal = counter(
-            "controller_runtime_terminal_reconcile_errors_total", "Reconciles that gave up", "controller"
+            "controller_runtime_terminal_reconcile_errors_total", "Reconciles that raised Terminal", "controller"
         )
-        self.panics = counter(f"{reconcile}_panics_total", "Reconciles that raised what nobody expects", "controller")
-        self.timeouts = counter(f"{reconcile}_timeouts_total", "Reconciles that ran out of time", "controller")
+        self.panics = counter(
+            f"{reconcile}_panics_total", "Reconciles that failed because of an error in the code", "controller"
+        )
+        self.timeouts = counter(
+            f"{reconcile}_timeouts_total", "Reconciles that exceeded their time limit", "controller"
+        )
         self.seconds = histogram(f"{reconcile}_time_seconds", "Seconds a reconcile takes", _SECONDS, "controller")
         self.max_workers = gauge(
             "controller_runtime_max_concurrent_reconciles", "Reconciles that may run at once", "controller"
@@ -47,47 +51,53 @@ class Metrics(Collector):
         self.workers = gauge("controller_runtime_active_workers", "Reconciles running now", "controller")
 
         queue = ("name", "controller")
-        self.depth = gauge("workqueue_depth", "Keys waiting to be looked at", *queue, "priority")
+        self.depth = gauge("workqueue_depth", "Keys that wait for a pass", *queue, "priority")
         self.adds = counter("workqueue_adds_total", "Keys added", *queue)
-        self.retries = counter("workqueue_retries_total", "Keys put back after a failure", *queue)
+        self.retries = counter("workqueue_retries_total", "Keys returned to the queue after a failure", *queue)
         self.queued = histogram("workqueue_queue_duration_seconds", "Seconds a key waits", _QUEUE_SECONDS, *queue)
-        self.worked = histogram("workqueue_work_duration_seconds", "Seconds a key is held", _QUEUE_SECONDS, *queue)
-        self.unfinished = gauge("workqueue_unfinished_work_seconds", "Seconds held by keys not done yet", *queue)
-        self.longest = gauge("workqueue_longest_running_processor_seconds", "Longest of those", *queue)
+        self.worked = histogram("workqueue_work_duration_seconds", "Seconds a pass takes", _QUEUE_SECONDS, *queue)
+        self.unfinished = gauge(
+            "workqueue_unfinished_work_seconds", "Seconds since the unfinished passes started, in total", *queue
+        )
+        self.longest = gauge(
+            "workqueue_longest_running_processor_seconds", "Seconds since the longest unfinished pass started", *queue
+        )
 
-        self.requests = counter("rest_client_requests_total", "Requests by answer", "code", "method", "host")
+        self.requests = counter("rest_client_requests_total", "Requests by status code", "code", "method", "host")
         self.leading = gauge("leader_election_master_status", "1 while this process holds the lease", "name")
         self.slowpath = counter("leader_election_slowpath_total", "Renewals that had to read the lease first", "name")
 
-        self.conflicts = counter("fairlead_conflicts_total", "Reconciles that met a conflict", "controller")
+        self.conflicts = counter("fairlead_conflicts_total", "Reconciles that ended with a conflict", "controller")
         self.unchanged = counter(
-            "fairlead_unchanged_writes_total", "Writes not sent: nothing would change", "controller"
+            "fairlead_unchanged_writes_total", "Writes that were not sent because nothing would change", "controller"
         )
         self.unmapped = counter(
-            "fairlead_watch_function_failures_total", "Changes that a function in watches= raised on", "controller"
+            "fairlead_watch_function_failures_total", "Changes for which a watches= function raised", "controller"
         )
-        self.unknown = counter("fairlead_unknown_outcomes_total", "Writes whose answer was lost", "controller")
-        self.staleness = gauge("fairlead_cache_staleness_seconds", "Seconds since a watch last heard anything", "scope")
+        self.unknown = counter("fairlead_unknown_outcomes_total", "Writes whose outcome is unknown", "controller")
+        self.staleness = gauge(
+            "fairlead_cache_staleness_seconds", "Seconds since a watch last received anything", "scope"
+        )
         self.lag = gauge("fairlead_loop_lag_seconds", "How late the event loop ran its last heartbeat")
-        self.blocked = counter("fairlead_loop_blocked_total", "Times that something blocked the event loop")
+        self.blocked = counter("fairlead_loop_blocked_total", "Times that the event loop was blocked")
 
-    def measure(self, now: Callable[[], None]) -> None:
-        """Call this before each scrape: it sets what is a state and not an event."""
-        self._measures.append(now)
+    def measure(self, function: Callable[[], None]) -> None:
+        """Call `function` before each scrape, to set gauges."""
+        self._measures.append(function)
 
     def collect(self) -> Iterable[Metric]:
-        """For the registry: nothing of its own."""
+        """Run the functions of `measure`. The registry calls this before each scrape."""
         for measure in self._measures:
             measure()
         return ()
 
     def text(self) -> bytes:
-        """All of them in Prometheus' text form."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
 class QueueMetrics:
-    """The queue's own numbers, under client-go's names."""
+    """The metrics of the queue, under the names of client-go."""
 
     def __init__(self, metrics: Metrics, lanes: Iterable[str]) -> None:
         self._added = {lane: metrics.adds.labels(lane, lane) for lane in lanes}

@@ -1,4 +1,4 @@
-"""An operator at work on one server: started in order, stopped in the reverse one."""
+"""One run of an operator: how it starts, works, reports its health and stops."""
 
 import asyncio
 import contextlib
@@ -28,27 +28,33 @@ from fairlead.runtime.metrics import Metrics, QueueMetrics
 from fairlead.runtime.operator import Operator
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME, DeclarationError, source_of
-from fairlead.runtime.transports import DryRun, Fenced
+from fairlead.runtime.transports import DryRunTransport, FencedTransport
 from fairlead.runtime.watched_kinds import WatchedKinds
 from fairlead.writes import Writer
 
 if TYPE_CHECKING:
     from fairlead.runtime.health import Health
 
-# controller-runtime's numbers for the same two, so that a dashboard tells them apart
+# The priorities of controller-runtime for the same two cases, so that dashboards distinguish them.
 _PRIORITIES = {Priority.FRESH: "0", Priority.RESYNC: "-100"}
-# A pod is given 30 s to end by default; a bit less lets the lease and the Events go out too.
+# A pod has 30 s to terminate by default. A bit less leaves time to release the lease and to write Events.
 GRACE = 25.0
-# What was cancelled may tidy up; what takes no notice of it, or runs in a thread, is not waited for longer.
-LAST_WORD = 1.0
+# Time for a cancelled pass to end. A pass that ignores the cancellation, or runs in a thread, is abandoned after it.
+CANCEL_GRACE = 1.0
 
 
 class Running:
-    """One run of an operator: what `op.running(…)` answers, with `Options` as its options.
+    """One run of an operator, as `async with op.running(…) as running` returns it. It takes the `Options`.
 
-    Leaving the block stops the sources, waits up to 25 seconds for what is under way (passes and timers), lets the
-    lease go, writes the last Events and runs the shutdown hooks. What is still under way then is cancelled and, if it
-    takes no notice, left behind; the lease runs out instead. After a lost lease nothing is waited for.
+    Leaving the block stops the watches and waits up to 25 seconds for the passes and timers that have started. Then it
+    releases the lease, writes the remaining Events and calls the shutdown hooks.
+
+    Guarantees: the lease is released only if every pass has ended. Otherwise it expires.
+
+    Does not guarantee: that every pass completes. After 25 seconds, or after a lost lease, passes are cancelled. A pass
+    that ignores the cancellation is abandoned.
+
+    Raises: DeclarationError if the declarations do not fit together, HookFailed if a startup hook raises.
     """
 
     def __init__(
@@ -65,7 +71,7 @@ class Running:
         clusters: Mapping[str, Transport] | None = None,
         tries: int | None = None,
     ) -> None:
-        _check(operator, clusters or {})
+        _check_declarations(operator, clusters or {})
         self.operator = operator
         self.metrics = metrics = Metrics()
         self._world = world
@@ -73,49 +79,49 @@ class Running:
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._background: set[asyncio.Task[Any]] = set()
         self._passes: set[asyncio.Task[None]] = set()
-        self._watching = self._ready_to_work = False
+        self._watching = self._is_leading = False
         self.health: Health | None = None
         identity = f"{os.uname().nodename}_{world.uid()}"
         declared = operator.controllers.values()
 
-        observer = QueueMetrics(metrics, [one.name for one in declared])
+        observer = QueueMetrics(metrics, [controller.name for controller in declared])
         queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=observer)
-        concurrency = AdaptiveConcurrency(sum(c.concurrency for c in declared), world, queue.limit)
+        concurrency = AdaptiveConcurrency(sum(controller.concurrency for controller in declared), world, queue.limit)
 
         def observe(method: str, code: str, seconds: float) -> None:
             metrics.requests.labels(code, method, "").inc()
             concurrency.observe(code)
 
-        def client(transport: Transport) -> Client:
+        def make_client(transport: Transport) -> Client:
             return Client(transport, world, user_agent=operator.name, observe=observe)
 
-        plain = client(transport)
+        plain_client = make_client(transport)
         self.lease: Lease | None = None
-        if lease_namespace is not None and not dry_run:  # what writes nothing need not lead, and a lease is a write
-            slow = metrics.slowpath.labels(operator.name).inc
-            self.lease = Lease(plain, world, operator.name, lease_namespace, identity, slow=slow)
-        managers = {c.name: f"{operator.name}/{c.name}" for c in declared}
+        if lease_namespace is not None and not dry_run:  # A dry run needs no leader, and a lease would be a write.
+            count = metrics.slowpath.labels(operator.name).inc
+            self.lease = Lease(plain_client, world, operator.name, lease_namespace, identity, on_slow_renewal=count)
+        managers = {controller.name: f"{operator.name}/{controller.name}" for controller in declared}
 
-        def place(transport: Transport) -> tuple[Client, WatchedKinds, Writer]:
-            """What belongs to one cluster. The lease at home fences what is written anywhere."""
+        def connect(transport: Transport) -> tuple[Client, WatchedKinds, Writer]:
+            """Return the objects of one cluster. The lease of the own cluster also guards writes to other clusters."""
             ours = [*managers.values(), *operator.formerly]
-            watched = WatchedKinds(client(transport), world, namespaces, ours)
+            watched = WatchedKinds(make_client(transport), world, namespaces, ours)
             if self.lease is not None:
-                transport = Fenced(transport, self.lease)
+                transport = FencedTransport(transport, self.lease)
             if dry_run:
-                writing = client(DryRun(transport))
+                writing_client: Client = make_client(DryRunTransport(transport))
             else:
-                writing = RecordingClient(
+                writing_client = RecordingClient(
                     transport, world, user_agent=operator.name, observe=observe, cache=watched.cache
                 )
             return (
-                writing,
+                writing_client,
                 watched,
-                Writer(writing, world, operator.name, cache=watched, former_managers=operator.formerly),
+                Writer(writing_client, world, operator.name, cache=watched, former_managers=operator.formerly),
             )
 
-        self.client, self._watched, writer = place(transport)
-        self._recorder = Recorder(self.client if dry_run else plain, world, operator.name, identity)
+        self.client, self._watched, writer = connect(transport)
+        self._recorder = Recorder(self.client if dry_run else plain_client, world, operator.name, identity)
         self._threads = ThreadPerCall(operator.name)
         self.services = Services(
             world,
@@ -131,18 +137,18 @@ class Running:
             dry_run,
             tries,
         )
-        for name, elsewhere in (clusters or {}).items():
-            there, watched, its_writer = place(elsewhere)
-            self.services.clusters[name] = replace(self.services, client=there, watched=watched, writer=its_writer)
+        for name, cluster_transport in (clusters or {}).items():
+            client, watched, cluster_writer = connect(cluster_transport)
+            self.services.clusters[name] = replace(self.services, client=client, watched=watched, writer=cluster_writer)
         self._reconcilers: dict[str, Reconciler] = {}
-        for one in declared:
-            cleanup = operator.cleanups.get(one.kind.key)
-            self._reconcilers[one.name] = Reconciler(
-                one, cleanup, writer.with_manager(managers[one.name]), self.services
+        for controller in declared:
+            cleanup = operator.cleanups.get(controller.kind.key)
+            self._reconcilers[controller.name] = Reconciler(
+                controller, cleanup, writer.with_manager(managers[controller.name]), self.services
             )
-            queue.limit(one.concurrency, one.name)
-            metrics.max_workers.labels(one.name).set(one.concurrency)
-        self._lag = LoopMonitor(world, seen=self._lagged) if isinstance(world.clock, SystemClock) else None
+            queue.limit(controller.concurrency, controller.name)
+            metrics.max_workers.labels(controller.name).set(controller.concurrency)
+        self._loop_monitor = LoopMonitor(world, on_lag=self._on_lag) if isinstance(world.clock, SystemClock) else None
         metrics.measure(self._measure)
         self._sources = contextlib.AsyncExitStack()
         self._stack = contextlib.AsyncExitStack()
@@ -158,15 +164,17 @@ class Running:
         return self
 
     async def _start(self) -> None:
-        for hook in reversed(self.operator.shutdowns):  # called in their order, each whatever the others raise
+        for hook in reversed(self.operator.shutdowns):  # Called in order of declaration, each even if another raises.
             self._stack.push_async_callback(call_hook, hook, self.services.resources, self._threads)
         for hook in self.operator.startups:
             await call_hook(hook, self.services.resources, self._threads)
-        if self._health_address is not None:  # before the server is asked anything: it may be down for a while
-            from fairlead.runtime.health import Health, address  # aiohttp's server, only when it is asked for
+        if self._health_address is not None:  # First, because the API server may be down for a while.
+            from fairlead.runtime.health import Health, address  # It loads aiohttp's server.
 
             host, port = address(self._health_address)
-            self.health = Health(host, port, healthy=self.problems, ready=self.unready, metrics=self.metrics)
+            self.health = Health(
+                host, port, healthy=self.liveness_problems, ready=self.readiness_problems, metrics=self.metrics
+            )
             await self._stack.enter_async_context(self.health)
         for reconciler in self._reconcilers.values():
             for source in reconciler.declared.sources:
@@ -175,8 +183,8 @@ class Running:
         for indexed, name, values in self.operator.indexes:
             await self._watched.watch(source_of(indexed))
             self._watched.reader(indexed).index(name, values)
-        if self._lag is not None:
-            self._spawn(self._lag.run(), "lag")
+        if self._loop_monitor is not None:
+            self._spawn(self._loop_monitor.run(), "lag")
         self._spawn(self._recorder.run(), "events")
         for watched in self._watched_by_cluster.values():
             await self._sources.enter_async_context(watched.cache)
@@ -190,14 +198,14 @@ class Running:
 
     async def _lead(self) -> None:
         for watched in self._watched_by_cluster.values():
-            await watched.cache.wait_for_sync()  # before the lease: a standby is warm when its turn comes
+            await watched.cache.wait_for_sync()  # Before the lease, so that a standby has full caches.
         if self.lease is not None:
             leading = self.metrics.leading.labels(self.lease.name)
             leading.set(0)
             await self.lease.acquire()
             leading.set(1)
             self._spawn(self._keep(self.lease), "lease")
-        self._ready_to_work = True
+        self._is_leading = True
         for seconds, function in self.operator.timers:
             self._spawn(self._tick(seconds, function), f"timer {getattr(function, '__name__', '')}")
         for reconciler in self._reconcilers.values():
@@ -214,7 +222,7 @@ class Running:
                 self._begin(self._reconcilers[key.controller].handle(key), str(key))
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Start something of the user's that is let finish at the end."""
+        """Start a task with user code, which a stop waits for."""
         task = asyncio.create_task(work, name=name)
         self._passes.add(task)
         task.add_done_callback(self._passes.discard)
@@ -222,7 +230,7 @@ class Running:
 
     async def _keep(self, lease: Lease) -> None:
         await lease.keep()
-        raise LeaseLost(f"lease {lease.namespace}/{lease.name} is lost: another process may lead by now")
+        raise LeaseLost(f"lease {lease.namespace}/{lease.name} is lost: another process may be the leader now")
 
     async def _resync(self, reconciler: Reconciler) -> None:
         while True:
@@ -230,7 +238,7 @@ class Running:
             reconciler.resync()
 
     async def _tick(self, seconds: float, function: Any) -> None:
-        name = getattr(function, "__name__", "without a name")
+        name = getattr(function, "__name__", "(no name)")
 
         async def once() -> None:
             try:
@@ -255,34 +263,35 @@ class Running:
         if not task.cancelled() and (error := task.exception()) is not None and not self._fatal.done():
             self._fatal.set_exception(error)
 
-    # Being watched
+    # Health and tests
 
     async def wait(self) -> None:
-        """Until something ends it: raises LeaseLost, or what broke."""
+        """Wait until the run fails. Raises LeaseLost, or the error that ended the run."""
         await asyncio.shield(self._fatal)
 
-    async def quiet(self) -> None:
-        """Wait until nothing is left to do now: every watch is fed and has told our own writes, and no key is ready,
-        held or backing off. Looks asked for by `RequeueAfter`, `Wait` or a resync may still come. Ends as well when a
-        watch is given up.
+    async def wait_until_idle(self) -> None:
+        """Wait until every watch has delivered our own writes, and no key waits, runs or backs off.
+
+        Does not wait for passes that `RequeueAfter`, `Wait` or a resync has scheduled. Returns if `failing_watches`
+        is not empty.
         """
         while not (
-            self._ready_to_work
+            self._is_leading
             and all(watched.cache.is_caught_up for watched in self._watched_by_cluster.values())
             and self.services.queue.is_idle
         ):
-            if self.given_up:
+            if self.failing_watches:
                 return
             if self._fatal.done():
                 await self._fatal
-            await asyncio.sleep(0.01)  # four parties would have to tell
+            await asyncio.sleep(0.01)  # Polling is simpler than events of four parties.
 
-    async def seen(self, obj: Object) -> None:
-        """Wait until this version of an object of a watched kind has been told, and has woken whom it wakes."""
+    async def wait_until_seen(self, obj: Object) -> None:
+        """Wait until the watch has delivered this version of an object of a watched kind, and its keys are queued."""
         await self._watched.reader(kind(obj.api_version, obj.kind)).wait_until(obj.resource_version)
 
-    async def differences(self) -> list[str]:
-        """Where the local view is not what the server has at the same version: see `Cache.find_differences`."""
+    async def find_differences(self) -> list[str]:
+        """Compare the caches with the server at the same resourceVersion. See `Cache.find_differences`."""
         return [
             difference
             for watched in self._watched_by_cluster.values()
@@ -290,55 +299,60 @@ class Running:
         ]
 
     def resync(self) -> None:
-        """Look at everything again."""
+        """Queue every object for another pass."""
         for reconciler in self._reconcilers.values():
             reconciler.resync()
 
     @property
     def failures(self) -> Mapping[Key, str]:
-        """What failed at its last look, and how."""
+        """The error message of each object whose last pass failed."""
         return dict(self.services.failures)
 
     @property
-    def given_up(self) -> Mapping[str, str]:
-        """The watches that failed as often in a row as `tries` allows, and how. They are tried again all the same."""
-        most = self.services.tries
-        told = [
+    def failing_watches(self) -> Mapping[str, str]:
+        """The watches that failed `tries` times in a row, with their errors. They are still retried."""
+        tries = self.services.tries
+        watches = [
             (name, health) for name, watched in self._watched_by_cluster.items() for health in watched.cache.health()
         ]
         return {
-            _at(health.scope, name): health.error or "" for name, health in told if most and health.failures >= most
+            _at(health.scope, name): health.error or ""
+            for name, health in watches
+            if tries and health.failures >= tries
         }
 
-    def problems(self) -> dict[str, str]:
-        """What is wrong, for a liveness probe: a blocked loop. A server that cannot be reached is not our death."""
-        problem = self._lag.problem() if self._lag is not None else None
+    def liveness_problems(self) -> dict[str, str]:
+        """Return the problems for the liveness probe: a blocked event loop.
+
+        An unreachable API server is not one, because a restart of the operator does not help.
+        """
+        problem = self._loop_monitor.problem() if self._loop_monitor is not None else None
         return {"loop": problem} if problem else {}
 
-    def unready(self) -> dict[str, str]:
-        """What is missing, for a readiness probe: watches that were not fed yet, or not for too long."""
-        problems = self.problems()
+    def readiness_problems(self) -> dict[str, str]:
+        """Return the problems for the readiness probe: watches that have not listed yet, or are stale."""
+        problems = self.liveness_problems()
         if not self._watching:
-            problems["watches"] = "the server has not said yet which kinds there are"
+            problems["watches"] = "discovery of the served kinds is not complete"
         for name, watched in self._watched_by_cluster.items():
             problems |= {_at(scope, name): problem for scope, problem in watched.problems().items()}
         return problems
 
-    def _lagged(self, seconds: float) -> None:
+    def _on_lag(self, seconds: float) -> None:
         self.metrics.lag.set(seconds)
-        if self._lag is not None and seconds >= self._lag.threshold:
+        if self._loop_monitor is not None and seconds >= self._loop_monitor.threshold:
             self.metrics.blocked.inc()
 
     def _measure(self) -> None:
         metrics, queue = self.metrics, self.services.queue
-        held: dict[str, list[float]] = {name: [] for name in self._reconcilers}
+        durations: dict[str, list[float]] = {name: [] for name in self._reconcilers}
         for key, seconds in queue.in_progress().items():
-            held[key.controller].append(seconds)
-        for name, seconds_held in held.items():
+            durations[key.controller].append(seconds)
+        for name, seconds_running in durations.items():
             for priority, label in _PRIORITIES.items():
                 metrics.depth.labels(name, name, label).set(queue.depth(name, priority))
-            metrics.unfinished.labels(name, name).set(sum(seconds_held))
-            metrics.longest.labels(name, name).set(max(seconds_held, default=0.0))
+            metrics.unfinished.labels(name, name).set(sum(seconds_running))
+            metrics.longest.labels(name, name).set(max(seconds_running, default=0.0))
         for name, watched in self._watched_by_cluster.items():
             for scope, age in watched.staleness().items():
                 metrics.staleness.labels(_at(scope, name)).set(age)
@@ -354,7 +368,7 @@ class Running:
             await self._sources.aclose()
             for reconciler in self._reconcilers.values():
                 reconciler.stop()
-            await _cancel(self._background - keep)  # timers, resyncs, dispatch: no new work
+            await _cancel(self._background - keep)  # Timers, resyncs and dispatch: nothing new starts.
             finished = await self._finish(0.0 if lost else GRACE)
             await _cancel(self._background)
             if self.lease is not None and finished and not lost:
@@ -363,43 +377,45 @@ class Running:
                 async with asyncio.timeout(5.0):
                     await self._recorder.flush()
         finally:
-            for task in self._passes | self._background:  # none, unless leaving was itself cut short
+            for task in self._passes | self._background:  # There are none, unless the stop itself was cancelled.
                 task.cancel()
             if self._fatal.done():
-                self._fatal.exception()  # told by wait(), or nobody asked
+                self._fatal.exception()  # Mark it as retrieved: wait() has raised it, or nobody waits.
             await self._stack.aclose()
 
     async def _finish(self, grace: float) -> bool:
-        """Let what is under way end, then end it. Answers whether all of it ended by itself.
+        """Wait for the started passes, then cancel them. Return whether all of them ended by themselves.
 
-        If not, a write of it may still be on the wire, or a thread about to send one: no moment to let a lease go.
+        If not, a write may still be on its way, so the lease must not be released.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
-                await self.services.queue.close(drain=False)  # what is ready is looked at by whoever starts next
+                await self.services.queue.close(drain=False)  # The next run reconciles the waiting keys.
                 if self._passes:
                     await asyncio.wait(set(self._passes))
         late = set(self._passes)
-        await _cancel(late, timeout=LAST_WORD)
+        await _cancel(late, timeout=CANCEL_GRACE)
         for task in late & self._passes:
-            self.services.log.error("%s does not end: left behind", task.get_name())
+            self.services.log.error("%s does not end after its cancellation and is abandoned", task.get_name())
         return not late
 
 
-def _check(operator: Operator, clusters: Mapping[str, Transport]) -> None:
-    """What can be seen to go wrong before anything runs."""
+def _check_declarations(operator: Operator, clusters: Mapping[str, Transport]) -> None:
+    """Reject declarations that cannot work together, before anything runs."""
     for key in operator.cleanups.keys() - operator.controllers.keys():
-        raise DeclarationError(f"{operator.name} cleans up {key[1]} and does not reconcile it: declare both")
+        raise DeclarationError(
+            f"{operator.name} has a cleanup handler for {key[1]} and no reconcile handler: declare both"
+        )
     for key, controller in operator.controllers.items():
         if key in operator.cleanups and (controller.source.labels or controller.source.fields):
             raise DeclarationError(
-                f"{operator.name} cleans up {key[1]} and selects it: one that leaves the selection would keep its "
-                f"finalizer for ever; reconcile all of them and leave some alone with when="
+                f"{operator.name} has a cleanup handler for {key[1]} and a selector: an object that stops matching "
+                f"would keep its finalizer forever; reconcile all objects and skip some with when="
             )
-    named = {source.cluster for one in operator.controllers.values() for source in one.sources} - {HOME}
-    if missing := sorted(named - clusters.keys()):
+    declared = {source.cluster for controller in operator.controllers.values() for source in controller.sources}
+    if missing := sorted(declared - {HOME} - clusters.keys()):
         raise DeclarationError(
-            f"{operator.name} watches cluster {missing[0]}: give it one, clusters={{{missing[0]!r}: …}}"
+            f"{operator.name} watches the cluster {missing[0]}: add it with clusters={{{missing[0]!r}: …}}"
         )
 
 

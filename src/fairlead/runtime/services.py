@@ -1,4 +1,4 @@
-"""What the controllers of one run share."""
+"""The objects that the controllers of one run share."""
 
 import logging
 from concurrent.futures import Executor
@@ -15,7 +15,7 @@ from fairlead.writes import Writer
 
 
 class Key(NamedTuple):
-    """An object to look at, and the controller that shall."""
+    """An object to reconcile, and the controller that reconciles it."""
 
     controller: str
     namespace: str | None
@@ -27,7 +27,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Services:
-    """One of each, for one run of an operator on one cluster."""
+    """The clients, caches and recorders of one run of an operator on one cluster."""
 
     world: World
     client: Client
@@ -39,9 +39,9 @@ class Services:
     log: logging.Logger
     resources: dict[str, Any]
     threads: Executor
-    dry_run: bool = False  # what `client` writes is checked and not stored
-    tries: int | None = None  # give a key up after so many failures in a row; None is never
+    dry_run: bool = False  # whether the server validates writes without storing them
+    tries: int | None = None  # stop retrying a key after this many failures in a row; None retries forever
     clusters: "dict[str, Services]" = field(default_factory=dict)
-    """The same for each other cluster: its client, view and writer, all else shared."""
+    """The services of each other cluster: its own client, cache and writer, everything else shared."""
     failures: dict[Key, str] = field(default_factory=dict)
-    """What failed at its last look, and how."""
+    """The error message of each key whose last pass failed."""

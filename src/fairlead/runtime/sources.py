@@ -1,4 +1,4 @@
-"""Where a controller's objects come from: a kind, perhaps only some of its objects, perhaps in another cluster."""
+"""The sources of a controller's objects: a kind, optionally with selectors, optionally in another cluster."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,19 @@ from fairlead.api.errors import UserError
 from fairlead.api.kinds import Kind
 
 HOME = ""
-"""The cluster that an operator is run on, as opposed to those it was given by name."""
+"""The name of the cluster that the operator runs on, as opposed to the named ones of `clusters=`."""
 
 
 class DeclarationError(UserError, ValueError):
-    """What an operator declares cannot be carried out. One line, with the remedy."""
+    """A declaration of an operator cannot work.
+
+    The message is one line with the file and line of the user's code, if known, and the remedy.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What `select` answers. A bare kind means all of its objects, at home."""
+    """What a controller watches; `select` returns one. A kind alone means all of its objects in the own cluster."""
 
     kind: Kind
     labels: str | None = None
@@ -25,11 +28,18 @@ class Source:
 
 
 def select(kind: Kind, *, labels: str | None = None, fields: str | None = None, cluster: str = HOME) -> Source:
-    """Some objects of a kind, for `@op.reconcile`, `owns=` and `watches=`: the server sends no others.
+    """Select some objects of a kind, for `@op.reconcile`, `owns=` and `watches=`.
 
-    - `labels`, `fields`: selectors as kubectl takes them (`"app=web,tier!=test"`, `"spec.nodeName=n1"`). To a reader of
-      the local view, what is not selected is not there.
-    - `cluster`: the name of another cluster that the operator is given when it runs; in `watches=` only.
+    - `labels`, `fields`: selectors as kubectl takes them (`"app=web,tier!=test"`, `"spec.nodeName=n1"`).
+    - `cluster`: the name of another cluster of the run (`clusters=`). Only for `watches=`.
+
+    Guarantees: the server sends only matching objects, and reads from the cache return only those.
+
+    Raises: ValueError if a selector cannot be parsed.
+
+    Example:
+        @op.reconcile(fl.select(Website, labels="tier=public"))
+        async def serve(site: fl.Object, ctx: fl.Context) -> None: ...
     """
     if labels:
         selectors.parse_labels(labels)
@@ -39,4 +49,5 @@ def select(kind: Kind, *, labels: str | None = None, fields: str | None = None, 
 
 
 def source_of(kind: Kind | Source) -> Source:
+    """Return the source itself, or the source of all objects of a kind."""
     return kind if isinstance(kind, Source) else Source(kind)

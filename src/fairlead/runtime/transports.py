@@ -1,4 +1,4 @@
-"""What each request of an operator passes on its way out: the lease, and dry run."""
+"""Transports around an operator's transport: one that checks the lease, one for dry runs."""
 
 import json
 from dataclasses import replace
@@ -12,18 +12,21 @@ _READS = frozenset({"GET", "HEAD"})
 
 
 class NotLeading(NotSent):
-    """A write was not sent, because this process cannot be sure to hold its lease any more."""
+    """A write was not sent, because this process may not hold its lease any more.
+
+    The run is about to stop. The next leader reconciles every object.
+    """
 
 
-class Lead(Protocol):
-    """For how long this process leads."""
+class Leadership(Protocol):
+    """The remaining time of this process as the leader."""
 
-    def left(self) -> float:
-        """Seconds for which the lease is surely held; not above 0 when it may not be."""
+    def seconds_left(self) -> float:
+        """Return the seconds for which this process certainly holds the lease; 0 or less if it may not hold it."""
 
 
-class _Around:
-    """A transport around another one, which stays its maker's to close."""
+class _WrappingTransport:
+    """A transport around another one, which it does not close."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
@@ -37,28 +40,33 @@ class _Around:
     async def close(self) -> None: ...
 
 
-class Fenced(_Around):
-    """Sends a write only while the lease is held, with a deadline that ends before the lease does.
+class FencedTransport(_WrappingTransport):
+    """Sends a write only while this process holds the lease, with a deadline before the lease ends.
 
-    A bound, not a proof: a process frozen between this check and the send, or a request already on the wire, may still
-    land later. Writes that test what they read are then refused by the server; forced applies are not.
+    Does not guarantee: that no write arrives after the lease has ended. The process may be suspended between the check
+    and the send, and a request may be delayed on the network. The server then rejects writes that test what they read,
+    and accepts forced applies.
     """
 
-    def __init__(self, inner: Transport, lead: Lead) -> None:
+    def __init__(self, inner: Transport, leadership: Leadership) -> None:
         super().__init__(inner)
-        self._lead = lead
+        self._leadership = leadership
 
     async def request(self, request: HttpRequest) -> Response:
         if request.method not in _READS:
-            left = self._lead.left()
-            if left <= 0:
-                raise NotLeading(f"{request.method} {request.path} was not sent: the lease is not surely held")
-            request = replace(request, timeout=left if request.timeout is None else min(request.timeout, left))
+            seconds_left = self._leadership.seconds_left()
+            if seconds_left <= 0:
+                raise NotLeading(
+                    f"{request.method} {request.path} was not sent: this process may not hold the lease any more"
+                )
+            request = replace(
+                request, timeout=seconds_left if request.timeout is None else min(request.timeout, seconds_left)
+            )
         return await self._inner.request(request)
 
 
-class DryRun(_Around):
-    """Asks the server to check each write and store none."""
+class DryRunTransport(_WrappingTransport):
+    """Asks the server to validate each write and not to store it."""
 
     async def request(self, request: HttpRequest) -> Response:
         if request.method == "DELETE" and request.body:

@@ -141,7 +141,7 @@ class Cluster:
             async with asyncio.timeout(within):
                 for running in self._running:
                     await self._wait_until_seen(running)
-                    await running.quiet()
+                    await running.wait_until_idle()
         except TimeoutError:
             failures = [f"{key}: {error}" for running in self._running for key, error in running.failures.items()]
             raise AssertionError(
@@ -156,7 +156,7 @@ class Cluster:
         Raises AssertionError with the differences. May be called at any time, also while operators are busy.
         """
         __tracebackhide__ = True
-        differences = [difference for running in self._running for difference in await running.differences()]
+        differences = [difference for running in self._running for difference in await running.find_differences()]
         if differences:
             raise AssertionError("the cache differs from the server: " + "; ".join(differences))
 
@@ -204,7 +204,7 @@ class Cluster:
         watched = running.services.watched
         for obj in self._written:
             if watched.is_watched(kind(obj.api_version, obj.kind)):
-                await running.seen(obj)
+                await running.wait_until_seen(obj)
         for obj in self._deleted:
             of = kind(obj.api_version, obj.kind)
             while (cached := watched.peek(of, obj.name, obj.namespace)) and cached.uid == obj.uid:
