@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import itertools
+from contextlib import asynccontextmanager
 
 import pytest
+from virtual_time import run_in_virtual_time
 
 import fairlead as fl
 from fairlead.api.builtin import Event
@@ -45,14 +47,12 @@ class Bed:
         return fl.World.seeded(Jumping(virtual.VirtualClock(), ahead), next(self.seeds))
 
 
-def virtually(test):
-    async def main():
-        bed = Bed()
-        await install_missing(bed.client, [Thing])
-        await bed.client.create(Thing("thing", "default", spec={}))
-        await test(bed)
-
-    virtual.run(main())
+@asynccontextmanager
+async def started_bed():
+    bed = Bed()
+    await install_missing(bed.client, [Thing])
+    await bed.client.create(Thing("thing", "default", spec={}))
+    yield bed
 
 
 def operator(log, who):
@@ -84,7 +84,7 @@ def test_a_candidate_whose_clock_is_a_day_off_does_not_take_the_lease(off):
                     assert candidate.lease.seconds_left() <= 0
         assert set(log) == {"holder"}
 
-    virtually(test)
+    run_in_virtual_time(test, started_bed)
 
 
 async def test_on_each_server_a_candidate_whose_clock_is_a_day_ahead_waits(api):
@@ -123,7 +123,7 @@ def test_jumps_of_anybodys_clock_cost_nobody_the_lease(whose):
                 await asyncio.sleep(10)
                 assert len(log) > before + 5, "and the work goes on"
 
-    virtually(test)
+    run_in_virtual_time(test, started_bed)
 
 
 def test_back_off_resync_and_after_keep_their_time_whatever_the_wall_clock_does():
@@ -148,7 +148,7 @@ def test_back_off_resync_and_after_keep_their_time_whatever_the_wall_clock_does(
                     await asyncio.sleep(50)
                     assert running.readiness_problems() == {}, "a watch is not stale because the wall clock says so"
 
-        virtually(test)
+        run_in_virtual_time(test, started_bed)
         return looks
 
     steady = timeline([0.0] * 8)
@@ -185,7 +185,7 @@ def test_conditions_keep_their_time_and_nothing_is_sent_when_the_wall_clock_jump
             assert (second["status"], second["reason"]) == ("False", "blue")
             assert second["lastTransitionTime"] < first["lastTransitionTime"], "it says what the clock said"
 
-    virtually(test)
+    run_in_virtual_time(test, started_bed)
 
 
 @pytest.mark.parametrize("jump", [DAY, -DAY], ids=["forwards", "backwards"])
@@ -209,4 +209,4 @@ def test_events_go_on_being_written_and_counted_after_a_jump(jump):
             (after,) = await counts()
             assert after >= before + 3
 
-    virtually(test)
+    run_in_virtual_time(test, started_bed)

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 
 from fleets import Bed
+from virtual_time import in_virtual_time
 
 import fairlead as fl
 from fairlead.server.app import Server
@@ -17,18 +19,12 @@ from fairlead.tools.orphans.watch import Collector, operator
 GRACE = 300.0
 
 
-def in_virtual_time(scenario):
-    async def main():
-        world = virtual.world()
-        bed = Bed(Server(world).transport(), "default", world)
-        await scenario(await bed.start("project-a"))
-        await bed.clean()
-
-    def test():
-        virtual.run(main())
-
-    test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
-    return test
+@asynccontextmanager
+async def started_bed():
+    world = virtual.world()
+    bed = Bed(Server(world).transport(), "default", world)
+    yield await bed.start("project-a")
+    await bed.clean()
 
 
 def watching(bed, **options):
@@ -40,7 +36,7 @@ def watching(bed, **options):
     return operator(collector).running(bed.door, bed.world, lease_namespace="default")
 
 
-@in_virtual_time
+@in_virtual_time(environment=started_bed)
 async def test_an_orphan_goes_after_its_grace_and_steady_state_writes_nothing(bed):
     await bed.gateway("alive")
     await bed.route("kept", parents=["alive"])
@@ -58,7 +54,7 @@ async def test_an_orphan_goes_after_its_grace_and_steady_state_writes_nothing(be
     assert await bed.there("kept")
 
 
-@in_virtual_time
+@in_virtual_time(environment=started_bed)
 async def test_a_restart_goes_on_where_the_last_process_was(bed):
     await bed.route()
     async with watching(bed):
@@ -70,7 +66,7 @@ async def test_a_restart_goes_on_where_the_last_process_was(bed):
         assert await bed.there() is None
 
 
-@in_virtual_time
+@in_virtual_time(environment=started_bed)
 async def test_of_two_replicas_one_looks_and_the_other_goes_on_with_its_evidence(bed):
     await bed.route()
     async with watching(bed), watching(bed):
@@ -86,7 +82,7 @@ async def test_of_two_replicas_one_looks_and_the_other_goes_on_with_its_evidence
     assert [entry["what"] for entry in bed.journal] == ["deleting", "deleted"]
 
 
-@in_virtual_time
+@in_virtual_time(environment=started_bed)
 async def test_a_cap_that_is_spent_stays_so_for_an_hour_also_after_a_restart(bed):
     for i in range(3):
         await bed.gateway(f"gw-{i}")
@@ -99,7 +95,7 @@ async def test_a_cap_that_is_spent_stays_so_for_an_hour_also_after_a_restart(bed
     assert left == [1, 2]
 
 
-@in_virtual_time
+@in_virtual_time(environment=started_bed)
 async def test_evidence_that_cannot_be_kept_deletes_nothing(bed):
     await bed.route()
     bed.door.fault = lambda method, path, query: 403 if "configmaps" in path and method != "GET" else None
@@ -111,7 +107,7 @@ async def test_evidence_that_cannot_be_kept_deletes_nothing(bed):
         assert await bed.there() is None
 
 
-@in_virtual_time
+@in_virtual_time(environment=started_bed)
 async def test_too_much_evidence_for_a_configmap_keeps_the_oldest(bed):
     bed.evidence.met("project-a", "uid")
     for i in range(12_000):

@@ -7,23 +7,16 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from virtual_time import in_virtual_time
 
 from fairlead.api import backoff
 from fairlead.queue import Outcome, Priority, Queue, QueueClosed
 from fairlead.testing import virtual
 
 
-def in_virtual_time(test):
-    """Run an async test on the virtual loop, with a queue of its own."""
-
-    def run():
-        async def main():
-            await test(Queue(virtual.world(), lane=lambda key: key[0]))
-
-        virtual.run(main())
-
-    run.__name__, run.__doc__ = test.__name__, test.__doc__
-    return run
+@pytest.fixture
+def queue():
+    return Queue(virtual.world(), lane=lambda key: key[0])
 
 
 def now():

@@ -2,8 +2,10 @@
 
 import asyncio
 import itertools
+from contextlib import asynccontextmanager
 
 import pytest
+from virtual_time import run_in_virtual_time
 
 import fairlead as fl
 from fairlead.api.errors import ApiError
@@ -125,14 +127,16 @@ Thing = fl.kind("test.example.com/v1", "Thing")
 Other = fl.kind("test.example.com/v1", "Other")
 
 
+@asynccontextmanager
+async def started_bed():
+    yield await Bed().start()
+
+
 @pytest.fixture
 def virtually():
     """Run a coroutine function, given a Bed, in virtual time."""
 
     def run(test):
-        async def main():
-            return await test(await Bed().start())
-
-        return virtual.run(main())
+        return run_in_virtual_time(test, started_bed)
 
     return run

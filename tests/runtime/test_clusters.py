@@ -1,8 +1,10 @@
 """One operator, several clusters: it watches, reads and writes each by its name."""
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import pytest
+from virtual_time import run_in_virtual_time
 
 import fairlead as fl
 from fairlead.client.client import Client
@@ -52,11 +54,9 @@ class Two:
         return op.running(self.servers["home"].transport(), self.world, clusters=edge, **options)
 
 
-def virtually(test):
-    async def main():
-        await test(await Two().start())
-
-    virtual.run(main())
+@asynccontextmanager
+async def two_clusters():
+    yield await Two().start()
 
 
 def test_a_change_in_another_cluster_wakes_its_counterpart_and_its_clean_up_reaches_there():
@@ -77,7 +77,7 @@ def test_a_change_in_another_cluster_wakes_its_counterpart_and_its_clean_up_reac
             assert (await edge.list(Replica, "default")).items == []
             assert (await home.list(Thing, "default")).items == []
 
-    virtually(test)
+    run_in_virtual_time(test, two_clusters)
 
 
 def test_it_works_only_once_every_cluster_is_known_and_says_which_is_not():
@@ -104,7 +104,7 @@ def test_it_works_only_once_every_cluster_is_known_and_says_which_is_not():
             await running.wait_until_idle()
             assert running.readiness_problems() == {}
 
-    virtually(test)
+    run_in_virtual_time(test, two_clusters)
 
 
 def test_no_write_reaches_another_cluster_without_the_lease_at_home():
@@ -116,7 +116,7 @@ def test_no_write_reaches_another_cluster_without_the_lease_at_home():
             with pytest.raises(ConnectionError, match="may not hold the lease"):
                 await running.services.clusters["edge"].client.create(Replica("b", "default"))
 
-    virtually(test)
+    run_in_virtual_time(test, two_clusters)
 
 
 def test_what_cannot_be_is_refused_with_the_remedy():
@@ -148,4 +148,4 @@ def test_a_sync_function_writes_elsewhere_too():
         replica = await two.clients["edge"].get(Replica, "thing", "default")
         assert (await two.clients["home"].get(Thing, "thing", "default")).status["seen"] == replica.uid
 
-    virtually(test)
+    run_in_virtual_time(test, two_clusters)

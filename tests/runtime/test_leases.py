@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from virtual_time import in_virtual_time
 
 import fairlead as fl
 from fairlead.api.requests import HttpRequest
@@ -18,14 +19,6 @@ def lease(server, world, identity, **options):
 
 def holder(server):
     return server.objects["greeter"]["spec"]["holderIdentity"]
-
-
-def in_virtual_time(test):
-    def run(server):
-        virtual.run(test(server))
-
-    run.__name__ = test.__name__
-    return run
 
 
 @in_virtual_time

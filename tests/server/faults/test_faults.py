@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from virtual_time import in_virtual_time
 
 from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
@@ -44,15 +45,7 @@ class Bed:
         return self.server.world.clock.monotonic()
 
 
-def virtually(test):
-    def run():
-        virtual.run(test())
-
-    run.__name__, run.__doc__ = test.__name__, test.__doc__
-    return run
-
-
-@virtually
+@in_virtual_time
 async def test_a_delay_comes_before_the_request_is_looked_at():
     bed = Bed(Fault(delay=2.0, verb="create"))
     sent = asyncio.create_task(bed.create("a"))
@@ -62,7 +55,7 @@ async def test_a_delay_comes_before_the_request_is_looked_at():
     assert bed.now() == 2.0
 
 
-@virtually
+@in_virtual_time
 async def test_what_is_held_is_carried_out_later_though_its_sender_gave_up():
     bed = Bed(Fault(hold=60.0, verb="create", count=1))
     with pytest.raises(TimeoutError):
@@ -75,7 +68,7 @@ async def test_what_is_held_is_carried_out_later_though_its_sender_gave_up():
     assert bed.server.faults.counts == {"hold": 1}
 
 
-@virtually
+@in_virtual_time
 async def test_a_request_in_this_process_ends_at_its_deadline_too():
     bed = Bed(Fault(delay=60.0, verb="create"))
     with pytest.raises(TimeoutError):
@@ -108,7 +101,7 @@ def test_a_refusal_is_a_status_with_its_reason(code, reason):
     virtual.run(main())
 
 
-@virtually
+@in_virtual_time
 async def test_too_many_requests_say_when_to_come_back():
     bed = Bed(Fault(status=429))
     answer = await bed.transport.request(HttpRequest("GET", MAPS))
@@ -124,7 +117,7 @@ def test_a_write_that_timed_out_may_have_happened():
     assert {virtual.run(main(seed)) for seed in range(10)} == {True, False}
 
 
-@virtually
+@in_virtual_time
 async def test_what_the_plan_answers_is_counted_once_as_any_answer():
     bed = Bed(
         Fault(status=409, verb="update", count=2), Fault(status=429, verb="list"), Fault(status=504, verb="create")
@@ -141,7 +134,7 @@ async def test_what_the_plan_answers_is_counted_once_as_any_answer():
     assert total(verb="POST", resource="configmaps") == total(verb="POST", resource="configmaps", code="504") == 10
 
 
-@virtually
+@in_virtual_time
 async def test_a_fault_strikes_only_whom_it_names():
     bed = Bed(
         Fault(status=503, verb=("update", "patch"), user_agent="kubectl/*"),
@@ -156,7 +149,7 @@ async def test_a_fault_strikes_only_whom_it_names():
     assert bed.faults.counts == {"503": 1, "500": 1}
 
 
-@virtually
+@in_virtual_time
 async def test_a_count_bounds_how_often_it_strikes():
     bed = Bed(Fault(status=409, verb="update", count=2))
     await bed.create("a")
@@ -174,7 +167,7 @@ def test_chance_follows_from_the_seed():
     assert virtual.run(main(2)) != first
 
 
-@virtually
+@in_virtual_time
 async def test_a_watch_is_cut_after_its_time():
     bed = Bed(Fault(cut=(5, 9)))
     stream = await bed.watch(resourceVersion=str(bed.server.store.version))
@@ -185,7 +178,7 @@ async def test_a_watch_is_cut_after_its_time():
     assert 5 <= bed.now() <= 9
 
 
-@virtually
+@in_virtual_time
 async def test_every_watch_can_be_cut_at_once():
     bed = Bed()
     streams = [await bed.watch(resourceVersion=str(bed.server.store.version)) for _ in range(3)]
@@ -197,7 +190,7 @@ async def test_every_watch_can_be_cut_at_once():
             await read
 
 
-@virtually
+@in_virtual_time
 async def test_an_expired_watch_is_told_in_its_stream():
     bed = Bed(Fault(status=410, verb="watch"))
     stream = await bed.watch(resourceVersion=str(bed.server.store.version))
@@ -206,7 +199,7 @@ async def test_an_expired_watch_is_told_in_its_stream():
     assert await stream.read() == b""
 
 
-@virtually
+@in_virtual_time
 async def test_a_lagging_replica_answers_reads_that_may_be_stale():
     bed = Bed(Fault(stale=10, user_agent="test"))
     _, made = await bed.create("a")
@@ -225,7 +218,7 @@ async def test_a_lagging_replica_answers_reads_that_may_be_stale():
     assert (await bed.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == new
 
 
-@virtually
+@in_virtual_time
 async def test_a_lagging_replica_is_waited_for_and_then_given_up():
     bed = Bed(Fault(stale=10))
     _, made = await bed.create("a")
@@ -237,7 +230,7 @@ async def test_a_lagging_replica_is_waited_for_and_then_given_up():
     assert (status, bed.now()) == (200, 10.0)
 
 
-@virtually
+@in_virtual_time
 async def test_a_lagging_replica_tells_watches_late():
     bed = Bed(Fault(stale=10, verb="watch"))
     await bed.create("a")
@@ -250,7 +243,7 @@ async def test_a_lagging_replica_tells_watches_late():
     await stream.close()
 
 
-@virtually
+@in_virtual_time
 async def test_without_a_plan_there_is_no_trouble():
     bed = Bed(Fault(status=500))
     assert (await bed.send("GET"))[0] == 500
