@@ -18,7 +18,7 @@ import fleets
 
 from fairlead.api.world import World
 from fairlead.server.app import Server
-from fairlead.tools.orphans.judging import State
+from fairlead.tools.orphans.verdicts import State
 
 
 async def main(options):

@@ -486,30 +486,30 @@ MUTANTS = [
     Mutant("defaults: an explicit null stays", "writes/defaults.py", "and not target.is_null(key)", ""),
     Mutant(
         "orphans: a live read before each deletion",
-        "tools/orphans/act.py",
-        "verdict = await self._judge(now, barred)",
+        "tools/orphans/deletion.py",
+        "verdict = await self._judge(now, ambiguous)",
         "verdict = item.verdict",
     ),
     Mutant(
         "orphans: uid and resourceVersion",
-        "tools/orphans/act.py",
+        "tools/orphans/deletion.py",
         "await delete(self._writer, kind, obj, unchanged=True)",
         "await self._fleet.downstream.client.delete(kind, obj.name, obj.namespace)",
     ),
-    Mutant("orphans: resourceVersion", "tools/orphans/act.py", "obj, unchanged=True)", "obj)"),
+    Mutant("orphans: resourceVersion", "tools/orphans/deletion.py", "obj, unchanged=True)", "obj)"),
     Mutant("orphans: the cluster that was seen first", "tools/orphans/looks.py", "known != uid:", "False:"),
-    Mutant("orphans: no cluster under two names", "tools/orphans/mixups.py", "if len(alike) > 1:", "if False:"),
-    Mutant("orphans: no cluster under a name that was shared", "tools/orphans/mixups.py", "if not silent:", "if True:"),
-    Mutant("orphans: grace", "tools/orphans/judging.py", "if age >= grace:", "if True:"),
+    Mutant("orphans: no cluster under two names", "tools/orphans/ambiguous_clusters.py", "if len(alike) > 1:", "if False:"),
+    Mutant("orphans: no cluster under a name that was shared", "tools/orphans/ambiguous_clusters.py", "if not unreachable:", "if True:"),
+    Mutant("orphans: grace", "tools/orphans/verdicts.py", "if age >= grace:", "if True:"),
     Mutant(
         "orphans: the grace period restarts when a parent returns",
         "tools/orphans/evidence.py",
         ".absent.pop(parent, None)",
         ".absent.get(parent)",
     ),
-    Mutant("orphans: unknown is not absent", "tools/orphans/judging.py", "if unknown:", "if False:"),
-    Mutant("orphans: the parent that disappeared last", "tools/orphans/judging.py", "max(absences)", "min(absences)"),
+    Mutant("orphans: unknown is not absent", "tools/orphans/verdicts.py", "if unknown:", "if False:"),
+    Mutant("orphans: the parent that disappeared last", "tools/orphans/verdicts.py", "max(absences)", "min(absences)"),
     Mutant(
-        "orphans: recorded evidence is loaded", "tools/orphans/watch.py", "await self._store.load(evidence)", "pass"
+        "orphans: recorded evidence is loaded", "tools/orphans/collector.py", "await self._store.load(evidence)", "pass"
     ),
 ]

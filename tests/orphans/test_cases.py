@@ -5,11 +5,11 @@ from fleets import PREFIX, Gateway, HTTPRoute
 
 import fairlead as fl
 from fairlead.client.client import PatchType
-from fairlead.tools.orphans.act import Actor, Outcome
 from fairlead.tools.orphans.caps import Cap
-from fairlead.tools.orphans.journal import JournalError, JournalFile
-from fairlead.tools.orphans.judging import State
-from fairlead.tools.orphans.loading import load
+from fairlead.tools.orphans.deletion import DeletionOutcome, OrphanDeleter
+from fairlead.tools.orphans.journal import DeletionJournalFile, JournalError
+from fairlead.tools.orphans.rule_files import load
+from fairlead.tools.orphans.verdicts import State
 
 GRACE = 300.0
 
@@ -26,7 +26,7 @@ async def outlast(bed):
 
 async def test_an_orphan_goes(bed):
     await bed.route()
-    assert await outlast(bed) == [Outcome.DELETED]
+    assert await outlast(bed) == [DeletionOutcome.DELETED]
     assert await bed.there() is None
 
 
@@ -79,7 +79,7 @@ async def test_age_is_not_absence(bed):
     bed.clock.forward(1)
     assert await bed.collect() == []
     bed.clock.forward(GRACE)
-    assert [done.outcome for done in await bed.collect()] == [Outcome.DELETED]
+    assert [done.outcome for done in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
 async def test_a_young_one_does_not_starve_those_after_it(bed):
@@ -141,13 +141,13 @@ async def test_a_route_changed_in_the_last_moment_is_left_alone(bed):
 
     bed.door.fault = lambda *request: attach(*request)
     (done,) = await delete(bed, plan)
-    assert done.outcome is Outcome.LEFT
+    assert done.outcome is DeletionOutcome.LEFT
     assert await bed.there()
 
 
 async def delete(bed, plan):
-    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
-    return await actor.delete(plan.of(State.ORPHAN), plan.barred)
+    actor = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
+    return await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)
 
 
 async def test_absence_is_never_taken_from_a_memory(bed):
@@ -166,7 +166,7 @@ async def test_a_deleted_project_is_collected_once_it_is_named_as_retired(bed):
     bed.retired = frozenset({"gone"})
     assert await bed.collect() == []  # its grace begins when it is first named
     bed.clock.forward(GRACE)
-    assert [done.outcome for done in await bed.collect()] == [Outcome.DELETED]
+    assert [done.outcome for done in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
 @pytest.mark.parametrize("label", ["cluster-project-a", "cluster-_project-a"])
@@ -174,7 +174,7 @@ async def test_every_past_encoding_of_a_cluster_is_read(bed, label):
     await bed.gateway()
     await bed.route("kept", cluster=label)
     await bed.route("orphan", cluster=label, parents=["missing"])
-    assert await outlast(bed) == [Outcome.DELETED]
+    assert await outlast(bed) == [DeletionOutcome.DELETED]
     assert await bed.there("kept")
 
 
@@ -214,7 +214,7 @@ async def test_a_deleting_gateway_is_alive(bed):
 async def test_an_orphan_older_than_the_start_goes_after_one_grace(bed):
     await bed.route()
     bed.clock.forward(30 * 86400)
-    assert await outlast(bed) == [Outcome.DELETED]
+    assert await outlast(bed) == [DeletionOutcome.DELETED]
 
 
 async def test_a_restart_neither_forgets_nor_shortens_the_grace(bed):
@@ -225,7 +225,7 @@ async def test_a_restart_neither_forgets_nor_shortens_the_grace(bed):
     assert await bed.collect() == []
     bed.restart()
     bed.clock.forward(1)
-    assert [done.outcome for done in await bed.collect()] == [Outcome.DELETED]
+    assert [done.outcome for done in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
 async def test_a_gateway_that_came_back_for_a_while_begins_the_grace_anew(bed):
@@ -240,7 +240,7 @@ async def test_a_gateway_that_came_back_for_a_while_begins_the_grace_anew(bed):
     bed.clock.forward(GRACE - 1)
     assert await bed.collect() == []
     bed.clock.forward(1)
-    assert [done.outcome for done in await bed.collect()] == [Outcome.DELETED]
+    assert [done.outcome for done in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
 async def test_a_clock_that_is_set_forward_does_not_shorten_the_grace(bed):
@@ -252,7 +252,7 @@ async def test_a_clock_that_is_set_forward_does_not_shorten_the_grace(bed):
 
 async def test_one_live_look_is_enough_for_a_grace_of_nothing(bed):
     await bed.route()
-    assert [done.outcome for done in await bed.collect(grace=0.0)] == [Outcome.DELETED]
+    assert [done.outcome for done in await bed.collect(grace=0.0)] == [DeletionOutcome.DELETED]
 
 
 async def test_a_run_over_the_cap_deletes_nothing(bed):
@@ -285,7 +285,7 @@ async def test_a_deletion_is_an_event_and_in_the_journal_with_the_object_as_it_w
 
 async def test_nothing_goes_unrecorded(bed, tmp_path):
     await bed.route()
-    bed.journal = JournalFile(tmp_path / "taken")
+    bed.journal = DeletionJournalFile(tmp_path / "taken")
     bed.journal.path.mkdir()
     with pytest.raises(JournalError, match="nothing more is deleted"):
         await bed.collect(grace=0.0)

@@ -11,9 +11,9 @@ import subprocess
 
 import pytest
 
-from fairlead.tools.orphans import choosing
-from fairlead.tools.orphans.loading import RulesError, load
-from fairlead.tools.orphans.stores import InFile
+from fairlead.tools.orphans import plan_files
+from fairlead.tools.orphans.evidence_stores import EvidenceFile
+from fairlead.tools.orphans.rule_files import RulesError, load
 
 
 async def test_plan_then_apply_deletes_what_was_planned(shell):
@@ -25,7 +25,7 @@ async def test_plan_then_apply_deletes_what_was_planned(shell):
     assert "2 selected: 1 to delete, 0 in their grace, 1 kept, 0 not judged" in out
     assert "Gateway default/missing is gone from project-a" in out
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s")
-    assert (status, "say --yes" in errors) == (1, True)
+    assert (status, "add --yes" in errors) == (1, True)
     assert await shell.bed.there("orphan")
     status, out, _ = await shell("apply", str(shell.plan), "--grace", "0s", "--yes")
     assert (status, "1 deleted" in out) == (0, True)
@@ -75,7 +75,7 @@ async def test_a_plan_edited_by_hand_deletes_nothing_that_the_rule_would_not(she
     shell.edit(**EDITS[edited](kept))
     grace = () if edited == "grace" else ("--grace", "0s")  # without it, the rule's own five minutes hold
     status, out, _ = await shell("apply", str(shell.plan), *grace, "--yes")
-    assert (status, "left alone" in out) == (1, True)
+    assert (status, "stays: " in out) == (1, True)
     assert (await shell.bed.there("kept")).uid == kept.uid
     assert (await shell.bed.there("orphan")).uid == orphan.uid
 
@@ -108,7 +108,7 @@ async def test_a_plan_of_another_downstream_cluster_is_refused(shell):
     plan = json.loads(shell.plan.read_text())
     shell.plan.write_text(json.dumps({**plan, "downstream": "11111111-2222-3333-4444-555555555555"}))
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s", "--yes")
-    assert (status, "was made for another downstream cluster" in errors) == (2, True)
+    assert (status, "belongs to another downstream cluster" in errors) == (2, True)
     assert await shell.bed.there()
 
 
@@ -118,14 +118,14 @@ async def test_a_plan_whose_items_name_no_object_is_refused(shell, harm):
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     shell.edit(**harm)
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s", "--yes")
-    assert (status, "item 1 does not name an object: make the plan anew" in errors) == (2, True)
+    assert (status, "item 1 does not name an object: create the plan again" in errors) == (2, True)
     assert await shell.bed.there()
 
 
 async def test_a_plan_without_end_is_not_read_to_its_end(shell, monkeypatch):
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
-    monkeypatch.setattr(choosing, "LARGEST", 2**8)
+    monkeypatch.setattr(plan_files, "LARGEST", 2**8)
     for endless in (str(shell.plan), "/dev/zero"):
         status, _, errors = await shell("apply", endless, "--grace", "0s", "--yes")
         assert (status, "plan fewer clusters at a time" in errors) == (2, True)
@@ -151,7 +151,7 @@ async def test_contexts_that_lead_to_one_cluster_are_told(shell, upstreams):
     await shell.bed.route()
     where = (*shell.where[:4], *(part for one in upstreams for part in ("--upstream", one)))
     status, out, _ = await shell("plan", "--grace", "0s", "-o", str(shell.plan), where=where)
-    assert (status, "one and the same cluster: correct" in out, "0 to delete" in out) == (1, True, True)
+    assert (status, "are the same cluster: correct" in out, "0 to delete" in out) == (1, True, True)
     assert (await shell("apply", str(shell.plan), "--grace", "0s", "--yes", where=where))[0] == 0  # it names nothing
     assert await shell.bed.there()
 
@@ -170,7 +170,7 @@ async def test_what_went_before_an_interruption_is_told(shell):
     out, errors = await run.communicate()
     assert run.returncode == 130
     assert b"Traceback" not in errors
-    told = int(re.search(rb"not finished: (\d+) deleted; what became of the one under way: see ", errors)[1])
+    told = int(re.search(rb"not finished: (\d+) deleted; for the last one see ", errors)[1])
     assert told == 1 + out.count(b"deleted: ")
     left = len([i for i in range(30) if await shell.bed.there(f"web-{i}")])
     assert 0 < left <= 30 - told
@@ -222,7 +222,7 @@ async def test_without_a_terminal_and_without_yes_nothing_goes(shell):
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s")
-    assert (status, "there is no terminal to ask at: say --yes to delete" in errors) == (1, True)
+    assert (status, "there is no terminal for a confirmation: add --yes to delete" in errors) == (1, True)
     assert await shell.bed.there()
 
 
@@ -236,7 +236,7 @@ async def test_without_a_terminal_and_without_yes_nothing_goes(shell):
         ("{", "it is not JSON"),
         ("[" * 100_000, "it is not JSON"),
         ("[]", "it is not evidence of this version"),
-        ('{"version": 1, "downstream": "another"}', "it was recorded for another downstream cluster"),
+        ('{"version": 1, "downstream": "another"}', "it belongs to another downstream cluster"),
     ],
 )
 async def test_evidence_that_cannot_be_read_is_left_as_it_is(shell, text, said):
@@ -246,7 +246,7 @@ async def test_evidence_that_cannot_be_read_is_left_as_it_is(shell, text, said):
     status, _, errors = await shell("plan", "--grace", "0s", "--evidence", str(file))
     assert status == 2
     assert said in errors
-    assert "name another file with --evidence, or move it away" in errors
+    assert "choose another file with --evidence, or move it away" in errors
     assert len(errors.splitlines()) == 1
     assert file.read_text() == text
 
@@ -270,7 +270,7 @@ async def test_evidence_that_was_tampered_with_is_not_guessed_at(shell, harm):
     shell.evidence.write_text(json.dumps(said))
     before = shell.evidence.read_text()
     status, _, errors = await shell("plan")
-    assert (status, "its content is not what was written" in errors) == (2, True)
+    assert (status, "its content is damaged" in errors) == (2, True)
     assert shell.evidence.read_text() == before
 
 
@@ -288,10 +288,10 @@ async def test_two_runs_at_once_do_not_share_evidence(shell):
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     before = shell.evidence.read_text()
-    with InFile(shell.evidence).locked():
+    with EvidenceFile(shell.evidence).locked():
         for args in (("plan",), ("apply", str(shell.plan), "--grace", "0s", "--yes")):
             status, _, errors = await shell(*args)
-            assert (status, "another run is using it: wait until it has ended" in errors) == (1, True)
+            assert (status, "another run uses it: wait until that run has ended" in errors) == (1, True)
     assert await shell.bed.there()
     assert shell.evidence.read_text() == before
 
@@ -365,10 +365,10 @@ async def test_what_cannot_be_judged_is_status_1_and_wrong_use_is_2(shell):
 async def test_text_of_others_cannot_move_the_cursor(shell):
     rules = shell.folder / "rules.py"
     rules.write_text(
-        "import fairlead as fl\nfrom fairlead.tools.orphans.rules import Rule\n"
+        "import fairlead as fl\nfrom fairlead.tools.orphans.rules import OrphanRule\n"
         "from fairlead.tools.orphans.identity import *\n"
-        "def parents(obj, identity):\n    raise Unreadable('says \\x1b[2J')\n"
-        "rules = [Rule('mine', fl.kind('gateway.networking.k8s.io/v1', 'HTTPRoute'), parents)]\n"
+        "def parents(obj, identity):\n    raise UnreadableIdentity('says \\x1b[2J')\n"
+        "rules = [OrphanRule('mine', fl.kind('gateway.networking.k8s.io/v1', 'HTTPRoute'), parents)]\n"
     )
     await shell.bed.route()
     status, out, errors = await shell("plan", "--rules", str(rules))
@@ -382,10 +382,10 @@ async def test_text_of_others_cannot_move_the_cursor(shell):
         ("rules: 3", "has no list `rules`"),
         ("rules: [{use: nothing}]", "no shipped rule 'nothing'"),
         ("rules: [{name: x}]", "has no collect"),
-        ("rules: [{use: anchor, gracee: 1m}]", "'gracee' means nothing here"),
-        ("rules: [{use: anchor, parents: []}]", "names no parents"),
-        ("rules: [{use: anchor}, {use: anchor}]", "two rules are called anchor"),
-        ("rules: [{use: anchor, enabled: false}]", "holds no rule that is on"),
+        ("rules: [{use: anchor, gracee: 1m}]", "'gracee' is not a known field"),
+        ("rules: [{use: anchor, parents: []}]", "has no parents"),
+        ("rules: [{use: anchor}, {use: anchor}]", "two rules have the name anchor"),
+        ("rules: [{use: anchor, enabled: false}]", "has no enabled rule"),
         ("{", "not YAML at line"),
     ],
 )

@@ -20,9 +20,9 @@ from fairlead.server.app import Server
 from fairlead.testing import virtual
 from fairlead.tools.orphans.caps import Cap
 from fairlead.tools.orphans.clusters import Cluster, Fleet
-from fairlead.tools.orphans.rules import Parent, Rule
-from fairlead.tools.orphans.stores import InConfigMap
-from fairlead.tools.orphans.watch import Collector
+from fairlead.tools.orphans.collector import Collector
+from fairlead.tools.orphans.evidence_stores import EvidenceConfigMap
+from fairlead.tools.orphans.rules import OrphanRule, Parent
 
 GRACE = 300.0
 MOMENTS = ("now", "during", "late", "last")
@@ -36,7 +36,7 @@ def parents(obj, identity):
     return [Parent("", "ConfigMap", identity.namespace, name) for name in obj["data"]["parents"].split(",")]
 
 
-RULE = Rule("copies", fl.ConfigMap, parents, grace=GRACE)
+RULE = OrphanRule("copies", fl.ConfigMap, parents, grace=GRACE)
 
 cluster, parent = st.sampled_from(CLUSTERS), st.sampled_from(PARENTS)
 upstream = st.one_of(
@@ -242,14 +242,14 @@ class History:
         client = Client(self.door, self.world)
         upstreams = {name: Cluster(name, Client(door, self.world)) for name, door in self.doors.items()}
         fleet = Fleet(Cluster("downstream", client), upstreams)
-        store = InConfigMap(client, "default")
+        store = EvidenceConfigMap(client, "default")
         return Collector(fleet, [RULE], self.world, store, Lines(), cap=Cap.parse("100%"))
 
-    async def look(self, collector, seconds):
-        until = self.world.clock.now() + seconds
+    async def look(self, collector, parse_duration):
+        until = self.world.clock.now() + parse_duration
         while (left := until - self.world.clock.now()) > 0:
             self.disturbed = False
-            after = await collector.look()
+            after = await collector.scan()
             assert not self.wrong
             if not self.disturbed:
                 reached = set(CLUSTERS) - self.cut - self.astray

@@ -19,8 +19,8 @@ from fairlead.client.http import HttpTransport
 from fairlead.server.app import Server
 from fairlead.testing.real import RealServer
 from fairlead.tools.orphans import looks
-from fairlead.tools.orphans.act import Actor, Outcome
-from fairlead.tools.orphans.judging import State
+from fairlead.tools.orphans.deletion import DeletionOutcome, OrphanDeleter
+from fairlead.tools.orphans.verdicts import State
 
 pytestmark = pytest.mark.real
 
@@ -70,14 +70,14 @@ def door(bed):
 
 
 async def delete(bed, plan):
-    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
-    return [done.outcome for done in await actor.delete(plan.of(State.ORPHAN), plan.barred)]
+    actor = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
+    return [done.outcome for done in await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)]
 
 
 async def unknown(bed, before):
     """What was an orphan in the plan before is left, none is one in a plan of now; answers why."""
     assert [item.candidate.name for item in before.of(State.ORPHAN)] == ["web"]
-    assert await delete(bed, before) == [Outcome.LEFT]
+    assert await delete(bed, before) == [DeletionOutcome.LEFT]
     now = await bed.plan()
     assert [item.verdict.state for item in now.items] == [State.REFUSED, State.REFUSED]
     assert await delete(bed, now) == []
@@ -88,7 +88,7 @@ async def unknown(bed, before):
 
 
 async def known_again(bed):
-    assert [(one.item.candidate.name, one.outcome) for one in await bed.collect()] == [("web", Outcome.DELETED)]
+    assert [(one.item.candidate.name, one.outcome) for one in await bed.collect()] == [("web", DeletionOutcome.DELETED)]
     assert await bed.there("kept")
 
 
@@ -99,7 +99,7 @@ async def test_a_killed_one_is_not_an_empty_one(bed, machine):
         why = await unknown(bed, before)
     finally:
         machine.recover()
-    assert "does not say which cluster it is" in why
+    assert "its identity cannot be read" in why
     await known_again(bed)
 
 

@@ -3,12 +3,12 @@
 import asyncio
 import os
 
-from fairlead.tools.orphans.judging import State
+from fairlead.tools.orphans.verdicts import State
 
 ROUTES = int(os.environ.get("FAIRLEAD_ROUTES", "200"))
 """10,000 are the claim's: FAIRLEAD_ROUTES=10000, a minute, some on a real server."""
 CLUSTERS = max(4, ROUTES // 200)
-GATEWAYS, PAGE = 20, 500
+GATEWAYS, PAGE_SIZE = 20, 500
 
 
 async def test_the_requests_of_a_plan_grow_with_pages_and_clusters_and_not_with_routes(bed):
@@ -32,7 +32,7 @@ async def test_the_requests_of_a_plan_grow_with_pages_and_clusters_and_not_with_
     print(f"{ROUTES} routes, {CLUSTERS} clusters: {many} requests downstream, {max(each_later)} for each upstream")
     assert each_later == each
     assert max(each) <= 8
-    assert many - few <= ROUTES / PAGE
+    assert many - few <= ROUTES / PAGE_SIZE
 
 
 async def route(bed, names, i):

@@ -12,9 +12,9 @@ from fairlead.client.client import Client
 from fairlead.client.transport import NotSent
 from fairlead.server.app import Server
 from fairlead.tools.orphans import looks
-from fairlead.tools.orphans.act import Actor, Outcome
 from fairlead.tools.orphans.clusters import Unreachable
-from fairlead.tools.orphans.judging import State
+from fairlead.tools.orphans.deletion import DeletionOutcome, OrphanDeleter
+from fairlead.tools.orphans.verdicts import State
 
 GRACE = 300.0
 
@@ -51,9 +51,9 @@ async def test_an_upstream_that_cannot_be_read_is_not_an_empty_one(bed, fault, w
     bed.clock.forward(GRACE)
     plan = await bed.plan()
     door.fault = FAULTS[fault]
-    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
-    done = await actor.delete(plan.of(State.ORPHAN), plan.barred)
-    assert [one.outcome for one in done] == ([Outcome.LEFT] if when == "after the plan" else [])
+    actor = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
+    done = await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)
+    assert [one.outcome for one in done] == ([DeletionOutcome.LEFT] if when == "after the plan" else [])
     if when != "after the plan":
         assert [item.verdict.state for item in plan.items] == [State.REFUSED]
         assert not plan.complete
@@ -63,7 +63,7 @@ async def test_an_upstream_that_cannot_be_read_is_not_an_empty_one(bed, fault, w
     if when == "always":  # the time in which nobody could look counts for nothing
         assert await bed.collect() == []
         bed.clock.forward(GRACE)
-    assert [one.outcome for one in await bed.collect()] == [Outcome.DELETED]
+    assert [one.outcome for one in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
@@ -111,7 +111,7 @@ async def test_an_upstream_replaced_in_the_middle_of_a_scan_is_unknown(bed):
     state, why = await bed.verdict(grace=0.0)
     assert (state, why) == (
         State.REFUSED,
-        "Gateway default/gw in project-a: it became another cluster while it was looked at",
+        "Gateway default/gw in project-a: its identity changed during the look",
     )
     assert bed.evidence.clusters == {}
 
@@ -136,9 +136,9 @@ async def test_a_gateway_that_appears_after_the_plan_keeps_its_route(bed):
     bed.clock.forward(GRACE)
     plan = await bed.plan()
     await bed.gateway()
-    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
-    (done,) = await actor.delete(plan.of(State.ORPHAN), plan.barred)
-    assert (done.outcome, done.why) == (Outcome.LEFT, "Gateway default/gw is in project-a")
+    actor = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
+    (done,) = await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)
+    assert (done.outcome, done.why) == (DeletionOutcome.LEFT, "Gateway default/gw is in project-a")
 
 
 async def test_a_context_that_leads_to_the_wrong_cluster_is_noticed_where_it_can_be(bed):
@@ -152,7 +152,7 @@ async def test_a_context_that_leads_to_the_wrong_cluster_is_noticed_where_it_can
     await bed.upstream("project-a", bed.door.inner)
     state, why = await bed.verdict(grace=0.0)
     assert state is State.REFUSED
-    assert "the downstream cluster and project-a are one and the same cluster" in why
+    assert "the downstream cluster and project-a are the same cluster" in why
 
 
 async def test_a_downstream_that_becomes_another_cluster_loses_nothing(bed):
@@ -161,9 +161,9 @@ async def test_a_downstream_that_becomes_another_cluster_loses_nothing(bed):
     bed.clock.forward(GRACE)
     plan = await bed.plan()
     bed.evidence.downstream = "another"
-    actor = Actor(bed.fleet, bed.evidence, bed.world, bed.journal)
-    (done,) = await actor.delete(plan.of(State.ORPHAN), plan.barred)
-    assert done.outcome is Outcome.LEFT
+    actor = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
+    (done,) = await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)
+    assert done.outcome is DeletionOutcome.LEFT
     with pytest.raises(Unreachable):
         await bed.plan()
 
@@ -189,11 +189,14 @@ async def test_a_real_upstream_is_looked_at_in_the_same_way(api):
     await bed.collect()
     bed.clock.forward(GRACE)
     done = await bed.collect()
-    assert sorted(one.item.candidate.name for one in done if one.outcome is Outcome.DELETED) == ["orphan", "paged"]
+    assert sorted(one.item.candidate.name for one in done if one.outcome is DeletionOutcome.DELETED) == [
+        "orphan",
+        "paged",
+    ]
     await bed.up["project-a"].delete(Gateway, "gw", api.namespace)
     await bed.collect()
     bed.clock.forward(GRACE)
-    assert [one.outcome for one in await bed.collect()] == [Outcome.DELETED]
+    assert [one.outcome for one in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
 @pytest.mark.only("embedded", reason="it is about the tests themselves")
@@ -242,7 +245,7 @@ async def test_a_cluster_that_was_known_by_another_name_is_unknown(bed):
     await bed.route("other", cluster="cluster-project-b")
     bed.doors["project-b"] = bed.doors.pop("project-a")
     state, why = await bed.verdict("other", grace=0.0)
-    assert (state, "known as project-a" in why) == (State.REFUSED, True)
+    assert (state, "formerly known as project-a" in why) == (State.REFUSED, True)
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
@@ -252,5 +255,5 @@ async def test_a_cluster_that_is_named_as_retired_and_lives_under_another_name_k
     bed.doors["renamed"] = bed.doors.pop("project-a")
     bed.retired = frozenset({"project-a"})
     state, why = await bed.verdict(grace=0.0)
-    assert (state, "alive as renamed" in why) == (State.REFUSED, True)
+    assert (state, "answers as renamed" in why) == (State.REFUSED, True)
     assert await bed.collect(grace=0.0) == []

@@ -12,9 +12,9 @@ from fairlead.server.app import Server
 from fairlead.testing import virtual
 from fairlead.tools.orphans.caps import Cap
 from fairlead.tools.orphans.clusters import Cluster, Fleet
+from fairlead.tools.orphans.collector import Collector, operator
+from fairlead.tools.orphans.evidence_stores import EvidenceConfigMap
 from fairlead.tools.orphans.rules import Parent
-from fairlead.tools.orphans.stores import InConfigMap
-from fairlead.tools.orphans.watch import Collector, operator
 
 GRACE = 300.0
 
@@ -30,7 +30,7 @@ async def started_bed():
 def watching(bed, **options):
     def collector(view):
         fleet = Fleet(Cluster("downstream", view.unguarded), bed.fleet.upstreams, bed.retired)
-        store = InConfigMap(view.unguarded, "default")
+        store = EvidenceConfigMap(view.unguarded, "default")
         return Collector(fleet, bed.rules, bed.world, store, bed.journal, **options)
 
     return operator(collector).running(bed.door, bed.world, lease_namespace="default")
@@ -109,12 +109,12 @@ async def test_evidence_that_cannot_be_kept_deletes_nothing(bed):
 
 @in_virtual_time(environment=started_bed)
 async def test_too_much_evidence_for_a_configmap_keeps_the_oldest(bed):
-    bed.evidence.met("project-a", "uid")
+    bed.evidence.record_cluster("project-a", "uid")
     for i in range(12_000):
         bed.evidence.absent(
             "project-a", Parent("gateway.networking.k8s.io", "Gateway", "default", f"gw-{i:05}"), 1e9 + i
         )
-    store = InConfigMap(bed.down, "default")
+    store = EvidenceConfigMap(bed.down, "default")
     await store.save(bed.evidence)
     held = await bed.down.get(fl.ConfigMap, "fairlead-orphans", "default")
     absent = json.loads(held["data"]["evidence.json"])["clusters"]["project-a"]["absent"]

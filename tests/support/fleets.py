@@ -11,12 +11,12 @@ from fairlead.api.world import World
 from fairlead.client.client import Client, PatchType
 from fairlead.client.transport import NotSent
 from fairlead.server.app import Server
-from fairlead.tools.orphans.act import Actor, over_cap
 from fairlead.tools.orphans.clusters import Cluster, Fleet
+from fairlead.tools.orphans.deletion import OrphanDeleter, find_exceeded_caps
 from fairlead.tools.orphans.evidence import Evidence
-from fairlead.tools.orphans.judging import State
-from fairlead.tools.orphans.loading import shipped
 from fairlead.tools.orphans.plan import scan
+from fairlead.tools.orphans.rule_files import shipped_rules
+from fairlead.tools.orphans.verdicts import State
 from fairlead_operators import crds
 
 Gateway = fl.kind("gateway.networking.k8s.io/v1", "Gateway")
@@ -122,7 +122,7 @@ class Bed:
         self.down = Client(self.door, world, user_agent="test")
         self.doors, self.up = {}, {}
         self.retired = frozenset()
-        self.rules = shipped()
+        self.rules = shipped_rules()
         self.journal = Lines()
         self.evidence = None
 
@@ -197,10 +197,10 @@ class Bed:
         """One pass as the controller makes it; answers what became of each orphan."""
         plan = await self.plan(grace)
         orphans = plan.of(State.ORPHAN)
-        if over_cap(plan, orphans, cap):
+        if find_exceeded_caps(plan, orphans, cap):
             return []
-        actor = Actor(self.fleet, self.evidence, self.world, self.journal, grace=grace)
-        return await actor.delete(orphans, plan.barred)
+        actor = OrphanDeleter(self.fleet, self.evidence, self.world, self.journal, grace=grace)
+        return await actor.delete(orphans, plan.ambiguous)
 
     async def clean(self):
         """Servers that outlive a test keep nothing of it; what failed inside a door fails the test."""

@@ -1,4 +1,4 @@
-"""An object with each field's owners: who wrote it, how and when. Pure functions on plain data."""
+"""Show the owners of each field of an object: who wrote it, how and when. Pure functions on plain data."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from fairlead.api.fields import FieldSet, format_path, key, union, value
 REDACTED = "(redacted)"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
-# What YAML reads as the very text it is, with nothing that it would take for another type.
+# Text that needs no quotes in YAML, because it cannot be mistaken for another type.
 _BARE = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]+)*")
 _TYPED = re.compile(r"(?i)null|true|false|yes|no|on|off|y|n|[.+-]?(inf|nan)")
 
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Fight:
-    """Field managers that get in each other's way, and what to do about it."""
+    """Field managers that conflict, the fields, and what to do about it."""
 
     managers: tuple[str, ...]
     fields: tuple[str, ...]
@@ -49,17 +49,17 @@ class Fight:
 
 
 def blame(obj: Mapping[str, Any]) -> list[Line]:
-    """The object as lines of YAML with the owners of each field. Without managedFields; Secrets redacted."""
-    entries = [(_owner(entry), entry.get("fieldsV1") or {}) for entry in _managed(obj)]
-    return list(_map(redacted(obj), entries, "", ""))
+    """Return the object as lines of YAML with the owners of each field, without managedFields and Secret values."""
+    entries = [(_owner(entry), entry.get("fieldsV1") or {}) for entry in _managed_fields(obj)]
+    return list(_map(redact(obj), entries, "", ""))
 
 
 def fights(obj: Mapping[str, Any]) -> list[Fight]:
-    """What in the object's ownership will not go as its writers think.
+    """Return where the object's field managers conflict.
 
-    Told from one state of the object, so only what the entries themselves show: not who wrote over whom before.
+    Only what the current managedFields show: not who overwrote whom before.
     """
-    sets = [(_owner(entry), FieldSet.decode(entry.get("fieldsV1"))) for entry in _managed(obj)]
+    sets = [(_owner(entry), FieldSet.decode(entry.get("fieldsV1"))) for entry in _managed_fields(obj)]
     found = []
     for position, (one, fields) in enumerate(sets):
         for other, theirs in sets[position + 1 :]:
@@ -68,26 +68,26 @@ def fights(obj: Mapping[str, Any]) -> list[Fight]:
                 continue
             names = tuple(format_path(path) for path in shared)
             if (one.manager, one.subresource) == (other.manager, other.subresource):
-                why = "one name, by Update and by Apply: leaving a field out of the apply removes nothing; migrate it"
+                why = "one manager, Update and Apply: leaving a field out of the apply does not remove it; migrate it"
                 found.append(Fight((str(one), str(other)), names, why))
             elif "Apply" in (one.operation, other.operation):
                 why = (
-                    "both own it: neither can remove it, and each change of one is a conflict or is forced on the other"
+                    "both own it: neither can remove it, and a change by one conflicts with the other or overwrites it"
                 )
                 found.append(Fight((str(one), str(other)), names, why))
     for owner, fields in sets:
         if hidden := [path for path in fields.leaves() if path[0] == "f:stringData"]:
-            why = "stored as data, of which this makes nobody the owner: leaving a key out removes nothing; apply data"
+            why = "stored as data, without an owner: leaving a key out does not remove it; apply data instead"
             found.append(Fight((str(owner),), tuple(map(format_path, hidden)), why))
     left = union(fields for owner, fields in sets if owner.manager in ("before-first-apply", "ancient-changes"))
     if left:
-        why = "owned by nobody who still writes: no apply can remove it; migrate it to the manager whose it is"
+        why = "no current writer owns it: no apply can remove it; migrate it to the manager that should own it"
         found.append(Fight(("before-first-apply or ancient-changes",), tuple(map(format_path, left.leaves())), why))
     return found
 
 
-def redacted(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as it may be shown: no managedFields, no values of a Secret, not those in an annotation either."""
+def redact(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object without managedFields and without Secret values, also in the last-applied annotation."""
     metadata = {name: item for name, item in (obj.get("metadata") or {}).items() if name != "managedFields"}
     shown = {**obj, "metadata": metadata}
     if (obj.get("apiVersion"), obj.get("kind")) == ("v1", "Secret"):
@@ -121,7 +121,7 @@ def _list(node: list[Any], entries: _Entries, indent: str, path: str) -> Iterato
 
 
 def _item(node: dict[str, Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
-    owners = _owners(entries) if _whole(entries) else ()
+    owners = _owners(entries) if _is_one_value(entries) else ()
     lines = list(_map(node, [] if owners else entries, indent + "  ", path, first=indent + "- "))
     yield Line(lines[0].text, path, owners) if owners else lines[0]
     yield from lines[1:]
@@ -131,17 +131,17 @@ def _field(first: str, indent: str, label: str, item: Any, entries: _Entries, pa
     if not isinstance(item, dict | list) or not item:
         yield Line(f"{first}{label} {_scalar(item)}", path, _owners(entries))
         return
-    owners = _owners(entries) if _whole(entries) else ()
+    owners = _owners(entries) if _is_one_value(entries) else ()
     yield Line(f"{first}{label}", path if owners else "", owners)
-    below = [] if owners else entries  # owned as one value: what is inside has no owners of its own
+    below = [] if owners else entries  # Owned as one value: its content has no owners of its own.
     if isinstance(item, dict):
         yield from _map(item, below, indent + "  ", path)
     else:
         yield from _list(item, below, indent, path)
 
 
-def _whole(entries: _Entries) -> bool:
-    """Whether it is owned as one value. Who has nothing below it, where others do, owns only that it is there."""
+def _is_one_value(entries: _Entries) -> bool:
+    """Whether the field is owned as one value. An entry without children, beside one with, owns only its existence."""
     return bool(entries) and not any(fields.keys() - {"."} for _, fields in entries)
 
 
@@ -154,7 +154,7 @@ def _below(entries: _Entries, element: str) -> _Entries:
 
 
 def _element(item: Any, entries: _Entries) -> str | None:
-    """The path element under which some entry has this item."""
+    """Return the path element under which an entry has this item."""
     for _, fields in entries:
         for element in fields:
             if element[:2] == "v:" and not isinstance(item, dict | list) and element == value(item):
@@ -166,7 +166,7 @@ def _element(item: Any, entries: _Entries) -> str | None:
     return None
 
 
-def _managed(obj: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _managed_fields(obj: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list((obj.get("metadata") or {}).get("managedFields") or ())
 
 
@@ -176,7 +176,7 @@ def _owner(entry: Mapping[str, Any]) -> Owner:
 
 
 def _scalar(item: Any) -> str:
-    """A scalar or an empty container as YAML on one line; text that needs care as JSON, which is YAML."""
+    """Format a scalar or an empty container as YAML on one line. Text that needs quotes is written as JSON."""
     if isinstance(item, str) and _BARE.fullmatch(item) and not _TYPED.fullmatch(item):
         return item
     return json.dumps(item, ensure_ascii=not (isinstance(item, str) and item.isprintable()))

@@ -11,18 +11,18 @@ from typing import Any
 
 import fairlead as fl
 from fairlead.tools.orphans.caps import Cap
-from fairlead.tools.orphans.journal import JournalFile
-from fairlead.tools.orphans.loading import load, shipped
-from fairlead.tools.orphans.stores import InConfigMap
-from fairlead.tools.orphans.watch import Collector, fleet, operator
+from fairlead.tools.orphans.collector import Collector, fleet_of, operator
+from fairlead.tools.orphans.evidence_stores import EvidenceConfigMap
+from fairlead.tools.orphans.journal import DeletionJournalFile
+from fairlead.tools.orphans.rule_files import load, shipped_rules
 
 
 def collector(ctx: fl.ReadContext) -> Collector:
     """Return a collector that keeps its observations in a ConfigMap and writes each deletion into a journal."""
     settings, client = ctx.resources, ctx.unguarded
-    store = InConfigMap(client, settings["namespace"])
+    store = EvidenceConfigMap(client, settings["namespace"])
     return Collector(
-        fleet(ctx, settings["retired"]),
+        fleet_of(ctx, settings["retired"]),
         settings["rules"],
         ctx.world,
         store,
@@ -43,11 +43,11 @@ def configure(resources: dict[str, Any]) -> None:
     def variable(name: str) -> str:
         return os.environ.get(f"ORPHANS_{name}", "")
 
-    resources.setdefault("rules", load(Path(variable("RULES"))) if variable("RULES") else shipped())
+    resources.setdefault("rules", load(Path(variable("RULES"))) if variable("RULES") else shipped_rules())
     resources.setdefault("retired", variable("RETIRED").split())
     resources.setdefault("namespace", variable("NAMESPACE") or "default")
     resources.setdefault("cap", Cap.parse(variable("MAX")) if variable("MAX") else None)
-    resources.setdefault("journal", JournalFile(Path(variable("JOURNAL") or "orphans.journal")))
+    resources.setdefault("journal", DeletionJournalFile(Path(variable("JOURNAL") or "orphans.journal")))
     resources.setdefault("grace", None)  # each rule has its own grace period
 
 

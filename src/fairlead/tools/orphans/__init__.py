@@ -1,1 +1,1 @@
-"""What was left in another cluster: rules, evidence, plan, then act."""
+"""Find and delete orphans: copies in another cluster whose originals are gone."""

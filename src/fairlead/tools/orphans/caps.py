@@ -1,4 +1,4 @@
-"""How many objects one run may delete."""
+"""The cap: how many objects one run may delete."""
 
 import re
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ class Cap:
 
     count: int | None = None
     percent: int | None = None
-    at_least: int = 0  # what a share comes to when there is little to take it of
+    at_least: int = 0  # The least that a percentage allows, for small sets.
 
     @classmethod
     def default(cls) -> "Cap":
-        # A fifth is more than a cluster leaves behind in a bad week, and far less than what a mistake would take; ten
-        # in a small fleet can be read one by one.
+        # A fifth is more than a cluster leaves behind in a bad week, and far less than a mistake would delete. Ten
+        # objects of a small fleet can be read one by one.
         return cls(percent=20, at_least=10)
 
     @classmethod
     def parse(cls, text: str) -> "Cap":
-        """`25` or `5%`. Raises ValueError."""
+        """Parse `25` or `5%`. Raises ValueError."""
         found = re.fullmatch(r"([0-9]{1,9})(%?)", text.strip())
         if not found or (found[2] and int(found[1]) > 100):
-            raise ValueError(f"{text!r} is no cap: say a number of objects, as 25, or a share of them, as 5%")
+            raise ValueError(f"{text!r} is not a cap: write a number of objects such as 25, or a percentage such as 5%")
         return cls(percent=int(found[1])) if found[2] else cls(count=int(found[1]))
 
     def allows(self, selected: int) -> int:
-        """How many may go when the rule selects so many."""
+        """Return how many objects may be deleted when the rule selects this many."""
         if self.count is not None:
             return self.count
         return max(self.at_least, selected * (self.percent or 0) // 100)

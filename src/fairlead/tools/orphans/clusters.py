@@ -1,4 +1,4 @@
-"""The clusters of a run: one downstream, the upstreams by name, and those that were named as retired."""
+"""The clusters of a run: one downstream, the upstreams by name, and the retired ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,50 +8,50 @@ from fairlead.api.errors import ApiError
 from fairlead.api.kinds import Kind
 from fairlead.client.client import Client
 
-AT_ONCE = 8  # clusters asked side by side: fast enough for hundreds, unnoticed by each
+CONCURRENT_CLUSTERS = 8  # Clusters read in parallel: fast enough for hundreds.
 
 
 class Unreachable(Exception):
-    """Nothing can be said about a cluster, least of all that something is not there. The message says why."""
+    """Nothing is known about a cluster, so nothing in it counts as absent. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A server by the name that labels give it."""
+    """A cluster under the name that labels use for it."""
 
     name: str
     client: Client
 
     async def uid(self) -> str:
-        """Which cluster this is: the uid of its kube-system namespace, which lives and dies with it."""
+        """Return the identity of the cluster: the uid of its kube-system namespace."""
         try:
             uid = (await self.client.get(Namespace, "kube-system")).uid
         except (ApiError, OSError) as error:
-            raise Unreachable(f"it does not say which cluster it is: {_said(error)}") from None
+            raise Unreachable(f"its identity cannot be read: {_message(error)}") from None
         if not uid:
             raise Unreachable("its namespace kube-system has no uid")
         return uid
 
     async def kinds(self) -> dict[tuple[str, str], Kind]:
-        """What it serves, by group and kind, in the version that it prefers."""
+        """Return the served kinds by group and kind, in the preferred version."""
         found: dict[tuple[str, str], Kind] = {}
         try:
             for served in await self.client.kinds():
                 if "list" in served.verbs and "get" in served.verbs:
                     found.setdefault((served.kind.group, served.kind.kind), served.kind)
         except (ApiError, OSError) as error:
-            raise Unreachable(f"it does not say what it serves: {_said(error)}") from None
+            raise Unreachable(f"its API resources cannot be read: {_message(error)}") from None
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Where copies are (downstream), where their parents are (upstreams), and which upstreams are no more."""
+    """The cluster with the copies, the clusters with their parents, and the clusters that no longer exist."""
 
     downstream: Cluster
     upstreams: Mapping[str, Cluster]
     retired: frozenset[str] = field(default_factory=frozenset)
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return str(error) or type(error).__name__

@@ -1,7 +1,7 @@
-"""Absence with a time: which parents were seen absent, in which cluster, since when.
+"""The evidence: which parents were absent, in which cluster, since when.
 
-A parent that is seen alive loses its entry; one that cannot be looked at keeps it. So a run that dies and starts again
-neither forgets nor shortens the grace, and time away never counts as a look: every deletion needs one of its own.
+A parent that is found loses its entry; a parent that cannot be read keeps it. So a restart neither forgets nor shortens
+the grace period. Time between two runs never counts as a look: every deletion needs a look of its own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,29 +15,31 @@ from fairlead.tools.orphans.rules import Parent
 VERSION = 1
 
 
-class Unusable(Exception):
-    """What was recorded cannot be read. The message says why."""
+class UnusableEvidence(Exception):
+    """Recorded evidence that cannot be used. The message says why."""
 
 
 @dataclass(slots=True)
-class Record:
-    """Of one cluster: which it was when first seen, and its absent parents."""
+class ClusterRecord:
+    """One cluster: its identity when it was first seen, and its absent parents."""
 
     uid: str
     absent: dict[Parent, float] = field(default_factory=dict)
 
 
 class Evidence:
-    """What was seen so far. Its clock starts with the wall's and then only counts: one that is set forward while the
-    process runs does not shorten a grace, and a moment recorded in the future is taken for now.
+    """Everything that was seen so far.
+
+    Its clock starts at the wall clock and is monotonic from then on: setting the wall clock forward does not shorten a
+    grace period, and a recorded time in the future counts as now.
     """
 
     def __init__(self, world: World, downstream: str) -> None:
         self.downstream = downstream
-        self.clusters: dict[str, Record] = {}
-        self.shared: dict[str, list[str]] = {}  # uid of a cluster that was met under several names at once
+        self.clusters: dict[str, ClusterRecord] = {}
+        self.shared: dict[str, list[str]] = {}  # uid -> names, for a cluster seen under several names at once
         self.retired: dict[str, float] = {}
-        self.deleted: dict[str, list[float]] = {}  # by rule, the moments
+        self.deleted: dict[str, list[float]] = {}  # rule -> times of deletions
         self._clock = world.clock
         self._wall, self._count = world.clock.now(), world.clock.monotonic()
 
@@ -45,29 +47,29 @@ class Evidence:
         return self._wall + self._clock.monotonic() - self._count
 
     def known_uid(self, cluster: str) -> str | None:
-        """Which cluster that name was when it was first seen."""
+        """Return the identity of the cluster when it was first seen under this name."""
         record = self.clusters.get(cluster)
         return record.uid if record else None
 
-    def met(self, cluster: str, uid: str) -> None:
-        """The cluster was reached and is this one. The first is remembered; later ones change nothing."""
-        self.clusters.setdefault(cluster, Record(uid))
+    def record_cluster(self, cluster: str, uid: str) -> None:
+        """Remember the identity of a cluster, unless one is known for this name."""
+        self.clusters.setdefault(cluster, ClusterRecord(uid))
 
     def absent(self, cluster: str, parent: Parent, moment: float) -> float:
-        """It was not there; answers since when it was not."""
+        """Record that a parent was absent, and return since when."""
         return self.clusters[cluster].absent.setdefault(parent, moment)
 
     def alive(self, cluster: str, parent: Parent) -> None:
-        """It was there: whatever was known of its absence is over."""
+        """Record that a parent is present, which ends its absence."""
         if cluster in self.clusters:
             self.clusters[cluster].absent.pop(parent, None)
 
-    def named_retired(self, cluster: str) -> float:
-        """Since when the cluster is named as retired."""
+    def retired_since(self, cluster: str) -> float:
+        """Return since when the cluster is retired; now, if it is new."""
         return self.retired.setdefault(cluster, self.now())
 
-    def keep_only(self, wanted: Mapping[str, Iterable[Parent]], retired: Iterable[str]) -> None:
-        """Drop what nothing points at any more, and clusters that are no longer named as retired."""
+    def forget_except(self, wanted: Mapping[str, Iterable[Parent]], retired: Iterable[str]) -> None:
+        """Forget parents that no object refers to, and clusters that are no longer retired."""
         for name, record in self.clusters.items():
             pointed_at = set(wanted.get(name, ()))
             record.absent = {parent: since for parent, since in record.absent.items() if parent in pointed_at}
@@ -90,23 +92,23 @@ class Evidence:
     def read(self, content: Any) -> None:
         """Take over what was recorded. Raises Unusable on anything that `to_json` did not write."""
         if not isinstance(content, dict) or content.get("version") != VERSION:
-            raise Unusable("it is not evidence of this version of fairlead")
+            raise UnusableEvidence("it is not evidence of this version of fairlead")
         if content.get("downstream") != self.downstream:
-            raise Unusable("it was recorded for another downstream cluster")
+            raise UnusableEvidence("it belongs to another downstream cluster")
         try:
-            for name, said in content["clusters"].items():
-                record = Record(_text(said["uid"]))
-                for group, kind, namespace, parent, since in said["absent"]:
+            for name, entry in content["clusters"].items():
+                record = ClusterRecord(_text(entry["uid"]))
+                for group, kind, namespace, parent, since in entry["absent"]:
                     key = Parent(_text(group), _text(kind), _text(namespace), _text(parent))
-                    record.absent[key] = self._moment(since)
+                    record.absent[key] = self._parse_time(since)
                 self.clusters[name] = record
             self.shared = {uid: [_text(name) for name in names] for uid, names in content["shared"].items()}
-            self.retired = {name: self._moment(since) for name, since in content["retired"].items()}
-            self.deleted = {rule: [self._moment(at) for at in times] for rule, times in content["deleted"].items()}
+            self.retired = {name: self._parse_time(since) for name, since in content["retired"].items()}
+            self.deleted = {rule: [self._parse_time(at) for at in times] for rule, times in content["deleted"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Unusable(f"its content is not what was written ({type(error).__name__})") from None
+            raise UnusableEvidence(f"its content is damaged ({type(error).__name__})") from None
 
-    def _moment(self, text: str) -> float:
+    def _parse_time(self, text: str) -> float:
         return min(parse(text), self.now())
 
 

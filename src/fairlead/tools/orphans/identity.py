@@ -1,11 +1,11 @@
-"""Whose copy an object is: cluster, group, kind, namespace and name, read from its labels."""
+"""Read from an object's labels which upstream object it is a copy of."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 
-class Unreadable(Exception):
-    """The labels do not say whose copy it is. The message says what is wrong."""
+class UnreadableIdentity(Exception):
+    """The labels do not identify the upstream object. The message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,11 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
-    """How identity is written in labels: `prefix` + cluster-name, group, kind, namespace, name.
+class IdentityLabels:
+    """The labels that identify the upstream object: `prefix` + cluster-name, group, kind, namespace, name.
 
-    `encodings` are the ways in which a cluster was ever written, each by what stands before the name; the longest that
-    fits is the one meant. So `cluster-project-a` and the older `cluster-_project-a` both name project-a. A name's "/"
-    is written "_".
+    `encodings` are the prefixes of a cluster's name that were ever used; the longest match counts. So
+    `cluster-project-a` and the older `cluster-_project-a` both name project-a. A "/" in the name is written "_".
     """
 
     prefix: str = "meta.datumapis.com/upstream-"
@@ -33,22 +32,22 @@ class Labels:
 
     @property
     def cluster(self) -> str:
-        """The label that every copy carries."""
+        """The label that every copy has."""
         return f"{self.prefix}cluster-name"
 
     def read(self, labels: Mapping[str, str]) -> Identity:
-        """The identity that the labels say. Raises Unreadable when one is missing or in no known encoding."""
-        said = {}
+        """Return the identity in the labels. Raises UnreadableIdentity if one is missing or not decodable."""
+        values = {}
         for word in ("group", "kind", "namespace", "name"):
             if (value := labels.get(self.prefix + word)) is None:
-                raise Unreadable(f"has no label {self.prefix}{word}")
-            said[word] = value
-        if not said["kind"] or not said["name"]:
-            raise Unreadable(f"has an empty label {self.prefix}{'name' if said['kind'] else 'kind'}")
-        return Identity(self._decode(labels.get(self.cluster, "")), **said)
+                raise UnreadableIdentity(f"has no label {self.prefix}{word}")
+            values[word] = value
+        if not values["kind"] or not values["name"]:
+            raise UnreadableIdentity(f"has an empty label {self.prefix}{'name' if values['kind'] else 'kind'}")
+        return Identity(self._decode(labels.get(self.cluster, "")), **values)
 
     def _decode(self, label: str) -> str:
         for encoding in sorted(self.encodings, key=len, reverse=True):
             if label.startswith(encoding) and label != encoding:
                 return label.removeprefix(encoding).replace("_", "/")
-        raise Unreadable(f"names its cluster in no known encoding: {label!r}")
+        raise UnreadableIdentity(f"has an unknown form of its cluster's name: {label!r}")

@@ -1,4 +1,4 @@
-"""The journal: one line of JSON for each thing that was about to be deleted, and for what came of it."""
+"""The journal: one JSON line before each deletion, and one with its result."""
 
 import json
 import os
@@ -12,17 +12,17 @@ class JournalError(UserError):
     """The journal cannot be written, so nothing may be deleted."""
 
 
-class Journal(Protocol):
-    """Where deletions are written down."""
+class DeletionJournal(Protocol):
+    """A record of deletions."""
 
     def write(self, entry: dict[str, Any]) -> None:
-        """Written when this returns. Raises JournalError."""
+        """Write an entry. It is stored when this returns. Raises JournalError."""
 
 
-class JournalFile:
-    """A private file that only grows. What is in it has reached the disk.
+class DeletionJournalFile:
+    """A private file that is only appended to. Each line is synced to the disk.
 
-    A `deleting` line holds the object as it was, so that what went by mistake can be made anew.
+    A `deleting` line contains the whole object, so that an object deleted by mistake can be recreated.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,6 +39,6 @@ class JournalFile:
                 os.fsync(handle)
         except OSError as error:
             raise JournalError(
-                f"the journal {self.path} cannot be written ({error.strerror}), so nothing more is deleted: make room, "
-                "or name another place with --evidence (the journal stands beside it)"
+                f"the journal {self.path} cannot be written ({error.strerror}), so nothing more is deleted: free some "
+                "space, or choose another folder with --evidence (the journal is beside the evidence)"
             ) from None

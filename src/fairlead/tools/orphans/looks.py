@@ -1,7 +1,7 @@
-"""Live looks at parents: present, absent since, or unknown. What is not known is never absent.
+"""Look at parents in a live cluster: each is present, absent since a time, or unknown. Unknown never means absent.
 
-Every read goes without a resourceVersion, so it is answered with what is there now, not by a replica's memory. A look
-counts only if the cluster says before and after that it is the one that was first seen under its name.
+Reads have no resourceVersion, so the server answers with its current state, not from an old cache. A look counts only
+if the cluster has the same identity before and after it as when it was first seen under its name.
 """
 
 from collections.abc import Iterable
@@ -14,82 +14,84 @@ from fairlead.tools.orphans.clusters import Cluster, Unreachable
 from fairlead.tools.orphans.evidence import Evidence
 from fairlead.tools.orphans.rules import Parent
 
-PAGE = 500  # objects a list request: what kubectl asks for
-ATTEMPTS = 3  # a list that takes longer than the server remembers starts over, so often
+PAGE_SIZE = 500  # Objects per list request, as in kubectl.
+MAX_LIST_ATTEMPTS = 3  # A list whose continue token expires starts again, at most this often.
 
-Wanted = dict[tuple[str, str], set[Parent]]
+ParentsByKind = dict[tuple[str, str], set[Parent]]
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Not there at this look, nor at any since then."""
+    """The parent was absent at every look since this time."""
 
     since: float
 
 
 @dataclass(slots=True)
 class Look:
-    """What one look at a cluster found of the parents asked for. `began`: when, at the earliest, it was so."""
+    """The result of one look at a cluster. Everything in it was true at `began` or later."""
 
     began: float
     uid: str = ""
-    unknown: str = ""  # why nothing is known at all
+    unknown: str = ""  # Why nothing is known about the cluster.
     present: set[Parent] = field(default_factory=set)
     absent: dict[Parent, Absent] = field(default_factory=dict)
-    doubts: dict[Parent, str] = field(default_factory=dict)  # why this one is not known
+    doubts: dict[Parent, str] = field(default_factory=dict)  # Why this parent is unknown.
 
     def of(self, parent: Parent) -> bool | Absent | str:
-        """True when it lives, its absence when it does not, why it is not known otherwise."""
+        """Return True if the parent is present, its `Absent` if it is absent, or why it is unknown."""
         if self.unknown:
             return self.unknown
         if parent in self.present:
             return True
         if (absent := self.absent.get(parent)) is not None:
             return absent
-        return self.doubts.get(parent) or "nobody looked"
+        return self.doubts.get(parent) or "it was not looked up"
 
 
-async def at_all(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
-    """Look at a whole cluster by lists: their number depends on kinds and pages, not on how many ask."""
+async def look_by_lists(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
+    """Look at many parents by lists: their number depends on kinds and pages, not on the number of parents."""
     return await _look(cluster, parents, evidence, by_lists=True)
 
 
-async def at_each(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
-    """Look at a few parents, one request each."""
+async def look_by_gets(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
+    """Look at a few parents, with one request for each."""
     return await _look(cluster, parents, evidence, by_lists=False)
 
 
 async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence, *, by_lists: bool) -> Look:
     look = Look(evidence.now())
-    wanted: Wanted = {}
+    wanted: ParentsByKind = {}
     for parent in parents:
         wanted.setdefault((parent.group, parent.kind), set()).add(parent)
     alive: set[Parent] = set()
     looked: set[Parent] = set()
     try:
-        look.uid = await _identified(cluster, evidence)
+        look.uid = await _check_identity(cluster, evidence)
         served = await cluster.kinds()
         for key, asked in wanted.items():
             kind = served.get(key)
             if kind is None:
-                look.doubts |= dict.fromkeys(asked, f"it serves no {key[1]} of {key[0] or 'the core group'}")
+                look.doubts |= dict.fromkeys(asked, f"it does not serve {key[1]} of {key[0] or 'the core group'}")
                 continue
             placed = {parent for parent in asked if parent.namespace or not kind.namespaced}
-            look.doubts |= dict.fromkeys(asked - placed, "its namespace is not said")
+            look.doubts |= dict.fromkeys(asked - placed, "its namespace is missing")
             try:
-                found = await (_listed(cluster.client, kind) if by_lists else _got(cluster.client, kind, placed))
+                found = await (
+                    _list_names(cluster.client, kind) if by_lists else _get_names(cluster.client, kind, placed)
+                )
             except (ApiError, OSError) as error:
                 what = str(error) or type(error).__name__
                 look.doubts |= dict.fromkeys(asked, f"its {kind.plural} cannot be read: {what}")
                 continue
             looked |= placed
             alive |= {p for p in placed if (p.namespace if kind.namespaced else "", p.name) in found}
-        if await _identified(cluster, evidence) != look.uid:
-            raise Unreachable("it became another cluster while it was looked at")
+        if await _check_identity(cluster, evidence) != look.uid:
+            raise Unreachable("its identity changed during the look")
     except Unreachable as error:
         look.unknown = str(error)
         return look
-    evidence.met(cluster.name, look.uid)
+    evidence.record_cluster(cluster.name, look.uid)
     moment = evidence.now()
     for parent in looked:
         if parent in alive:
@@ -100,42 +102,42 @@ async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence,
     return look
 
 
-async def _identified(cluster: Cluster, evidence: Evidence) -> str:
+async def _check_identity(cluster: Cluster, evidence: Evidence) -> str:
     uid = await cluster.uid()
     known = evidence.known_uid(cluster.name)
     if known is not None and known != uid:
         raise Unreachable(
-            f"it is another cluster than before (kube-system is {uid}, was {known}): if that is meant, remove "
-            f"clusters[{cluster.name!r}] from the evidence; if the old one is gone for good, name it as retired"
+            f"it is another cluster than before (kube-system has the uid {uid}, and had {known}): if this is intended, "
+            f"remove clusters[{cluster.name!r}] from the evidence; if the old cluster is gone for good, use --retired"
         )
     return uid
 
 
-async def _listed(client: Client, kind: Kind) -> set[tuple[str, str]]:
-    """Every object of the kind, by namespace and name; one that is being deleted lives."""
-    for attempt in range(1, ATTEMPTS + 1):
+async def _list_names(client: Client, kind: Kind) -> set[tuple[str, str]]:
+    """Return namespace and name of every object of the kind, including objects that are being deleted."""
+    for attempt in range(1, MAX_LIST_ATTEMPTS + 1):
         found: set[tuple[str, str]] = set()
         token: str | None = None
         try:
             while True:
-                page = await client.list(kind, limit=PAGE, continue_=token, metadata_only=True)
+                page = await client.list(kind, limit=PAGE_SIZE, continue_=token, metadata_only=True)
                 found.update((obj.namespace or "", obj.name) for obj in page.items)
                 token = page.continue_
                 if not token:
                     return found
         except Expired:
-            if attempt == ATTEMPTS:
+            if attempt == MAX_LIST_ATTEMPTS:
                 raise
     raise AssertionError
 
 
-async def _got(client: Client, kind: Kind, asked: Iterable[Parent]) -> set[tuple[str, str]]:
+async def _get_names(client: Client, kind: Kind, asked: Iterable[Parent]) -> set[tuple[str, str]]:
     found = set()
     for parent in sorted(asked):
         namespace = parent.namespace if kind.namespaced else ""
         try:
             await client.get(kind, parent.name, namespace or None)
-        except NotFound:  # names the object; that the kind is not served is another error
+        except NotFound:  # Names the object. A kind that is not served is another error.
             continue
         found.add((namespace, parent.name))
     return found

@@ -1,4 +1,4 @@
-"""A plan: one pass over the fleet, and what it says should go, wait, stay, or cannot be judged."""
+"""A plan: one scan of the fleet, with a verdict on each selected object."""
 
 import asyncio
 from collections import Counter
@@ -10,16 +10,16 @@ from fairlead.api.errors import ApiError, Expired
 from fairlead.api.times import rfc3339
 from fairlead.client.client import Client
 from fairlead.client.discovery import NotServed
-from fairlead.tools.orphans.clusters import AT_ONCE, Fleet, Unreachable
+from fairlead.tools.orphans.ambiguous_clusters import find_ambiguous_clusters
+from fairlead.tools.orphans.clusters import CONCURRENT_CLUSTERS, Fleet, Unreachable
 from fairlead.tools.orphans.evidence import Evidence
-from fairlead.tools.orphans.judging import State, Verdict, judge
-from fairlead.tools.orphans.looks import ATTEMPTS, PAGE, Look, at_all
-from fairlead.tools.orphans.mixups import mixed_up
-from fairlead.tools.orphans.rules import Candidate, Parent, Rule
+from fairlead.tools.orphans.looks import MAX_LIST_ATTEMPTS, PAGE_SIZE, Look, look_by_lists
+from fairlead.tools.orphans.rules import Candidate, OrphanRule, Parent
+from fairlead.tools.orphans.verdicts import State, Verdict, judge
 
 VERSION = 1
 Progress = Callable[[str, int, int], None]
-"""Told as a scan goes on: what is being done, how many are done, of how many (0: not known)."""
+"""Called during a scan: what is counted, how many are done, and of how many (0 if unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Item:
 
 @dataclass(slots=True)
 class Plan:
-    """What one pass found. Objects that are kept are only counted."""
+    """The result of one scan. Kept objects are only counted."""
 
     made: float
     downstream: str
@@ -58,9 +58,9 @@ class Plan:
     selected: Counter[str] = field(default_factory=Counter)  # by rule
     kept: Counter[str] = field(default_factory=Counter)  # by rule
     looks: dict[str, Look] = field(default_factory=dict)
-    barred: dict[str, str] = field(default_factory=dict)  # clusters that seem to be mixed up, and why
+    ambiguous: dict[str, str] = field(default_factory=dict)  # clusters that must not be judged, and why
     retired: frozenset[str] = frozenset()
-    problems: list[str] = field(default_factory=list)  # what could not be read downstream
+    problems: list[str] = field(default_factory=list)  # What could not be read downstream.
     notes: list[str] = field(default_factory=list)
 
     def of(self, state: State) -> list[Item]:
@@ -92,35 +92,35 @@ class Plan:
 
 async def scan(
     fleet: Fleet,
-    rules: Sequence[Rule],
+    rules: Sequence[OrphanRule],
     evidence: Evidence,
     *,
     grace: float | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> Plan:
-    """Judge everything that the rules select, by live lists: a few for each cluster, however many objects there are.
+    """Judge every object that the rules select, by live lists: a few per cluster, however many objects there are.
 
-    Deletes nothing, writes nothing but into `evidence`. What cannot be read ends up in `problems` or as REFUSED, never
-    as an orphan. `grace` replaces that of every rule. Raises Unreachable when the downstream cluster is.
+    Deletes nothing, and changes only `evidence`. An unreadable object or cluster ends in `problems` or as REFUSED,
+    never as an orphan. `grace` replaces the grace period of every rule. Raises Unreachable for the downstream cluster.
     """
     plan = Plan(evidence.now(), await fleet.downstream.uid())
     if plan.downstream != evidence.downstream:
-        raise Unreachable("it is another cluster than the one that the evidence is about")
-    candidates = await _select(fleet.downstream.client, rules, plan, progress)
+        raise Unreachable("it is not the cluster of the evidence")
+    candidates = await _select_candidates(fleet.downstream.client, rules, plan, progress)
     wanted: dict[str, set[Parent]] = {}
     for candidate in candidates:
         wanted.setdefault(candidate.cluster, set()).update(candidate.parents)
-    plan.barred = await mixed_up(fleet, evidence)
-    plan.looks = {name: Look(plan.made, unknown=why) for name, why in plan.barred.items()}
-    plan.retired = fleet.retired - plan.barred.keys()
-    out = fleet.retired | plan.barred.keys()
+    plan.ambiguous = await find_ambiguous_clusters(fleet, evidence)
+    plan.looks = {name: Look(plan.made, unknown=why) for name, why in plan.ambiguous.items()}
+    plan.retired = fleet.retired - plan.ambiguous.keys()
+    out = fleet.retired | plan.ambiguous.keys()
     names = [name for name in fleet.upstreams if wanted.get(name) and name not in out]
-    room, done = asyncio.Semaphore(AT_ONCE), 0
+    room, done = asyncio.Semaphore(CONCURRENT_CLUSTERS), 0
 
     async def look(name: str) -> None:
         nonlocal done
         async with room:
-            plan.looks[name] = await at_all(fleet.upstreams[name], wanted[name], evidence)
+            plan.looks[name] = await look_by_lists(fleet.upstreams[name], wanted[name], evidence)
         done += 1
         progress("clusters looked at", done, len(names))
 
@@ -128,7 +128,7 @@ async def scan(
         for name in names:
             group.create_task(look(name))
     if not plan.problems:
-        evidence.keep_only(wanted, fleet.retired)
+        evidence.forget_except(wanted, fleet.retired)
     for candidate in candidates:
         rule = candidate.rule
         verdict = judge(candidate, rule.grace if grace is None else grace, plan.looks, plan.retired, evidence)
@@ -139,38 +139,40 @@ async def scan(
     return plan
 
 
-async def _select(client: Client, rules: Iterable[Rule], plan: Plan, progress: Progress) -> list[Candidate]:
+async def _select_candidates(
+    client: Client, rules: Iterable[OrphanRule], plan: Plan, progress: Progress
+) -> list[Candidate]:
     found: list[Candidate] = []
     for rule in rules:
-        mine: list[Candidate] = []
+        selected: list[Candidate] = []
         plan.selected[rule.name] = 0
         try:
-            async for candidate in _every(client, rule):
-                mine.append(candidate)
-                if len(mine) % PAGE == 0:
-                    progress(f"objects selected by {rule.name}", len(mine), 0)
+            async for candidate in _list_candidates(client, rule):
+                selected.append(candidate)
+                if len(selected) % PAGE_SIZE == 0:
+                    progress(f"objects selected by {rule.name}", len(selected), 0)
         except NotServed:
             plan.notes.append(
-                f"{rule.name}: the downstream cluster serves no {rule.kind.kind} in {rule.kind.api_version}"
+                f"{rule.name}: the downstream cluster does not serve {rule.kind.kind} in {rule.kind.api_version}"
             )
             continue
         except (ApiError, OSError) as error:
             what = str(error) or type(error).__name__
             plan.problems.append(f"{rule.name}: {rule.kind.kind}s cannot be listed downstream: {what}")
             continue
-        plan.selected[rule.name] = len(mine)
-        found += mine
+        plan.selected[rule.name] = len(selected)
+        found += selected
     return found
 
 
-async def _every(client: Client, rule: Rule) -> AsyncIterator[Candidate]:
-    """Each object that the rule selects, once, whatever starts over in between."""
+async def _list_candidates(client: Client, rule: OrphanRule) -> AsyncIterator[Candidate]:
+    """Yield each object that the rule selects, once, also if a list has to start again."""
     seen: set[str] = set()
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, MAX_LIST_ATTEMPTS + 1):
         token: str | None = None
         try:
             while True:
-                page = await client.list(rule.kind, labels=rule.selector, limit=PAGE, continue_=token)
+                page = await client.list(rule.kind, labels=rule.selector, limit=PAGE_SIZE, continue_=token)
                 for obj in page.items:
                     if obj.uid not in seen and (candidate := rule.candidate(obj)) is not None:
                         seen.add(obj.uid)
@@ -179,5 +181,5 @@ async def _every(client: Client, rule: Rule) -> AsyncIterator[Candidate]:
                 if not token:
                     return
         except Expired:
-            if attempt == ATTEMPTS:
+            if attempt == MAX_LIST_ATTEMPTS:
                 raise

@@ -1,4 +1,4 @@
-"""A plan that someone read, and maybe edited: it narrows what may go, and says nothing else."""
+"""Read a plan file. A person may have edited it: it only narrows what may be deleted."""
 
 import json
 from collections.abc import Iterable
@@ -7,36 +7,36 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.api.errors import UserError
-from fairlead.tools.orphans.judging import State
 from fairlead.tools.orphans.plan import VERSION, Item, Plan
+from fairlead.tools.orphans.verdicts import State
 
 Name = tuple[str, str, str, str | None, str, str]
 _NAMED = ("rule", "apiVersion", "kind", "namespace", "name", "uid")
 
 
-LARGEST = 100 * 2**20
-"""Bytes of a plan: some 150,000 orphans. More is no plan that anybody read."""
+MAX_PLAN_BYTES = 100 * 2**20
+"""About 150,000 orphans. Nobody has read a larger plan."""
 
 
 class PlanError(UserError):
-    """A plan that cannot be used. One line, with the remedy."""
+    """A plan file that cannot be used. The message is one line with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What the file names and the live plan bears out, and what it names in vain, with the reason."""
+class ChosenItems:
+    """The items of the file that are orphans now, and those that are not, with the reason."""
 
     items: list[Item]
     left: list[tuple[str, str]]
 
 
 def read(path: Path, downstream: str) -> list[Name]:
-    """The orphans that a plan file names. Nothing else in it is looked at."""
+    """Return the names of the orphans in a plan file. Everything else in the file is ignored."""
     try:
         with path.open("rb") as file:
-            text = file.read(LARGEST + 1)
-        if len(text) > LARGEST:
-            raise PlanError(f"{path}: is longer than {LARGEST // 2**20} MiB: plan fewer clusters at a time")
+            text = file.read(MAX_PLAN_BYTES + 1)
+        if len(text) > MAX_PLAN_BYTES:
+            raise PlanError(f"{path}: is longer than {MAX_PLAN_BYTES // 2**20} MiB: plan fewer clusters at a time")
         content: Any = json.loads(text)
     except OSError as error:
         raise PlanError(
@@ -45,24 +45,24 @@ def read(path: Path, downstream: str) -> list[Name]:
     except (ValueError, RecursionError):
         raise PlanError(f"{path}: is not JSON: name a file that `orphans plan -o` wrote") from None
     if not isinstance(content, dict) or content.get("version") != VERSION or not isinstance(content.get("items"), list):
-        raise PlanError(f"{path}: is no plan of this version: make it anew with `orphans plan -o`")
+        raise PlanError(f"{path}: is not a plan of this version of fairlead: create it again with `orphans plan -o`")
     if content.get("downstream") != downstream:
-        raise PlanError(f"{path}: was made for another downstream cluster: check --downstream, or make it anew")
+        raise PlanError(f"{path}: belongs to another downstream cluster: check --downstream, or create the plan again")
     names: list[Name] = []
     for number, item in enumerate(content["items"], 1):
         if not isinstance(item, dict):
-            raise PlanError(f"{path}: item {number} is no mapping: make the plan anew")
+            raise PlanError(f"{path}: item {number} is not a mapping: create the plan again")
         if item.get("state") != State.ORPHAN.value:
             continue
         named = {key: item.get(key) for key in _NAMED}
         if not all(isinstance(v, str) or (v is None and key == "namespace") for key, v in named.items()):
-            raise PlanError(f"{path}: item {number} does not name an object: make the plan anew")
+            raise PlanError(f"{path}: item {number} does not name an object: create the plan again")
         names.append(tuple(named.values()))  # type: ignore[arg-type]
     return names
 
 
-def choose(names: Iterable[Name], live: Plan) -> Chosen:
-    """Those of the named that are orphans by the live plan, under the same rule, name and uid."""
+def choose_items(names: Iterable[Name], live: Plan) -> ChosenItems:
+    """Choose the named items that are orphans in the live plan, under the same rule, name and uid."""
     known = {_name(item): item for item in live.items}
     items: list[Item] = []
     left: list[tuple[str, str]] = []
@@ -72,9 +72,9 @@ def choose(names: Iterable[Name], live: Plan) -> Chosen:
             items.append(item)
             continue
         rule, _, kind, namespace, called, _ = name
-        why = item.verdict.why if item else f"rule {rule} does not find it to be an orphan now"
+        why = item.verdict.why if item else f"it is not an orphan by the rule {rule} now"
         left.append((f"{kind} {namespace}/{called}" if namespace else f"{kind} {called}", why))
-    return Chosen(items, left)
+    return ChosenItems(items, left)
 
 
 def _name(item: Item) -> Name:

@@ -1,28 +1,28 @@
-"""The verdict on one object, from looks and evidence alone. Asks nobody and changes nothing."""
+"""Judge one object from looks and evidence. A pure function."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from fairlead.api.times import rfc3339
-from fairlead.tools.orphans.durations import words
+from fairlead.tools.orphans.durations import format_duration
 from fairlead.tools.orphans.evidence import Evidence
 from fairlead.tools.orphans.looks import Absent, Look
 from fairlead.tools.orphans.rules import Candidate
 
 
 class State(StrEnum):
-    """What is to become of an object."""
+    """The verdict on an object."""
 
-    ORPHAN = "orphan"  # every parent gone for as long as the grace: may be deleted
-    WAITING = "waiting"  # every parent gone, not for long enough yet
+    ORPHAN = "orphan"  # Every parent was absent for the grace period: it may be deleted.
+    WAITING = "waiting"  # Every parent is absent, but not for long enough.
     KEPT = "kept"
-    REFUSED = "refused"  # something about it is not known, so it is left alone
+    REFUSED = "refused"  # Something is unknown, so it stays.
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A state and its reason; for orphans and those who wait, since when, from when on, and what was seen."""
+    """A state and its reason. Orphans and waiting objects also have times and the evidence."""
 
     state: State
     why: str
@@ -34,18 +34,18 @@ class Verdict:
 def judge(
     candidate: Candidate, grace: float, looks: Mapping[str, Look], retired: frozenset[str], evidence: Evidence
 ) -> Verdict:
-    """An orphan has parents, all of them absent for the grace at the least, seen so at this very look."""
+    """Judge a candidate. An orphan has parents, and all of them were absent for the grace period and at this look."""
     if candidate.kept:
         return Verdict(State.KEPT, candidate.kept)
     if candidate.unreadable:
         return Verdict(State.REFUSED, f"it {candidate.unreadable}")
     name = candidate.cluster
     if name in retired:
-        since = evidence.named_retired(name)
-        return _aged(f"cluster {name} is retired", since, evidence.now(), grace, (_retired(name, since),))
+        since = evidence.retired_since(name)
+        return _judge_age(f"cluster {name} is retired", since, evidence.now(), grace, (_describe_retired(name, since),))
     look = looks.get(name)
     if look is None:
-        return Verdict(State.REFUSED, f"nothing is known of cluster {name}: name it with --upstream or --retired")
+        return Verdict(State.REFUSED, f"the cluster {name} is unknown: name it with --upstream or --retired")
     absences: list[float] = []
     seen: list[str] = []
     unknown = ""
@@ -54,7 +54,7 @@ def judge(
             case Absent(since):
                 absences.append(since)
                 seen.append(
-                    f"{parent} was not in {name} ({look.uid}) at {rfc3339(look.began)}, nor since {rfc3339(since)}"
+                    f"{parent} was absent from {name} ({look.uid}) at {rfc3339(look.began)}, and since {rfc3339(since)}"
                 )
             case str(why):
                 unknown = unknown or f"{parent} in {name}: {why}"
@@ -64,16 +64,18 @@ def judge(
         return Verdict(State.REFUSED, unknown)
     count = len(absences)
     what = f"{candidate.parents[0]} is gone" if count == 1 else f"all its {count} parents are gone"
-    return _aged(f"{what} from {name}", max(absences), look.began, grace, tuple(seen))
+    return _judge_age(f"{what} from {name}", max(absences), look.began, grace, tuple(seen))
 
 
-def _aged(why: str, since: float, now: float, grace: float, seen: tuple[str, ...]) -> Verdict:
-    # the look began a moment before the absence that it found was noted, hence the max
+def _judge_age(why: str, since: float, now: float, grace: float, seen: tuple[str, ...]) -> Verdict:
+    # The look began just before its absences were recorded, so the age may be negative.
     age = max(0.0, now - since)
     if age >= grace:
         return Verdict(State.ORPHAN, why, since, since + grace, seen)
-    return Verdict(State.WAITING, f"{why}, for {words(age)} of {words(grace)}", since, since + grace, seen)
+    return Verdict(
+        State.WAITING, f"{why}, for {format_duration(age)} of {format_duration(grace)}", since, since + grace, seen
+    )
 
 
-def _retired(name: str, since: float) -> str:
-    return f"cluster {name} was named as retired since {rfc3339(since)}"
+def _describe_retired(name: str, since: float) -> str:
+    return f"cluster {name} has been retired since {rfc3339(since)}"

@@ -1,0 +1,192 @@
+"""Delete the orphans of a plan. Each object is judged again, live, just before its deletion."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fairlead.api.errors import ApiError, NotFound, UnknownOutcome
+from fairlead.api.objects import Object
+from fairlead.api.times import rfc3339
+from fairlead.api.world import World
+from fairlead.runtime.events import Recorder
+from fairlead.tools.orphans.caps import Cap
+from fairlead.tools.orphans.clusters import Fleet, Unreachable
+from fairlead.tools.orphans.evidence import Evidence
+from fairlead.tools.orphans.journal import DeletionJournal
+from fairlead.tools.orphans.looks import Look, look_by_gets
+from fairlead.tools.orphans.plan import Item, Plan
+from fairlead.tools.orphans.rules import Candidate
+from fairlead.tools.orphans.verdicts import State, Verdict, judge
+from fairlead.writes import WriteError, Writer, delete
+
+PAUSE_BETWEEN_DELETIONS = 0.1
+"""Seconds: fewer than ten deletions a second, so a thousand orphans take two minutes and do not load the server."""
+CAP_WINDOW = 3600.0
+"""Seconds during which deletions count against the cap, for a collector that runs continuously."""
+
+
+class DeletionOutcome(StrEnum):
+    """The result for one object."""
+
+    DELETED = "deleted"
+    GONE = "gone"  # Somebody else deleted it.
+    LEFT = "left"  # It is not an orphan any more, or could not be judged.
+    FAILED = "failed"  # The server rejected the deletion or did not answer.
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionResult:
+    """One object, its outcome and the reason."""
+
+    item: Item
+    outcome: DeletionOutcome
+    why: str
+
+
+def find_exceeded_caps(
+    plan: Plan, chosen: Iterable[Item], cap: Cap | None, evidence: Evidence | None = None
+) -> list[str]:
+    """Return a message for each rule whose cap the chosen items exceed. `cap` replaces the cap of every rule.
+
+    With `evidence`, the deletions of the last hour count too.
+    """
+    wanted = Counter(item.candidate.rule.name for item in chosen)
+    rules = {item.candidate.rule.name: item.candidate.rule for item in plan.items}
+    messages = []
+    for name, count in sorted(wanted.items()):
+        before = len(recent(evidence, name)) if evidence is not None else 0
+        selected = plan.selected[name] + before
+        limit = cap or rules[name].cap
+        if count + before > limit.allows(selected):
+            recently = f" and {before} were deleted in the last hour" if before else ""
+            messages.append(
+                f"{name}: {count} of {selected} objects would be deleted{recently}, and the cap is "
+                f"{limit.allows(selected)} "
+                f"({limit}): read the plan, and raise the cap with --max if this is intended"
+            )
+    return messages
+
+
+def recent(evidence: Evidence, rule: str) -> list[float]:
+    """Return the times of the rule's deletions in the last hour."""
+    return [moment for moment in evidence.deleted.get(rule, ()) if moment > evidence.now() - CAP_WINDOW]
+
+
+class OrphanDeleter:
+    """Deletes orphans one after another, at a bounded rate.
+
+    Guarantees: an object is deleted only if a look just before shows that the rule still selects it and that all its
+    parents have been absent for the grace period. Only the version that was judged is deleted. The journal has each
+    deletion before it is requested, and each deletion is an Event.
+
+    Does not guarantee: that a parent created between the look and the deletion is seen. Two clusters share no
+    transaction.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        evidence: Evidence,
+        world: World,
+        journal: DeletionJournal,
+        *,
+        grace: float | None = None,
+        component: str = "fairlead-orphans",
+    ) -> None:
+        self._fleet = fleet
+        self._evidence = evidence
+        self._journal = journal
+        self._grace = grace
+        self._world = world
+        client = fleet.downstream.client
+        self._writer = Writer(client, world, component)
+        self._recorder = Recorder(client, world, component, component)
+
+    async def delete(
+        self,
+        items: Sequence[Item],
+        ambiguous: dict[str, str],
+        report: Callable[[DeletionResult], None] = lambda result: None,
+    ) -> list[DeletionResult]:
+        """Delete the items that are still orphans. Raises JournalError before an unrecorded deletion."""
+        done: list[DeletionResult] = []
+        seen: set[str] = set()
+        for item in items:
+            if item.candidate.uid in seen:  # Two rules may select the same object.
+                continue
+            seen.add(item.candidate.uid)
+            if done:
+                await asyncio.sleep(PAUSE_BETWEEN_DELETIONS)
+            done.append(await self._delete_item(item, ambiguous))
+            report(done[-1])
+        return done
+
+    async def _delete_item(self, item: Item, ambiguous: dict[str, str]) -> DeletionResult:
+        candidate = item.candidate
+        kind, rule = candidate.rule.kind, candidate.rule
+        try:
+            obj = await self._fleet.downstream.client.get(kind, candidate.name, candidate.namespace)
+        except NotFound:
+            return DeletionResult(item, DeletionOutcome.GONE, "it is already gone")
+        except (ApiError, OSError) as error:
+            return DeletionResult(item, DeletionOutcome.FAILED, _message(error))
+        now = rule.candidate(obj)
+        if obj.uid != candidate.uid:
+            return DeletionResult(item, DeletionOutcome.LEFT, "another object has this name now")
+        if now is None:
+            return DeletionResult(item, DeletionOutcome.LEFT, "the rule no longer selects it")
+        try:
+            verdict = await self._judge(now, ambiguous)
+        except Unreachable as error:
+            return DeletionResult(item, DeletionOutcome.LEFT, f"downstream: {error}")
+        if verdict.state is not State.ORPHAN:
+            return DeletionResult(item, DeletionOutcome.LEFT, verdict.why)
+        self._write_journal("deleting", now, verdict, obj)
+        try:
+            await delete(self._writer, kind, obj, unchanged=True)
+        except asyncio.CancelledError:
+            self._write_journal("interrupted", now, verdict, message="it may or may not have been deleted")
+            raise
+        except (WriteError, ApiError, UnknownOutcome, OSError) as error:
+            left = isinstance(error, WriteError)
+            self._write_journal("left" if left else "failed", now, verdict, message=_message(error))
+            return DeletionResult(item, DeletionOutcome.LEFT if left else DeletionOutcome.FAILED, _message(error))
+        self._evidence.deleted[rule.name] = [*recent(self._evidence, rule.name), self._evidence.now()]
+        self._write_journal("deleted", now, verdict)
+        self._recorder.record(obj, "OrphanDeleted", f"{verdict.why}, since {rfc3339(verdict.since or 0)}")
+        await self._recorder.flush()
+        return DeletionResult(item, DeletionOutcome.DELETED, verdict.why)
+
+    async def _judge(self, candidate: Candidate, ambiguous: dict[str, str]) -> Verdict:
+        looks: dict[str, Look] = {}
+        name = candidate.cluster
+        if await self._fleet.downstream.uid() != self._evidence.downstream:
+            raise Unreachable("its identity changed")
+        retired = self._fleet.retired - ambiguous.keys()
+        if name in ambiguous:
+            looks[name] = Look(self._evidence.now(), unknown=ambiguous[name])
+        elif name in self._fleet.upstreams and name not in retired:
+            looks[name] = await look_by_gets(self._fleet.upstreams[name], candidate.parents, self._evidence)
+        grace = candidate.rule.grace if self._grace is None else self._grace
+        return judge(candidate, grace, looks, retired, self._evidence)
+
+    def _write_journal(
+        self, what: str, candidate: Candidate, verdict: Verdict, obj: Object | None = None, message: str = ""
+    ) -> None:
+        entry = {
+            "time": rfc3339(self._world.clock.now()),
+            "what": what,
+            **Item(candidate, verdict).to_json(),
+        }
+        if message:
+            entry["said"] = message
+        if obj is not None:
+            metadata = {key: value for key, value in obj.metadata.items() if key != "managedFields"}
+            entry["object"] = {**obj, "metadata": metadata}
+        self._journal.write(entry)
+
+
+def _message(error: BaseException) -> str:
+    return str(error) or type(error).__name__
