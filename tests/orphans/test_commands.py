@@ -125,7 +125,7 @@ async def test_a_plan_whose_items_name_no_object_is_refused(shell, harm):
 async def test_a_plan_without_end_is_not_read_to_its_end(shell, monkeypatch):
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
-    monkeypatch.setattr(plan_files, "LARGEST", 2**8)
+    monkeypatch.setattr(plan_files, "MAX_PLAN_BYTES", 2**8)
     for endless in (str(shell.plan), "/dev/zero"):
         status, _, errors = await shell("apply", endless, "--grace", "0s", "--yes")
         assert (status, "plan fewer clusters at a time" in errors) == (2, True)

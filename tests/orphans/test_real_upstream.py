@@ -105,7 +105,7 @@ async def test_a_killed_one_is_not_an_empty_one(bed, machine):
 
 async def test_one_that_dies_between_two_pages_is_not_an_empty_one(bed, door, machine, monkeypatch):
     await bed.gateway("another")
-    monkeypatch.setattr(looks, "PAGE", 1)
+    monkeypatch.setattr(looks, "PAGE_SIZE", 1)
     asked = []
 
     def kill(method, path, query):

@@ -118,7 +118,7 @@ async def test_an_upstream_replaced_in_the_middle_of_a_scan_is_unknown(bed):
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
 async def test_an_upstream_that_dies_between_two_pages_is_unknown(bed, monkeypatch):
-    monkeypatch.setattr(looks, "PAGE", 1)
+    monkeypatch.setattr(looks, "PAGE_SIZE", 1)
     for name in ("a", "b", "gw"):
         await bed.gateway(name)
     await bed.route()
