@@ -498,8 +498,15 @@ MUTANTS = [
     ),
     Mutant("orphans: resourceVersion", "tools/orphans/deletion.py", "obj, unchanged=True)", "obj)"),
     Mutant("orphans: the cluster that was seen first", "tools/orphans/looks.py", "known != uid:", "False:"),
-    Mutant("orphans: no cluster under two names", "tools/orphans/ambiguous_clusters.py", "if len(alike) > 1:", "if False:"),
-    Mutant("orphans: no cluster under a name that was shared", "tools/orphans/ambiguous_clusters.py", "if not unreachable:", "if True:"),
+    Mutant(
+        "orphans: no cluster under two names", "tools/orphans/ambiguous_clusters.py", "if len(alike) > 1:", "if False:"
+    ),
+    Mutant(
+        "orphans: no cluster under a name that was shared",
+        "tools/orphans/ambiguous_clusters.py",
+        "if not unreachable:",
+        "if True:",
+    ),
     Mutant("orphans: grace", "tools/orphans/verdicts.py", "if age >= grace:", "if True:"),
     Mutant(
         "orphans: the grace period restarts when a parent returns",

@@ -136,10 +136,10 @@ async def test_a_plan_is_written_over_a_plain_file_only(shell):
     link, kept = shell.folder / "link.json", shell.folder / "evidence.json"
     link.symlink_to(shell.folder / "config")
     for output, said in (
-        (link, "no plain file"),
-        ("/dev/null", "no plain file"),
+        (link, "not a regular file"),
+        ("/dev/null", "not a regular file"),
         (kept, "is the evidence"),
-        (shell.folder / "missing" / "plan.json", "no folder that can be written to"),
+        (shell.folder / "missing" / "plan.json", "not a writable folder"),
     ):
         status, _, errors = await shell("plan", "-o", str(output), "--evidence", str(kept))
         assert (status, said in errors, len(errors.splitlines())) == (2, True, 1), errors
