@@ -36,7 +36,7 @@ CRD = builtin.schema_of_kind("apiextensions.k8s.io", "v1", "CustomResourceDefini
         (POD, {"spec": {"containers": {}}}, "object", "PodSpec.spec.containers", "[]v1.Container"),
     ],
 )
-def test_a_wrong_type_is_told_as_go_tells_it(node, body, value, field, go_type):
+def test_wrong_type_raises_gos_message(node, body, value, field, go_type):
     with pytest.raises(DecodeError) as error:
         decode(node, body)
     assert error.value.message == f"json: cannot unmarshal {value} into Go struct field {field} of type {go_type}"
@@ -50,7 +50,7 @@ def test_a_wrong_type_is_told_as_go_tells_it(node, body, value, field, go_type):
         (POD, {"spec": {"containers": [{"resources": {"limits": {"cpu": "lots"}}}]}}, quantity.WRONG_FORMAT),
     ],
 )
-def test_a_value_that_cannot_be_read_is_told_as_go_tells_it(node, body, message):
+def test_unparsable_value_raises_gos_message(node, body, message):
     with pytest.raises(DecodeError) as error:
         decode(node, body)
     assert error.value.message == message
@@ -67,12 +67,12 @@ def test_keys_are_case_sensitive():
     assert decode(CONFIG_MAP, {"Data": {"a": "b"}}).unknown == ["Data"]
 
 
-def test_empty_and_null_values_go_where_go_omits_them():
+def test_empty_and_null_values_are_omitted_like_in_go():
     body = {"data": {}, "immutable": None, "metadata": {"labels": {}, "generation": 0}}
     assert decode(CONFIG_MAP, body).object == {"metadata": {}}
 
 
-def test_what_go_always_writes_is_filled_in():
+def test_fields_that_go_always_writes_are_added():
     assert decode(ROLE, {}).object == {"metadata": {}, "rules": None}
     assert decode(DEPLOYMENT, {}).object == {
         "metadata": {},
@@ -81,10 +81,10 @@ def test_what_go_always_writes_is_filled_in():
     }
 
 
-def test_what_is_given_empty_is_null_only_once_stored():
-    given = decode(ROLE, {"rules": []}).object
-    assert given == {"metadata": {}, "rules": []}
-    assert empty_values.drop(ROLE, given) == {"metadata": {}, "rules": None}
+def test_empty_list_becomes_null_only_in_storage():
+    sent = decode(ROLE, {"rules": []}).object
+    assert sent == {"metadata": {}, "rules": []}
+    assert empty_values.drop(ROLE, sent) == {"metadata": {}, "rules": None}
     assert empty_values.drop(ROLE, {"rules": [{"verbs": []}]}) == {"rules": [{"verbs": None}]}
     same = decode(ROLE, {"rules": [{"verbs": ["get"]}]}).object
     assert empty_values.drop(ROLE, same) is same
@@ -96,7 +96,7 @@ def test_null_in_a_map_or_list_is_the_zero_value():
     assert decode(POD, {"spec": {"containers": [None]}}).object["spec"]["containers"] == [{"name": "", "resources": {}}]
 
 
-def test_a_pointer_keeps_its_zero_value():
+def test_pointer_field_keeps_its_zero_value():
     assert decode(DEPLOYMENT, {"spec": {"replicas": 0}}).object["spec"]["replicas"] == 0
     assert decode(CONFIG_MAP, {"immutable": False}).object["immutable"] is False
 
@@ -113,18 +113,22 @@ def test_schemas_of_a_crd_decode_through_their_unions():
     }
     body = {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}}
     decoded = decode(CRD, body)
-    kept = decoded.object["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert kept == {"type": "object", "additionalProperties": True, "properties": {"l": {"items": {"type": "string"}}}}
-    assert decoded.unknown == []  # the unions are decoded leniently
+    decoded_schema = decoded.object["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert decoded_schema == {
+        "type": "object",
+        "additionalProperties": True,
+        "properties": {"l": {"items": {"type": "string"}}},
+    }
+    assert decoded.unknown == []  # The unions are decoded leniently.
 
 
-def test_an_input_is_not_changed():
+def test_decode_does_not_change_its_input():
     body = {"metadata": {"labels": {}}, "data": {"a": None}}
     decode(CONFIG_MAP, body)
     assert body == {"metadata": {"labels": {}}, "data": {"a": None}}
 
 
-def test_duplicate_keys_are_found_where_they_are():
+def test_duplicate_keys_are_reported_with_their_path():
     assert encoding.decode(b'{"a": 1, "b": [{"c": 1, "c": 2, "c": 3}], "a": 2}')[1] == ["b[0].c", "a"]
     assert encoding.decode(b'{"a": {"a": 1}}')[1] == []
 
@@ -163,26 +167,26 @@ def test_duplicate_keys_are_found_where_they_are():
         ("1100000", "1100k"),
     ],
 )
-def test_quantities_are_written_in_canonical_form(text, canonical):
+def test_canonicalize_returns_the_canonical_quantity(text, canonical):
     assert quantity.canonicalize(text) == canonical
 
 
 @given(st.from_regex(r"[+-]?[0-9]{1,9}(\.[0-9]{1,6})?(m|k|M|Ki|Mi|Gi|e[0-9])?", fullmatch=True))
-def test_a_canonical_quantity_is_the_same_quantity_and_stays(text):
+def test_canonicalize_keeps_the_value_and_is_idempotent(text):
     canonical = quantity.canonicalize(text)
     assert quantity.canonicalize(canonical) == canonical
     assert quantity.parse(canonical)[0] == quantity.parse(text)[0]
 
 
 @pytest.mark.parametrize(
-    ("text", "written"),
+    ("text", "expected"),
     [("90m", "1h30m0s"), ("1500ms", "1.5s"), ("0", "0s"), ("-1h", "-1h0m0s"), ("1us", "1µs"), ("1.5h", "1h30m0s")],
 )
-def test_durations_are_written_as_go_does(text, written):
-    assert times.normalize_duration(text) == written
+def test_normalize_duration_writes_like_go(text, expected):
+    assert times.normalize_duration(text) == expected
 
 
-def test_times_are_utc_and_whole_seconds():
+def test_normalize_time_returns_utc_with_whole_seconds():
     assert times.normalize_time("2026-01-02T03:04:05.678+01:00") == "2026-01-02T02:04:05Z"
     assert times.normalize_time("2026-01-02T03:04:05.678901Z", micro=True) == "2026-01-02T03:04:05.678901Z"
     with pytest.raises(
@@ -195,10 +199,10 @@ NINES = "9" * 5000
 
 
 @pytest.mark.parametrize(
-    ("given", "answered"),
+    ("text", "canonical"),
     [
         (NINES, NINES),
-        ("1" + "0" * 5000, "100"),  # a real server has no suffix for it
+        ("1" + "0" * 5000, "100"),  # A real server has no suffix for it.
         ("1100E", "1100E"),
         (f"{NINES}Ki", "9223372036854775807"),
         (f"-{NINES}Ki", "-9223372036854775807"),
@@ -207,5 +211,5 @@ NINES = "9" * 5000
         ("1e-5000", "1e-9"),
     ],
 )
-def test_quantities_of_thousands_of_digits_are_exact(given, answered):
-    assert quantity.canonicalize(given) == answered
+def test_quantity_with_thousands_of_digits_is_exact(text, canonical):
+    assert quantity.canonicalize(text) == canonical

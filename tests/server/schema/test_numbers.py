@@ -1,4 +1,4 @@
-"""Numbers of custom resources, sent and answered as text: the answers are a real server's."""
+"""Numbers of custom resources, compared as text. The expected responses are a real server's."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ WRITTEN = {
 }
 WHOLE = "spec.integer in body must be of type integer"
 CHECKED = "Checked value must be of type integer (default format) in spec.integer"
-REFUSED = {
+REJECTED = {
     ("integer", "1e-10"): [WHOLE, CHECKED],
     ("integer", "5e-324"): [WHOLE, CHECKED],
     ("integer", "1.9999999999"): [WHOLE, CHECKED],
@@ -57,7 +57,7 @@ MERGE, JSON, APPLY = (f"application/{name}" for name in ("merge-patch+json", "js
 
 
 class Widgets:
-    """Widgets with a field of each type, in a group of the test's own."""
+    """A custom resource with a field of each type, in its own API group."""
 
     def __init__(self, api):
         self._transport = api.transport()
@@ -75,17 +75,17 @@ class Widgets:
             "metadata": {"name": f"widgets.{self.group}"},
             "spec": {"group": self.group, "scope": "Cluster", "names": names, "versions": [version]},
         }
-        assert (await self._ask("POST", DEFINITIONS, json.dumps(body)))[0] == 201
-        for _ in range(600):  # a real server takes its time to serve a new kind
-            if (await self._ask("GET", self.path))[0] == 200:
+        assert (await self._request("POST", DEFINITIONS, json.dumps(body)))[0] == 201
+        for _ in range(600):  # A real server serves a new kind with a delay.
+            if (await self._request("GET", self.path))[0] == 200:
                 break
             await asyncio.sleep(0.05)
         return self
 
     async def __aexit__(self, *_):
-        await self._ask("DELETE", f"{DEFINITIONS}/widgets.{self.group}")
+        await self._request("DELETE", f"{DEFINITIONS}/widgets.{self.group}")
 
-    async def _ask(self, method, path, body="", media="application/json", query=None):
+    async def _request(self, method, path, body="", media="application/json", query=None):
         headers = {"Content-Type": media} if body else {}
         answer = await self._transport.request(
             HttpRequest(method, path, body=body.encode() or None, headers=headers, query=query)
@@ -93,28 +93,28 @@ class Widgets:
         return answer.status, answer.body.decode()
 
     async def create(self, name, spec):
-        return await self._ask("POST", self.path, self.object(name, spec))
+        return await self._request("POST", self.path, self.object(name, spec))
 
     async def patch(self, name, body, media):
         query = {"fieldManager": "m"} if media == APPLY else None
-        return await self._ask("PATCH", f"{self.path}/{name}", body, media, query)
+        return await self._request("PATCH", f"{self.path}/{name}", body, media, query)
 
     async def get(self, name):
-        return await self._ask("GET", f"{self.path}/{name}")
+        return await self._request("GET", f"{self.path}/{name}")
 
     def object(self, name, spec):
         head = f'"apiVersion":"{self.group}/v1","kind":"Widget","metadata":{{"name":"{name}"}}'
         return f'{{{head},"spec":{spec}}}'
 
 
-def spelled(answer, field):
+def number_text(answer, field):
     return re.search(rf'"{field}":\s*([^,}}\s]+)', answer[1])[1]
 
 
 @pytest.mark.parametrize("field", ["number", "any"])
-async def test_a_number_is_written_as_go_writes_it(api, field):
+async def test_number_is_written_as_go_writes_it(api, field):
     async with Widgets(api) as widgets:
-        found = {}
+        results = {}
         for index, number in enumerate(WRITTEN):
             spec, created, patched = f'{{"{field}":{number}}}', f"c{index}", f"p{index}"
             answers = [await widgets.create(created, spec), await widgets.get(created)]
@@ -123,32 +123,32 @@ async def test_a_number_is_written_as_go_writes_it(api, field):
             answers.append(await widgets.patch(patched, f'{{"spec":{spec}}}', MERGE))
             operation = f'{{"op":"add","path":"/spec/{field}","value":{number}}}'
             answers.append(await widgets.patch(patched, f"[{operation}]", JSON))
-            spellings = {spelled(answer, field) for answer in answers}
-            found[number] = spellings.pop() if len(spellings) == 1 else spellings
-        assert found == WRITTEN
+            texts = {number_text(answer, field) for answer in answers}
+            results[number] = texts.pop() if len(texts) == 1 else texts
+        assert results == WRITTEN
 
 
-async def test_a_number_that_is_no_integer_is_refused(api):
+async def test_non_integer_is_rejected_for_an_integer_field(api):
     async with Widgets(api) as widgets:
-        found = {}
-        for field, number in REFUSED:
+        results = {}
+        for field, number in REJECTED:
             status, body = await widgets.create("w", f'{{"{field}":{number}}}')
             causes = [cause["message"] for cause in json.loads(body)["details"]["causes"]] if status == 422 else body
-            found[field, number] = [re.sub(r'^Invalid value: "\w*": |: "\w+"$', "", cause) for cause in causes]
-        assert {key: sorted(causes) for key, causes in found.items()} == {
-            key: sorted(causes) for key, causes in REFUSED.items()
+            results[field, number] = [re.sub(r'^Invalid value: "\w*": |: "\w+"$', "", cause) for cause in causes]
+        assert {key: sorted(causes) for key, causes in results.items()} == {
+            key: sorted(causes) for key, causes in REJECTED.items()
         }
 
 
-async def test_a_number_that_no_float_holds_is_refused(api):
+async def test_number_too_large_for_a_float_is_rejected(api):
     async with Widgets(api) as widgets:
         status, body = await widgets.create("w", '{"any":1e400}')
-        told = "json: cannot unmarshal number 1e400 into Go {} of type float64"
+        message = "json: cannot unmarshal number 1e400 into Go {} of type float64"
         handled = 'Widget in version "v1" cannot be handled as a Widget'
-        assert (status, json.loads(body)["message"]) == (400, f"{handled}: {told.format('value')}")
+        assert (status, json.loads(body)["message"]) == (400, f"{handled}: {message.format('value')}")
         await widgets.create("w", "{}")
         status, body = await widgets.patch("w", '[{"op":"add","path":"/spec/any","value":1e400}]', JSON)
-        field = told.format("struct field jsonPatchOp.value")
+        field = message.format("struct field jsonPatchOp.value")
         assert (status, json.loads(body)["message"]) == (400, f"error decoding patch: {field}")
 
 
@@ -162,7 +162,7 @@ async def test_a_number_that_no_float_holds_is_refused(api):
         ("1e20", "1e20", 422),
     ],
 )
-async def test_a_test_compares_what_is_written(api, stored, tested, status):
+async def test_json_patch_test_compares_the_written_number(api, stored, tested, status):
     async with Widgets(api) as widgets:
         await widgets.create("w", f'{{"any":{stored}}}')
         assert (await widgets.patch("w", f'[{{"op":"test","path":"/spec/any","value":{tested}}}]', JSON))[0] == status

@@ -15,33 +15,33 @@ def spec(properties, **more):
     )
 
 
-def one(schema, value, old=None):
-    """The causes for one field `x` of the spec, as text."""
-    was = None if old is None else {"spec": {"x": old}}
-    return [f"{c.field}: {c.message}" for c in validate(spec({"x": schema}), {"spec": {"x": value}}, was)]
+def field_errors(schema, value, old=None):
+    """Return the errors of one field `x` of the spec, as text."""
+    old_object = None if old is None else {"spec": {"x": old}}
+    return [f"{c.field}: {c.message}" for c in validate(spec({"x": schema}), {"spec": {"x": value}}, old_object)]
 
 
-def test_the_same_content_is_compiled_once():
+def test_equal_schemas_are_compiled_once():
     assert spec({"x": {"type": "string"}}) is spec({"x": {"type": "string"}})
 
 
-def test_pruning_drops_and_reports_what_is_not_declared():
+def test_prune_drops_and_reports_undeclared_fields():
     node = spec({"o": {"type": "object", "properties": {"a": {}}}, "l": {"type": "array", "items": {"type": "object"}}})
     obj = {"apiVersion": "g/v1", "kind": "X", "spec": {"z": 1, "o": {"a": 1, "y": 2}, "l": [{"b": 1}]}, "w": 1}
     pruned, unknown = prune(node, obj)
     assert pruned == {"apiVersion": "g/v1", "kind": "X", "spec": {"o": {"a": 1}, "l": [{}]}}
     assert unknown == ["spec.l[0].b", "spec.o.y", "spec.z", "w"]
-    assert obj["spec"]["z"] == 1  # the input is left alone
+    assert obj["spec"]["z"] == 1  # The input is not changed.
 
 
-def test_pruning_shares_what_it_keeps():
+def test_prune_shares_unchanged_values():
     node = spec({"o": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}})
     obj = {"spec": {"o": {"anything": [1]}}}
     assert prune(node, obj) == (obj, [])
     assert prune(node, obj)[0]["spec"] is obj["spec"]
 
 
-def test_declared_fields_below_a_preserving_one_are_pruned():
+def test_prune_applies_to_declared_fields_below_preserve_unknown_fields():
     inner = {"type": "object", "properties": {"a": {"type": "string"}}}
     node = spec({"o": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"k": inner}}})
     assert prune(node, {"spec": {"o": {"k": {"b": 1}, "free": {"b": 1}}}}) == (
@@ -50,7 +50,7 @@ def test_declared_fields_below_a_preserving_one_are_pruned():
     )
 
 
-def test_nulls_go_unless_nullable_or_defaulted():
+def test_prune_drops_nulls_unless_nullable_or_defaulted():
     node = spec(
         {"a": {"type": "string"}, "n": {"type": "string", "nullable": True}, "d": {"type": "string", "default": "x"}}
     )
@@ -59,7 +59,7 @@ def test_nulls_go_unless_nullable_or_defaulted():
     assert apply_defaults(node, pruned) == {"spec": {"n": None, "d": "x"}}
 
 
-def test_metadata_is_decoded():
+def test_prune_decodes_metadata():
     node = spec({})
     pruned, unknown = prune(node, {"metadata": {"name": "a", "nope": 1, "labels": {}}})
     assert pruned == {"metadata": {"name": "a"}}
@@ -68,7 +68,7 @@ def test_metadata_is_decoded():
         prune(node, {"metadata": {"labels": {"a": 1}}})
 
 
-def test_embedded_resources_have_metadata_and_a_type():
+def test_embedded_resource_has_metadata_and_a_type():
     node = spec(
         {"t": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": {"type": "object"}}}}
     )
@@ -79,7 +79,7 @@ def test_embedded_resources_have_metadata_and_a_type():
     assert [c.field for c in validate(node, pruned)] == ["spec.t.kind"]
 
 
-def test_defaults_fill_in_at_every_level_and_are_not_copied():
+def test_apply_defaults_fills_every_level_without_copies():
     node = spec({"o": {"type": "object", "default": {}, "properties": {"a": {"type": "integer", "default": 1}}}})
     assert apply_defaults(node, {"spec": {}}) == {"spec": {"o": {"a": 1}}}
     assert apply_defaults(node, {}) == {}
@@ -88,7 +88,7 @@ def test_defaults_fill_in_at_every_level_and_are_not_copied():
 
 
 @pytest.mark.parametrize(
-    ("schema", "value", "told"),
+    ("schema", "value", "errors"),
     [
         (
             {"type": "string", "minLength": 2},
@@ -113,7 +113,7 @@ def test_defaults_fill_in_at_every_level_and_are_not_copied():
             1.5,
             ["spec.x: Invalid value: 1.5: spec.x in body should be less than 1"],
         ),
-        ({"type": "number", "minimum": 0.5}, 0, []),  # an integer is compared with the integral part of the bound
+        ({"type": "number", "minimum": 0.5}, 0, []),  # An integer is compared with the integral part of the bound.
         ({"type": "integer"}, 1.0, []),
         (
             {"type": "integer"},
@@ -196,8 +196,8 @@ def test_defaults_fill_in_at_every_level_and_are_not_copied():
         ),
     ],
 )
-def test_causes_are_worded_as_the_real_server_words_them(schema, value, told):
-    assert one(schema, value) == told
+def test_validation_error_has_the_real_servers_message(schema, value, errors):
+    assert field_errors(schema, value) == errors
 
 
 @pytest.mark.parametrize(
@@ -220,28 +220,28 @@ def test_causes_are_worded_as_the_real_server_words_them(schema, value, told):
         ("isbn", "978-0321751041", "123"),
     ],
 )
-def test_formats_are_checked(name, good, bad):
-    assert one({"type": "string", "format": name}, good) == []
-    assert one({"type": "string", "format": name}, bad) == [
+def test_format_is_validated(name, good, bad):
+    assert field_errors({"type": "string", "format": name}, good) == []
+    assert field_errors({"type": "string", "format": name}, bad) == [
         f'spec.x: Invalid value: "{bad}": spec.x in body must be of type {name}: "{bad}"'
     ]
 
 
-def test_what_did_not_change_is_not_held_to_the_schema():
+def test_unchanged_value_is_not_validated():
     schema = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 1}, "b": {"type": "string"}}}
-    assert one(schema, {"a": "long", "b": "new"}, {"a": "long", "b": "old"}) == []
-    assert one(schema, {"a": "longer"}, {"a": "long"}) == ["spec.x.a: Too long: may not be more than 1 bytes"]
+    assert field_errors(schema, {"a": "long", "b": "new"}, {"a": "long", "b": "old"}) == []
+    assert field_errors(schema, {"a": "longer"}, {"a": "long"}) == ["spec.x.a: Too long: may not be more than 1 bytes"]
 
 
-def test_items_are_correlated_by_key_only():
+def test_items_are_matched_with_old_items_by_key_only():
     items = {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string", "maxLength": 1}}}
     keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": items}
     old, new = [{"k": "a", "v": "long"}], [{"k": "b"}, {"k": "a", "v": "long"}]
-    assert one(keyed, new, old) == []
-    assert len(one({"type": "array", "items": items}, new, old)) == 1
+    assert field_errors(keyed, new, old) == []
+    assert len(field_errors({"type": "array", "items": items}, new, old)) == 1
 
 
-def test_a_status_is_checked_alone_under_its_own_name():
+def test_errors_of_a_status_have_its_path():
     node = structural.compile_schema({"type": "object", "properties": {"a": {"type": "string"}}})
     assert [(c.field, c.message) for c in validate_by_schema(node, {"a": 1}, under="status")] == [
         ("status.a", 'Invalid value: "integer": a in body must be of type string: "integer"')
@@ -264,7 +264,7 @@ SCHEMA = {
 
 
 @given(st.dictionaries(st.sampled_from("abcx"), JSON, max_size=4))
-def test_pruning_and_defaulting_settle_at_once_and_validation_never_raises(value):
+def test_prune_and_defaults_are_idempotent_and_validate_never_raises(value):
     node = spec(SCHEMA["properties"])
     pruned, _ = prune(node, {"spec": value})
     assert prune(node, pruned) == (pruned, [])

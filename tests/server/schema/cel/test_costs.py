@@ -1,7 +1,7 @@
-"""What rules may cost at worst: the table holds on a real server too.
+"""Worst-case costs of rules. The table is valid for the embedded and the real server.
 
-Each rule stands where its value may occur so often that the limit is exceeded, and the refusal tells by how much: to
-six places, which no other estimate would give.
+Each rule belongs to a value that may occur so often that its cost exceeds the limit. The error message then says by
+which factor, with six decimal places, which no other estimate would match.
 """
 
 import json
@@ -237,7 +237,7 @@ COSTS = [
     (731, 'self.l.all(x, oldSelf.l.exists(y, x == y))'),
     (5, 'self.n >= oldSelf.n'),
 ]  # fmt: skip
-OPTIONAL = [  # with an oldSelf that may be none
+OPTIONAL = [  # Rules with optionalOldSelf.
     (7, "oldSelf.hasValue() ? self.s == oldSelf.value().s : true"),
     (20, "oldSelf.optMap(o, o.s == self.s).orValue(true)"),
     (2**64 - 1, "oldSelf.?l.orValue([]).all(x, x in self.l)"),
@@ -265,8 +265,8 @@ def definition(**properties):
     return {**kind, "metadata": {"name": "dears.costs.test"}, "spec": spec}
 
 
-async def told(api, body):
-    """What a server finds wrong with a definition, by field."""
+async def rule_errors(api, body):
+    """Return a server's errors for a CustomResourceDefinition, by field."""
     answer = await api.transport().request(
         HttpRequest(
             "POST",
@@ -278,83 +278,86 @@ async def told(api, body):
     )
     root = r"spec\.validation\.openAPIV3Schema(\.properties\[spec\]\.properties)?"
     causes = (json.loads(answer.body).get("details") or {}).get("causes") or []
-    found = {}
+    errors = {}
     for cause in causes:
-        found.setdefault(re.sub(root, "", cause["field"]), []).append(cause["message"])
-    return found
+        errors.setdefault(re.sub(root, "", cause["field"]), []).append(cause["message"])
+    return errors
 
 
-def ruled(schema, *rules, **more):
+def with_rules(schema, *rules, **more):
     return {**schema, "x-kubernetes-validations": [{"rule": rule, **more} for rule in rules]}
 
 
-def listed(items, most=None):
-    return {"type": "array", "items": items} | ({"maxItems": most} if most is not None else {})
+def list_of(items, max_items=None):
+    return {"type": "array", "items": items} | ({"maxItems": max_items} if max_items is not None else {})
 
 
 @pytest.mark.parametrize(("rows", "more"), [(COSTS, {}), (OPTIONAL, {"optionalOldSelf": True})])
-async def test_a_rule_costs_at_worst_what_the_table_says(api, rows, more):
-    often = [math.ceil(1.2 * LIMIT / cost) for cost, _ in rows]
-    found = await told(
+async def test_cost_of_a_rule_equals_the_table(api, rows, more):
+    occurrences = [math.ceil(1.2 * LIMIT / cost) for cost, _ in rows]
+    errors = await rule_errors(
         api,
         definition(
             **{
                 f"r{n}": {
                     "type": "object",
-                    "maxProperties": often[n],
-                    "additionalProperties": ruled(VALUE, rule, **more),
+                    "maxProperties": occurrences[n],
+                    "additionalProperties": with_rules(VALUE, rule, **more),
                 }
                 for n, (_, rule) in enumerate(rows)
             }
         ),
     )
-    rules = [found[f"[r{n}].additionalProperties.x-kubernetes-validations[0].rule"] for n in range(len(rows))]
+    rules = [errors[f"[r{n}].additionalProperties.x-kubernetes-validations[0].rule"] for n in range(len(rows))]
     assert {row: rule[0] for row, rule in zip(rows, rules, strict=True)} == {
-        row: exceeded(min(2**64 - 1, row[0] * times)) for row, times in zip(rows, often, strict=True)
+        row: exceeded(min(2**64 - 1, row[0] * times)) for row, times in zip(rows, occurrences, strict=True)
     }
 
 
 @pytest.mark.parametrize(
-    ("where", "cost"),
+    ("schema", "cost"),
     [
-        # as often as a request has room for: an integer takes a byte and a comma, an object what it requires
-        (listed(ruled(INT, "self + self + self + self + self + self > 1")), 12 * (3 * 1024 * 1024 // 2)),
-        (listed(ruled({"type": "boolean"}, "self || self || self || self || [self] == [self]")), 27 * 629_145),
-        (listed(ruled({**VALUE, "required": ["s", "n", "o"]}, "[self.n] == [self.n]", "self.n > 1")), None),
-        (listed(listed(listed(ruled(TEXT, "self == 'abc' + self"), 900), 50), 50), 2_250_000 * 19),
-        (listed(listed(ruled(TEXT, "self == 'abc' + self")), 50), 1_048_576 * 19),
-        ({"type": "object", "additionalProperties": listed(ruled(TEXT, "self == 'abc' + self"), 50)}, 1_048_576 * 19),
+        # A request limits how often a value occurs: an integer needs a byte and a comma, an object its required fields.
+        (list_of(with_rules(INT, "self + self + self + self + self + self > 1")), 12 * (3 * 1024 * 1024 // 2)),
+        (list_of(with_rules({"type": "boolean"}, "self || self || self || self || [self] == [self]")), 27 * 629_145),
+        (list_of(with_rules({**VALUE, "required": ["s", "n", "o"]}, "[self.n] == [self.n]", "self.n > 1")), None),
+        (list_of(list_of(list_of(with_rules(TEXT, "self == 'abc' + self"), 900), 50), 50), 2_250_000 * 19),
+        (list_of(list_of(with_rules(TEXT, "self == 'abc' + self")), 50), 1_048_576 * 19),
+        (
+            {"type": "object", "additionalProperties": list_of(with_rules(TEXT, "self == 'abc' + self"), 50)},
+            1_048_576 * 19,
+        ),
     ],
 )
-async def test_a_rule_costs_as_often_as_its_value_may_occur(api, where, cost):
-    found = await told(api, definition(a=where))
-    messages = [message for messages in found.values() for message in messages]
+async def test_cost_of_a_rule_is_multiplied_by_the_occurrences_of_its_value(api, schema, cost):
+    errors = await rule_errors(api, definition(a=schema))
+    messages = [message for messages in errors.values() for message in messages]
     assert messages == ([exceeded(cost)] if cost is not None else [])
 
 
-async def test_all_rules_of_a_definition_may_cost_no_more_than_so_much(api):
-    """Each is dear and may be; the four dearest are named."""
-    each = [ruled(listed(INT, 900 - n), "self.all(x, x > 1)") for n in range(30)]
-    found = await told(api, definition(**{f"a{n}": listed(one, 900) for n, one in enumerate(each)}))
-    dearest = [f"[a{n}].items.x-kubernetes-validations[0].rule" for n in range(4)]
-    assert sorted(found) == sorted(["", *dearest])
-    assert found[""][0].startswith(f"Forbidden: {WHOLE} exceeds budget by factor of 1.")
-    assert found[dearest[0]] == [
+async def test_total_cost_of_all_rules_of_a_definition_is_limited(api):
+    """No rule exceeds its own limit. The error names the four most expensive rules."""
+    schemas = [with_rules(list_of(INT, 900 - n), "self.all(x, x > 1)") for n in range(30)]
+    errors = await rule_errors(api, definition(**{f"a{n}": list_of(inner, 900) for n, inner in enumerate(schemas)}))
+    most_expensive = [f"[a{n}].items.x-kubernetes-validations[0].rule" for n in range(4)]
+    assert sorted(errors) == sorted(["", *most_expensive])
+    assert errors[""][0].startswith(f"Forbidden: {WHOLE} exceeds budget by factor of 1.")
+    assert errors[most_expensive[0]] == [
         "Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
     ]
 
 
-async def test_a_message_has_a_cost_of_its_own(api):
+async def test_message_expression_has_its_own_cost(api):
     message = "self.l.map(x, x + 'q').join(',')"
-    found = await told(api, definition(a=ruled(VALUE, "self.n > 1", messageExpression=message)))
-    assert found["[a].x-kubernetes-validations[0].messageExpression"][0] == exceeded(
+    errors = await rule_errors(api, definition(a=with_rules(VALUE, "self.n > 1", messageExpression=message)))
+    assert errors["[a].x-kubernetes-validations[0].messageExpression"][0] == exceeded(
         2**60, what="estimated messageExpression cost"
     )
 
 
-def test_what_stood_there_before_may_stay_as_dear_as_it_is():
-    """A definition that was stored when nobody estimated can still be changed where it costs nothing."""
-    new = definition(a=listed(ruled({"type": "string"}, "self.matches('a+')")))
+def test_expensive_rule_of_a_stored_definition_is_accepted():
+    """A definition stored by a version without cost estimates can still be updated."""
+    new = definition(a=list_of(with_rules({"type": "string"}, "self.matches('a+')")))
     assert any("exceeds budget" in cause.message for cause in definitions.definition(new, None))
     old = {**new, "spec": {**new["spec"], "scope": "Cluster"}}
     assert not any("estimated rule cost exceeds" in cause.message for cause in definitions.definition(new, old))

@@ -1,4 +1,4 @@
-"""Rules by the types of a schema: which are refused when they are defined, and in which words, on both servers."""
+"""Type checks of rules by their schema: the embedded and the real server return the same errors."""
 
 import json
 import re
@@ -16,17 +16,17 @@ def text(**more):
     return {"type": "string", "maxLength": 10, **more}
 
 
-def listed(items, most=5, **more):
-    return {"type": "array", "maxItems": most, "items": items, **more}
+def list_of(items, max_items=5, **more):
+    return {"type": "array", "maxItems": max_items, "items": items, **more}
 
 
-def mapped(values):
+def map_of(values):
     return {"type": "object", "maxProperties": 5, "additionalProperties": values}
 
 
 INT, BOOL, ANYTHING = {"type": "integer"}, {"type": "boolean"}, {"x-kubernetes-preserve-unknown-fields": True}
 KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}
-ITEM = {"type": "object", "required": ["k"], "properties": {"k": text(), "v": INT, "sub": listed(text(), 3)}}
+ITEM = {"type": "object", "required": ["k"], "properties": {"k": text(), "v": INT, "sub": list_of(text(), 3)}}
 FIELDS = {
     "s": text(),
     "i": INT,
@@ -35,28 +35,28 @@ FIELDS = {
     "t": text(format="date-time"),
     "d": text(format="duration"),
     "day": text(format="date"),
-    "dt": text(format="datetime"),  # which is no format
+    "dt": text(format="datetime"),  # This is not a format.
     "by": text(format="byte"),
     "ios": {"x-kubernetes-int-or-string": True},
     "any": {"type": "object", **ANYTHING},
     "unk": ANYTHING,
     "o": {"type": "object", "properties": {"x": text(), "n": INT}},
-    "ls": listed(text()),
-    "li": listed(INT),
-    "lf": listed({"type": "number"}),
-    "lt": listed(text(format="date-time")),
-    "lo": listed(ITEM, **KEYED),
-    "ll": listed(listed(BOOL)),
-    "ms": mapped(text()),
-    "mi": mapped(INT),
-    "mo": mapped({"type": "object", "properties": {"x": text()}}),
-    "ml": mapped(listed(text(), 3)),
+    "ls": list_of(text()),
+    "li": list_of(INT),
+    "lf": list_of({"type": "number"}),
+    "lt": list_of(text(format="date-time")),
+    "lo": list_of(ITEM, **KEYED),
+    "ll": list_of(list_of(BOOL)),
+    "ms": map_of(text()),
+    "mi": map_of(INT),
+    "mo": map_of({"type": "object", "properties": {"x": text()}}),
+    "ml": map_of(list_of(text(), 3)),
     "namespace": text(),
     "true": text(),
     "a-b": text(),
     "a.b": text(),
-    "a_b": mapped(text()),
-    "aB": mapped(text()),
+    "a_b": map_of(text()),
+    "aB": map_of(text()),
     "x__y": text(),
     "1st": text(),
     "\u00e4": text(),
@@ -64,11 +64,11 @@ FIELDS = {
     "nul": {**text(), "nullable": True},
 }
 NO_BOOL, NO_STRING = "cel expression must evaluate to a bool", "must evaluate to a string"
-ANYHOW = "refused, in other words"
-# What is told of each; nothing where it is taken. A number is the column, what is quoted after it a call.
+ANY_ERROR = "an error with another message"
+# The error of each rule, or an empty string. The number is the column, and the quoted text after it a call.
 RULES = {
     "self.__true__ == 'x'": '',
-    'self.true': ANYHOW,
+    'self.true': ANY_ERROR,
     "self.s == 'x'": '',
     'self.i == 1': '',
     "self.i == '1'": "8: '_==_' applied to '(int, string)'",
@@ -218,7 +218,7 @@ RULES = {
     "self.i == 1 ? true : 'x'": "13: '_?_:_' applied to '(bool, bool, string)'",
     'self.b ? 1 : 2': NO_BOOL,
     "(self.b ? self.s : 'x') == 'x'": '',
-    'self.b && self.s': ANYHOW,
+    'self.b && self.s': ANY_ERROR,
     'self.b && self.ios': '',
     '!self.s': "1: '!_' applied to '(string)'",
     '!self.b': '',
@@ -236,7 +236,7 @@ RULES = {
     "quantity(self.s) == quantity('1')": '',
     'quantity(self.s).size() == 1': "22: 'size' applied to 'kubernetes.Quantity.()'",
     "quantity('zz').isInteger()": '',
-    'quantity(self.s).foo': ANYHOW,
+    'quantity(self.s).foo': ANY_ERROR,
     "url(self.s).getHost() == 'a'": '',
     'url(self.s) == self.s': "13: '_==_' applied to '(kubernetes.URL, string)'",
     'url(self.s) == quantity(self.s)': "13: '_==_' applied to '(kubernetes.URL, kubernetes.Quantity)'",
@@ -255,7 +255,7 @@ RULES = {
     'format.zzz().validate(self.s).hasValue()': "1: undeclared reference to 'format' (in container '')",
     'self.ls.sortBy(x, x) == self.ls': '',
     "self.lo.sortBy(x, x.v)[0].k == 'a'": '',
-    "self.lo.sortBy(x, x.zz)[0].k == 'a'": ANYHOW,
+    "self.lo.sortBy(x, x.zz)[0].k == 'a'": ANY_ERROR,
     'self.li.distinct().size() == 1': '',
     "self.ls.slice(0, 1) == ['a']": '',
     'self.ls.reverse() == self.ls': '',
@@ -273,8 +273,8 @@ RULES = {
     "'%s'.format([self.s]) == 'a'": '',
     "'%q'.format([self.s]) == 'a'": '12: could not parse formatting clause: unrecognized formatting clause "q"',
     "'%s %s'.format([self.s]) == 'a'": '15: index 1 out of range',
-    "cel.bind(x, self.s, x == 'a')": ANYHOW,
-    'cel.bind(x, self.s, x == 1)': ANYHOW,
+    "cel.bind(x, self.s, x == 'a')": ANY_ERROR,
+    'cel.bind(x, self.s, x == 1)': ANY_ERROR,
     'oldSelf.s == self.s': '',
     'oldSelf.zz == self.s': "8: undefined field 'zz'",
     'oldSelf == self': '',
@@ -356,8 +356,8 @@ RULES = {
     "double('x') == 1.0": "program instantiation failed: type conversion error from 'string' to 'double'",
     "double('1.5') == 1.5": '',
     "uint('-1') == 1u": "program instantiation failed: type conversion error from 'string' to 'uint'",
-    'uint(-1) == 1u': ANYHOW,
-    'int(1e30) == 1': ANYHOW,
+    'uint(-1) == 1u': ANY_ERROR,
+    'int(1e30) == 1': ANY_ERROR,
     "int('5') == 5": '',
     "bool('x')": "program instantiation failed: type conversion error from 'string' to 'bool'",
     "bool('true')": '',
@@ -400,8 +400,8 @@ OPTIONAL = {
 }  # fmt: skip
 
 
-async def refusals(api, rules):
-    """What a server tells of each rule of one definition, besides what rules cost."""
+async def rule_errors(api, rules):
+    """Return a server's error for each rule of one CustomResourceDefinition, without the errors about costs."""
     spec = {"type": "object", "properties": FIELDS, "x-kubernetes-validations": rules}
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
     versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
@@ -421,52 +421,52 @@ async def refusals(api, rules):
             body=json.dumps(body).encode(),
         )
     )
-    told = {}
+    messages = {}
     for cause in json.loads(answer.body)["details"]["causes"]:
-        place = re.search(r"x-kubernetes-validations\[(\d+)\]\.(rule|messageExpression)$", cause["field"])
-        if place and not cause["message"].startswith("Forbidden"):
-            told[int(place[1])] = cause["message"].partition("}: ")[2].partition("\n")[0]
-    return [shortened(told.get(n, "")) for n in range(len(rules))]
+        match = re.search(r"x-kubernetes-validations\[(\d+)\]\.(rule|messageExpression)$", cause["field"])
+        if match and not cause["message"].startswith("Forbidden"):
+            messages[int(match[1])] = cause["message"].partition("}: ")[2].partition("\n")[0]
+    return [shorten(messages.get(n, "")) for n in range(len(rules))]
 
 
-def shortened(told):
-    told = re.sub(r"selfType\d*", "selfType", told.removeprefix("messageExpression "))
-    return told.replace("compilation failed: ERROR: <input>:1:", "").replace("found no matching overload for ", "")
+def shorten(message):
+    message = re.sub(r"selfType\d*", "selfType", message.removeprefix("messageExpression "))
+    return message.replace("compilation failed: ERROR: <input>:1:", "").replace("found no matching overload for ", "")
 
 
-def compared(table, found):
-    """Both, without the words where they may be others."""
+def normalize(table, errors):
+    """Return the errors by rule, with ANY_ERROR where the table has it."""
     return {
-        rule: ANYHOW if table[rule] == ANYHOW and told else told
-        for rule, told in zip(table, found, strict=True)
+        rule: ANY_ERROR if table[rule] == ANY_ERROR and message else message
+        for rule, message in zip(table, errors, strict=True)
     }  # fmt: skip
 
 
-async def test_a_rule_is_held_to_the_types_of_its_schema(api):
-    assert compared(RULES, await refusals(api, [{"rule": rule} for rule in RULES])) == RULES
+async def test_rule_is_checked_by_the_types_of_its_schema(api):
+    assert normalize(RULES, await rule_errors(api, [{"rule": rule} for rule in RULES])) == RULES
 
 
-async def test_a_message_is_held_to_the_types_of_its_schema(api):
+async def test_message_expression_is_checked_by_the_types_of_its_schema(api):
     rules = [{"rule": "self.b", "messageExpression": message} for message in MESSAGES]
-    assert compared(MESSAGES, await refusals(api, rules)) == MESSAGES
+    assert normalize(MESSAGES, await rule_errors(api, rules)) == MESSAGES
 
 
-async def test_an_old_value_that_may_be_none_is_an_optional_one(api):
+async def test_optional_old_self_has_an_optional_type(api):
     rules = [{"rule": rule, "optionalOldSelf": True} for rule in OPTIONAL]
-    assert compared(OPTIONAL, await refusals(api, rules)) == OPTIONAL
+    assert normalize(OPTIONAL, await rule_errors(api, rules)) == OPTIONAL
 
 
-def test_a_field_called_by_a_reserved_word_has_its_name():
+def test_field_named_like_a_reserved_word_has_two_names():
     spec = {"type": "object", "properties": {"namespace": text()}}
     spec["x-kubernetes-validations"] = [{"rule": "self.namespace == 'a' && self.__namespace__ == 'a'"}]
     node = structural.compile_schema({"type": "object", "properties": {"spec": spec}})
     assert [len(validate(node, {"spec": {"namespace": name}}, None)) for name in ("a", "b")] == [0, 1]
 
 
-def test_what_has_no_type_has_no_rules():
+def test_schema_without_a_type_cannot_have_rules():
     from fairlead.server.schema.crd_schema_validation import validate_crd_schema
 
-    ruled = {**ANYTHING, "x-kubernetes-validations": [{"rule": "self =="}, {"rule": "true"}]}
-    (cause,) = validate_crd_schema({"type": "object", "properties": {"a": ruled}}, "s")
+    schema = {**ANYTHING, "x-kubernetes-validations": [{"rule": "self =="}, {"rule": "true"}]}
+    (cause,) = validate_crd_schema({"type": "object", "properties": {"a": schema}}, "s")
     assert cause.reason == "InternalError"
     assert cause.field == "s.properties[a].x-kubernetes-validations"
