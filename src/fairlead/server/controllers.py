@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from fairlead.server.errors.statuses import StatusError
 from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema.metadata_validation import FOREGROUND, ORPHAN
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.delete import DeleteOptions, delete_object
-from fairlead.server.write.metadata import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

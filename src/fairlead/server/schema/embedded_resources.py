@@ -5,10 +5,9 @@ from typing import Any
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.golang import encoding
-from fairlead.server.schema import builtin, codec
+from fairlead.server.schema import builtin, codec, names
+from fairlead.server.schema.metadata_validation import validate_metadata
 from fairlead.server.schema.nodes import Node
-from fairlead.server.write import names
-from fairlead.server.write.metadata import validate_metadata
 
 
 def validate_embedded_resources(node: Node | None, value: Any, path: str = "") -> list[FieldError]:

@@ -14,12 +14,12 @@ from fairlead.server.http.options import invalid_options, parse_boolean, validat
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin, codec
+from fairlead.server.schema.metadata_validation import FOREGROUND, ORPHAN
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs import lists
 from fairlead.server.write import strategy
 from fairlead.server.write.change_detection import must_rewrite
-from fairlead.server.write.metadata import FOREGROUND, ORPHAN
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

@@ -19,10 +19,10 @@ from fairlead.server.http.options import int64_option, integer_syntax_error, inv
 from fairlead.server.http.representations import Page
 from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Resource
+from fairlead.server.schema import names
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs import field_selectors
-from fairlead.server.write import names
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server

@@ -9,7 +9,7 @@ from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import forbidden
 from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.registry.resource import Object, Resource, Retold
-from fairlead.server.schema import validation
+from fairlead.server.schema import metadata_validation, validation
 from fairlead.server.write import metadata
 
 _MAX_REPLICAS = 2**31 - 1
@@ -42,7 +42,7 @@ def validate_update(
     The validation of a kind checks the metadata again, so that a real server reports some errors more than once.
     """
     is_status = subresource == "status"
-    update_errors = metadata.validate_update(obj["metadata"], old["metadata"])
+    update_errors = metadata_validation.validate_update(obj["metadata"], old["metadata"])
     errors = metadata.validate(obj["metadata"], resource, generic=True) + update_errors
     if resource.custom and (type_errors := _validate_type_meta(resource, obj)):
         schema_errors = validation.validate(

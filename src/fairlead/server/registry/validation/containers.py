@@ -37,8 +37,7 @@ from fairlead.server.registry.validation.rules import (
 )
 from fairlead.server.registry.validation.volume_mounts import volume_devices, volume_mounts
 from fairlead.server.registry.validation.volumes import PULL_POLICIES
-from fairlead.server.schema import quantity
-from fairlead.server.write import names
+from fairlead.server.schema import names, quantity
 
 _VALUE_SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 _STANDARD_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")

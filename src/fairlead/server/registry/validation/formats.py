@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from fairlead.server.registry.validation.rules import Check
-from fairlead.server.write import names
+from fairlead.server.schema import names
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")

@@ -35,8 +35,8 @@ from fairlead.server.registry.validation.rules import (
 from fairlead.server.registry.validation.scheduling import affinity, toleration, topology_spread_constraints
 from fairlead.server.registry.validation.selectors import labels
 from fairlead.server.registry.validation.volumes import valid_volumes
-from fairlead.server.write import names
-from fairlead.server.write.metadata import validate_labels_and_annotations
+from fairlead.server.schema import names
+from fairlead.server.schema.metadata_validation import validate_labels_and_annotations
 
 _IMMUTABLE_SPEC: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"

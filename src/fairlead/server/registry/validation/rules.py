@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.schema import quantity
-from fairlead.server.write import names
+from fairlead.server.schema import names, quantity
 
 Object = dict[str, Any]
 Errors = Iterable[FieldError]

@@ -29,7 +29,7 @@ from fairlead.server.registry.validation.rules import (
 )
 from fairlead.server.registry.validation.storage import claim_spec
 from fairlead.server.schema import quantity
-from fairlead.server.write.metadata import validate_labels_and_annotations
+from fairlead.server.schema.metadata_validation import validate_labels_and_annotations
 
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _HOST_PATH_TYPES: Final = (

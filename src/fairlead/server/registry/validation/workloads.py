@@ -26,7 +26,7 @@ from fairlead.server.registry.validation.rules import (
 )
 from fairlead.server.registry.validation.selectors import is_empty_selector, label_selector, selects
 from fairlead.server.registry.validation.storage import claim_spec
-from fairlead.server.write.metadata import validate_labels_and_annotations
+from fairlead.server.schema.metadata_validation import validate_labels_and_annotations
 
 _LABELS_MISMATCH: Final = "`selector` does not match template `labels`"
 _STATEFUL_SET_IMMUTABLE: Final = (

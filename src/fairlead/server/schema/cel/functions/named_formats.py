@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from fairlead.server.schema import formats
+from fairlead.server.schema import formats, names
 from fairlead.server.schema.cel.functions.urls import url_error
-from fairlead.server.write import names
 
 
 def _schema_format(name: str, message: str) -> Callable[[str], list[str]]:
