@@ -113,11 +113,11 @@ lock: ## pin the development dependencies anew, with hashes
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements/peers.txt requirements/peers.in
 	@echo "requirements/*.txt are pinned anew"
 
-schemas: ## extract the facts about the built-in kinds anew: make schemas SERVER=https://127.0.0.1:PORT TOKEN=T
+schemas: ## regenerate the schemas of the built-in kinds: make schemas SERVER=https://127.0.0.1:PORT TOKEN=T
 	@command -v go >/dev/null || { echo "make schemas needs Go: https://go.dev/dl"; exit 1; }
 	@[ -n "$(SERVER)" ] || { echo "make schemas reads discovery from a running kube-apiserver: say SERVER=https://127.0.0.1:PORT TOKEN=T"; exit 1; }
 	@cd scripts/schemas && go run . -server "$(SERVER)" -token "$(TOKEN)" > builtin.json
-	@mv scripts/schemas/builtin.json src/fairlead/server/schema/builtin.json && echo "src/fairlead/server/schema/builtin.json is made anew"
+	@mv scripts/schemas/builtin.json src/fairlead/server/schema/builtin.json && echo "src/fairlead/server/schema/builtin.json is regenerated"
 
 clean: ## remove what the targets made
 	@rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .import_linter_cache .hypothesis

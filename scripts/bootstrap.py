@@ -1,6 +1,8 @@
-"""Write src/fairlead/server/authorization/bootstrap.json: the roles a real server starts with that clients rely on.
+"""Write src/fairlead/server/authorization/bootstrap.json: the default roles of a real server that clients need.
 
-python scripts/bootstrap.py URL TOKEN   (a server without a controller manager: its aggregated roles are still empty)
+python scripts/bootstrap.py URL TOKEN
+
+Use a server without a controller manager, so that its aggregated roles are still empty.
 """
 
 import json
@@ -11,8 +13,15 @@ from pathlib import Path
 
 TARGET = Path(__file__).parents[1] / "src" / "fairlead" / "server" / "authorization" / "bootstrap.json"
 NOTICE = "Default roles and bindings of Kubernetes v1.36.4 as its API answers them; Kubernetes is under Apache-2.0."
-LEFT_OUT = ("system:controller:", "system:kube", "system:node", "system:certificates", "system:volume", "system:pers")
-LEFT_OUT += ("system:heapster",)  # roles of components that this server does not run
+EXCLUDED_PREFIXES = (
+    "system:controller:",
+    "system:kube",
+    "system:node",
+    "system:certificates",
+    "system:volume",
+    "system:pers",
+)
+EXCLUDED_PREFIXES += ("system:heapster",)  # The embedded server does not run these components.
 
 
 def get(url, token, plural):
@@ -28,10 +37,10 @@ def get(url, token, plural):
 def main(url, token):
     document = {"notice": NOTICE}
     for plural in ("clusterroles", "clusterrolebindings"):
-        kept = [i for i in get(url, token, plural) if not i["metadata"]["name"].startswith(LEFT_OUT)]
-        for item in kept:
+        items = [i for i in get(url, token, plural) if not i["metadata"]["name"].startswith(EXCLUDED_PREFIXES)]
+        for item in items:
             item["metadata"] = {key: item["metadata"][key] for key in ("name", "labels", "annotations")}
-        document[plural] = kept
+        document[plural] = items
     TARGET.write_text(json.dumps(document, separators=(",", ":")) + "\n")
     print({plural: [i["metadata"]["name"] for i in document[plural]] for plural in document if plural != "notice"})
 

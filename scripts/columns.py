@@ -1,4 +1,4 @@
-"""Write src/fairlead/server/tables/columns.json, the Table columns of built-in kinds, as a real server returns them.
+"""Write src/fairlead/server/tables/columns.json, the Table columns of the built-in kinds of a real server.
 
 python scripts/columns.py URL TOKEN
 """

@@ -1,4 +1,4 @@
-"""Write src/fairlead/server/openapi/required.json: which fields of the built-in types OpenAPI calls required.
+"""Write src/fairlead/server/openapi/required.json: the required fields of the built-in types.
 
 python scripts/required.py URL TOKEN
 """

@@ -1,9 +1,9 @@
-"""Extracts other people's CRDs from pinned Go modules: facts only, prose removed.
+"""Extract third-party CustomResourceDefinitions from pinned Go modules, without their descriptions.
 
     python scripts/crds/extract.py
 
-Writes one JSON file a CRD beside the operator that needs it. The Go toolchain checks each module against its sum.
-Both projects are under the Apache License 2.0; what remains here are names, types, defaults and rules.
+Writes one JSON file per CRD into the folder of the operator that uses it. Go verifies the checksum of each
+module. Both projects are under the Apache License 2.0. The files keep only names, types, defaults and rules.
 """
 
 import json
@@ -20,7 +20,7 @@ ENVOY_GATEWAY = ("github.com/envoyproxy/gateway", "v1.3.3", "h1:b8LX1eH4vFpvaSEs
 
 STANDARD = "config/crd/standard/gateway.networking.k8s.io_"
 GENERATED = "charts/gateway-helm/crds/generated/gateway.envoyproxy.io_"
-WANTED = [
+CRDS = [
     (GATEWAY_API, STANDARD + "gatewayclasses.yaml"),
     (GATEWAY_API, STANDARD + "gateways.yaml"),
     (GATEWAY_API, STANDARD + "httproutes.yaml"),
@@ -30,11 +30,11 @@ WANTED = [
 TARGET = ROOT / "operators" / "src" / "fairlead_operators" / "httpproxy" / "crds"
 
 
-def without_prose(node):
-    """The schema without its descriptions. A property that is *named* description is a schema, not prose."""
+def drop_descriptions(node):
+    """Return the schema without descriptions. A property that is *named* description stays: it is a schema."""
     if isinstance(node, dict):
-        return {k: without_prose(v) for k, v in node.items() if not (k == "description" and isinstance(v, str))}
-    return [without_prose(item) for item in node] if isinstance(node, list) else node
+        return {k: drop_descriptions(v) for k, v in node.items() if not (k == "description" and isinstance(v, str))}
+    return [drop_descriptions(item) for item in node] if isinstance(node, list) else node
 
 
 def download(module, version, checksum):
@@ -42,14 +42,14 @@ def download(module, version, checksum):
         command = ["go", "mod", "download", "-json", f"{module}@{version}"]
         answer = json.loads(subprocess.run(command, cwd=empty, check=True, capture_output=True, text=True).stdout)
     if answer["Sum"] != checksum:
-        sys.exit(f"{module} {version} has the sum {answer['Sum']}, not {checksum}: it is not what was reviewed")
+        sys.exit(f"{module} {version} has the sum {answer['Sum']}, not {checksum}: it is not the reviewed version")
     return Path(answer["Dir"])
 
 
 def main():
-    folders = {source: download(*source) for source in {source for source, _ in WANTED}}
-    for source, path in WANTED:
-        crd = without_prose(yaml.safe_load((folders[source] / path).read_text()))
+    folders = {source: download(*source) for source in {source for source, _ in CRDS}}
+    for source, path in CRDS:
+        crd = drop_descriptions(yaml.safe_load((folders[source] / path).read_text()))
         crd.pop("status", None)
         crd["metadata"]["annotations"]["fairlead.dev/extracted-from"] = f"{source[0]}@{source[1]}"
         target = TARGET / (crd["metadata"]["name"] + ".json")

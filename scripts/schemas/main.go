@@ -1,5 +1,6 @@
-// Command schemas prints facts about the built-in kinds as compact JSON: the Go types' JSON and protobuf tags, the
-// merge types and defaults that the API server's typed merge uses, and discovery of a running server. No prose.
+// Command schemas prints the schemas of the built-in kinds as compact JSON: the JSON and protobuf tags of the Go types,
+// the merge types and defaults of the API server's typed merge, and the discovery of a running server. It leaves out
+// descriptions.
 //
 // Usage: schemas [-server URL -token T] > builtin.json
 package main
@@ -29,7 +30,7 @@ import (
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// field is one JSON field. Short keys: the file holds thousands of them.
+// field is one JSON field. Its keys are short because the file has thousands of fields.
 type field struct {
 	Name     string   `json:"n,omitempty"`  // JSON name; empty for an inlined struct
 	Type     string   `json:"t"`            // see typeName
@@ -37,15 +38,15 @@ type field struct {
 	Strategy string   `json:"ps,omitempty"` // patchStrategy
 	MergeKey string   `json:"mk,omitempty"` // patchMergeKey
 	Proto    string   `json:"p,omitempty"`  // wire type and field number
-	Go       string   `json:"g,omitempty"`  // Go's name of the field where it is not the JSON name capitalised
+	Go       string   `json:"g,omitempty"`  // Go name, if it is not the capitalised JSON name
 	ListType string   `json:"l,omitempty"`  // set or map; otherwise atomic
 	Keys     []string `json:"k,omitempty"`  // of a map list
-	Atomic   *bool    `json:"a,omitempty"`  // whether the map or struct here is owned whole, unlike others of its type
+	Atomic   *bool    `json:"a,omitempty"`  // whether this field's map or struct is atomic, if that differs from its type
 	Default  any      `json:"d,omitempty"`  // the schema's default
 }
 
 type goType struct {
-	Go     string  `json:"g,omitempty"` // Go name where it is not the key's last two words
+	Go     string  `json:"g,omitempty"` // Go name, if it is not the last two words of the key
 	Atomic bool    `json:"a,omitempty"`
 	Fields []field `json:"f"`
 }
@@ -74,8 +75,8 @@ var leaves = map[string]string{
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrStringArray": "SchemaOrStrings",
 }
 
-// typeName says what a Go type is: a leaf, `*T`, `[]T`, `{}T` (a map by string), `bytes`, a key of types, or for a
-// named scalar `kind:package.Name`, because decoding errors name it.
+// typeName returns the name of a Go type: a scalar, `*T`, `[]T`, `{}T` (a map by string), `bytes` or a key of types. A
+// named scalar is `kind:package.Name`, because decoding errors name it.
 func (t *table) typeName(r reflect.Type) string {
 	if leaf, ok := leaves[r.PkgPath()+"."+r.Name()]; ok {
 		return leaf
@@ -271,7 +272,7 @@ func (t *table) discover(server, token string) {
 	}
 	for _, gv := range served {
 		if len(scheme.Scheme.KnownTypes(gv)) == 0 {
-			continue // another's CRD on this server
+			continue // a CRD of this server
 		}
 		path := "/apis/" + gv.String()
 		if gv.Group == "" {

@@ -81,8 +81,8 @@ def list_paths(registry: Registry) -> Document:
         for suffix in ("", *(f"/{version}" for version in versions))
     ]
     health = [f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping")]
-    others = ["/api", "/api/v1", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
-    return {"paths": sorted(groups + health + others)}
+    fixed = ["/api", "/api/v1", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+    return {"paths": sorted(groups + health + fixed)}
 
 
 def _legacy() -> Document:

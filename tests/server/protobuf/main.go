@@ -1,5 +1,5 @@
-// This oracle fills objects of the built-in kinds at random and writes them with k8s.io/api's own protobuf encoder,
-// and says what Go's decoder makes of given bytes. It reads one request a line and answers each with a line.
+// This oracle fills objects of the built-in kinds with random values and encodes them with k8s.io/api's protobuf encoder.
+// It also decodes submitted bytes with Go's decoder. Each line of input is a request, each line of output its response.
 package main
 
 import (
@@ -26,7 +26,7 @@ type question struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Seed       int64  `json:"seed"`
-	Body       []byte `json:"body"` // to decode instead
+	Body       []byte `json:"body"` // the bytes to decode, instead of random values
 }
 
 type answer struct {
@@ -66,7 +66,7 @@ func main() {
 			a.JSON = object
 		}
 		out, err := json.Marshal(a)
-		if err != nil { // decoded, but into what JSON cannot say
+		if err != nil { // decoded, but JSON cannot represent it
 			out, _ = json.Marshal(answer{Error: "json: " + err.Error()})
 		}
 		fmt.Println(string(out))

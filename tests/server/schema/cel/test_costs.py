@@ -252,8 +252,8 @@ WHOLE = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3
 
 def exceeded(cost, limit=LIMIT, what="estimated rule cost"):
     factor = cost / limit
-    shown = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
-    return f"Forbidden: {what} exceeds budget by factor of {shown} {REMEDY}"
+    factor_text = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return f"Forbidden: {what} exceeds budget by factor of {factor_text} {REMEDY}"
 
 
 def definition(**properties):

@@ -34,7 +34,10 @@ def _validate_node(
     multiplicity: Multiplicity,
     budget: CostBudget,
 ) -> Iterator[FieldError]:
-    """`uncorrelatable` is the path of the nearest list around the node whose items have no identity, or ""."""
+    """Yield the errors of the rules of a node and of the nodes below it.
+
+    `uncorrelatable` is the path of the nearest list around the node whose items have no identity, or "".
+    """
     constraints, inside = node.constraints, multiplicity.of_children(node)
     for key, child in constraints.properties.items():
         yield from _validate_node(child, f"{path}.properties[{key}]", uncorrelatable, invalid_fields, inside, budget)
