@@ -27,7 +27,7 @@ from fairlead.server.metrics import Metrics
 from fairlead.server.registry import builtin
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Resource
-from fairlead.server.storage.store import Store, Table
+from fairlead.server.storage.store import ObjectTable, Store
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.handlers import find_handler
 from fairlead.server.write.managed_fields import FieldTracker
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fairlead.server.faults import FaultInjector, Plan
     from fairlead.server.http.inprocess import InProcessTransport
     from fairlead.server.http.listener import Listener
-    from fairlead.server.storage.durable.journal import Journal
+    from fairlead.server.storage.durable.journal import DurableJournal
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class Server:
         if rbac:
             bootstrap.install(self)
         if self._journal is not None:
-            self._journal.settle()
+            self._journal.store_initial_objects()
 
     @property
     def now(self) -> str:
@@ -161,7 +161,7 @@ class Server:
 
     def load_secret(self, name: str, create: Callable[[], bytes]) -> bytes:
         """Return the secret that `create` returns. With `data`, it is created once and then read from there."""
-        return create() if self._journal is None else self._journal.secret(name, create)
+        return create() if self._journal is None else self._journal.get_or_create_secret(name, create)
 
     def close(self) -> None:
         """Release the data directory and the audit log, if there are any."""
@@ -237,15 +237,15 @@ class Server:
         if self._controllers is not None:
             self._controllers.after_write(resource, previous, stored, deleted)
 
-    def table(self, resource: Resource) -> Table:
+    def table(self, resource: Resource) -> ObjectTable:
         """Return the table of a kind's objects, the same for each version and group in which the kind is served."""
         storage = resource.storage or resource
         return self.store.table(storage.group, storage.plural)
 
-    def _open_journal(self, data: Path) -> "Journal":
-        from fairlead.server.storage.durable.journal import Journal
+    def _open_journal(self, data: Path) -> "DurableJournal":
+        from fairlead.server.storage.durable.journal import DurableJournal
 
-        journal = Journal(data, self.store, lambda: self._rebuild_from_store(RETRY_DELAY))
+        journal = DurableJournal(data, self.store, lambda: self._rebuild_from_store(RETRY_DELAY))
         self._rebuild_from_store()
         return journal
 

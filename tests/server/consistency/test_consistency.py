@@ -9,7 +9,7 @@ from tests.server.consistency.linearisability import Operation, explainable
 from tests.server.consistency.play import play
 from tests.server.consistency.watching import violations
 
-from fairlead.server.storage.store import Store, Table
+from fairlead.server.storage.store import ObjectTable, Store
 from fairlead.server.verbs import lists, watch
 from fairlead.server.write import pipeline
 
@@ -55,19 +55,21 @@ def breaks(promise):
 
 
 def test_a_server_that_swaps_changes_is_found_out(monkeypatch):
-    read = Table.read
+    read = ObjectTable.events_from
 
     def swapped(self, position):
         events = read(self, position)
         return [*events[:-2], *events[:-3:-1]] if events else events
 
-    monkeypatch.setattr(Table, "read", swapped)
+    monkeypatch.setattr(ObjectTable, "events_from", swapped)
     breaks("ordered")
 
 
 def test_a_server_that_repeats_on_resuming_is_found_out(monkeypatch):
-    position = Table.position
-    monkeypatch.setattr(Table, "position", lambda self, version: max(self.first, position(self, version) - 1))
+    position = ObjectTable.position_after
+    monkeypatch.setattr(
+        ObjectTable, "position_after", lambda self, version: max(self.first, position(self, version) - 1)
+    )
     breaks("unique")
 
 
@@ -78,8 +80,8 @@ def test_a_server_that_skips_a_change_is_found_out(monkeypatch):
 
 
 def test_a_server_that_skips_on_resuming_is_found_out(monkeypatch):
-    position = Table.position
-    monkeypatch.setattr(Table, "position", lambda self, version: position(self, version + 1))
+    position = ObjectTable.position_after
+    monkeypatch.setattr(ObjectTable, "position_after", lambda self, version: position(self, version + 1))
     breaks("resumable")
 
 

@@ -1,7 +1,7 @@
-"""Objects stored at a version that their definition has no more: nobody reads them until it is back.
+"""Objects that are stored at a version that their CRD no longer has cannot be read until the version is back.
 
-What a real server answers to each request is in the history `stored-at-a-version-that-went`; that lists and watches of
-the whole kind are refused with 429, as there, is held here, where no client has to wait for it.
+The recorded case `crd-removed-storage-version` shows a real server's responses. This file also tests that lists and
+watches of the whole kind get a 429. On a real server that takes too long for a recorded case.
 """
 
 import json
@@ -32,8 +32,8 @@ def define(server, *versions):
     assert send(server, "PATCH", NAME, {"spec": {"versions": versions}}, MERGE)[0] == 200
 
 
-def forget_v1(server):
-    """A Widget of v1, whose version goes before anyone has written it anew."""
+def remove_v1(server):
+    """Create a Widget that is stored at v1, then remove v1 from the CRD."""
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
     versions = [version("v1", storage=True), version("v2")]
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}
@@ -48,9 +48,9 @@ def forget_v1(server):
 
 @pytest.mark.parametrize("namespace", ["default", "kube-system"])
 @pytest.mark.parametrize("query", [{}, {"resourceVersion": "0"}, {"watch": "true"}])
-def test_the_kind_cannot_be_listed_or_watched(namespace, query):
+def test_list_and_watch_of_the_kind_get_429(namespace, query):
     server = Server()
-    forget_v1(server)
+    remove_v1(server)
     code, answer = send(server, "GET", NEW.replace("default", namespace), **query)
     assert (code, answer["reason"], answer["details"]) == (429, "TooManyRequests", {"retryAfterSeconds": 1})
     assert answer["message"] == (
@@ -59,26 +59,26 @@ def test_the_kind_cannot_be_listed_or_watched(namespace, query):
     )
 
 
-def test_a_restart_does_not_forget_it(tmp_path):
+def test_objects_stay_unreadable_after_a_restart(tmp_path):
     server = Server(data=tmp_path)
-    forget_v1(server)
+    remove_v1(server)
     server.close()
-    again = Server(data=tmp_path)
-    assert [send(again, "GET", path)[0] for path in (NEW, f"{NEW}/old")] == [429, 500]
-    again.close()
+    restarted = Server(data=tmp_path)
+    assert [send(restarted, "GET", path)[0] for path in (NEW, f"{NEW}/old")] == [429, 500]
+    restarted.close()
 
 
-def test_all_is_well_when_the_version_is_back():
+def test_objects_are_readable_when_the_version_is_back():
     server = Server()
-    forget_v1(server)
+    remove_v1(server)
     define(server, version("v1"), version("v2", storage=True))
     assert send(server, "GET", f"{NEW}/old")[1]["apiVersion"] == "example.com/v2"
     assert [item["metadata"]["name"] for item in send(server, "GET", NEW)[1]["items"]] == ["old"]
 
 
-def test_a_definition_whose_instances_cannot_be_read_does_not_go_until_they_can():
+def test_deleted_crd_stays_until_its_instances_are_readable():
     server = Server()
-    forget_v1(server)
+    remove_v1(server)
     assert send(server, "DELETE", NAME)[0] == 200
     assert send(server, "GET", NAME)[0] == 200
     define(server, version("v1"), version("v2", storage=True))

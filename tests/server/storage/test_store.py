@@ -1,4 +1,4 @@
-"""One version over all kinds, ordered history, snapshots, and nothing that grows with unrelated objects."""
+"""The store: one version counter, history, snapshots, waiters."""
 
 import asyncio
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.server.storage.ordering import Order
-from fairlead.server.storage.store import AT_ONCE, Store
+from fairlead.server.storage.sorted_names import SortedNames
+from fairlead.server.storage.store import WAKE_BATCH, Store
 
 
 def obj(name, namespace="", **fields):
@@ -19,7 +19,7 @@ def names(entries):
     return [stored.object["metadata"]["name"] for _, stored in entries]
 
 
-def test_versions_rise_across_kinds():
+def test_versions_increase_across_kinds():
     store = Store()
     first = store.put(store.table("", "a"), obj("x"))
     second = store.put(store.table("", "b"), obj("x"))
@@ -27,7 +27,7 @@ def test_versions_rise_across_kinds():
     assert second.object["metadata"]["resourceVersion"] == str(second.version)
 
 
-def test_lists_are_in_the_order_of_storage_keys():
+def test_scan_is_sorted_by_storage_key():
     store = Store()
     table = store.table("", "a")
     for namespace in ("x", "x-b", "w"):
@@ -35,14 +35,14 @@ def test_lists_are_in_the_order_of_storage_keys():
     assert [key for key, _ in table.scan(None)] == ["w/o", "x-b/o", "x/o"]
 
 
-def test_a_snapshot_is_the_past_whatever_came_after():
+def test_snapshot_ignores_later_changes():
     store = Store()
     table = store.table("", "a")
     store.put(table, obj("a", "n", v=1))
-    kept = store.put(table, obj("b", "n", v=1))
+    deleted = store.put(table, obj("b", "n", v=1))
     version = store.version
     store.put(table, obj("a", "n", v=2))
-    store.delete(table, kept)
+    store.delete(table, deleted)
     store.put(table, obj("c", "n"))
     past = list(table.snapshot("n", version))
     assert names(past) == ["a", "b"]
@@ -51,16 +51,16 @@ def test_a_snapshot_is_the_past_whatever_came_after():
 
 
 @given(st.lists(st.one_of(st.integers(0, 40), st.just("read")), max_size=60))
-def test_an_order_is_a_sorted_set_whenever_it_is_read(steps):
-    order, wanted = Order(), set()
+def test_sorted_names_equal_a_sorted_set_after_every_step(steps):
+    sorted_names, expected = SortedNames(), set()
     for step in steps:
         if step == "read":
-            assert order.names() == sorted(wanted)
+            assert sorted_names.names() == sorted(expected)
             continue
         name = f"n{step}"
-        (order.remove if name in wanted else order.add)(name)
-        wanted ^= {name}
-    assert order.names() == sorted(wanted)
+        (sorted_names.remove if name in expected else sorted_names.add)(name)
+        expected ^= {name}
+    assert sorted_names.names() == sorted(expected)
 
 
 SPACES, NAMES = st.sampled_from(["a", "a-b", "b"]), st.sampled_from(["x", "x-y", "y", "z"])
@@ -72,7 +72,7 @@ SPACES, NAMES = st.sampled_from(["a", "a-b", "b"]), st.sampled_from(["x", "x-y",
     namespace=st.one_of(st.none(), SPACES),
     start=st.sampled_from(["", "a", "a/", "a/x", "a/x\0", "a/zz", "a-b/x-y", "b/y", "c"]),
 )
-def test_a_snapshot_from_anywhere_is_the_rest_of_the_whole(writes, at, namespace, start):
+def test_snapshot_from_a_start_key_is_the_rest_of_the_snapshot(writes, at, namespace, start):
     store, past = Store(), {}
     table = store.table("", "a")
     for index, (space, name, delete) in enumerate(writes):
@@ -85,58 +85,58 @@ def test_a_snapshot_from_anywhere_is_the_rest_of_the_whole(writes, at, namespace
             store.delete(table, live)
     if at >= len(writes):
         version, past = store.version, dict(table.scan(None))
-    wanted = [
+    expected = [
         (key, past[key])
         for key in sorted(past)
         if key >= start and (namespace is None or key.startswith(f"{namespace}/"))
     ]
-    assert list(table.snapshot(namespace, version, start)) == wanted
-    assert table.count(namespace, version, start) == len(wanted)
+    assert list(table.snapshot(namespace, version, start)) == expected
+    assert table.count(namespace, version, start) == len(expected)
 
 
-def test_a_page_costs_what_is_read_of_it():
+def test_page_reads_only_its_own_objects():
     store = Store()
     table = store.table("", "a")
     for i in range(300):
         store.put(table, obj(f"o{i:03}", "n"))
-    looks = []
+    lookups = []
 
     class Bucket(dict):
         def get(self, name, default=None):
-            looks.append(name)
+            lookups.append(name)
             return super().get(name, default)
 
     table.objects["n"] = Bucket(table.objects["n"])
     page = table.snapshot("n", store.version, "n/o200")
     assert names([next(page), next(page)]) == ["o200", "o201"]
-    assert looks == ["o200", "o201"]
+    assert lookups == ["o200", "o201"]
 
 
-def test_a_deletion_carries_the_last_state_at_a_new_version():
+def test_deletion_event_has_the_last_state_and_a_new_version():
     store = Store()
     table = store.table("", "a")
     stored = store.put(table, obj("a", v=1))
-    gone = store.delete(table, stored)
-    assert gone.version == stored.version + 1
+    deleted = store.delete(table, stored)
+    assert deleted.version == stored.version + 1
     assert table.events[-1].type == "DELETED"
     assert table.events[-1].stored.object["v"] == 1
 
 
-def test_history_is_bounded_and_a_reader_behind_it_is_told():
+def test_reader_behind_the_limited_history_gets_none():
     store = Store(history=10)
     table = store.table("", "a")
-    start = table.position(store.version)
+    start = table.position_after(store.version)
     for i in range(100):
         store.put(table, obj("a", v=i))
     assert len(table.events) <= 20
-    assert table.read(start) is None
-    assert table.floor > store.first_version
+    assert table.events_from(start) is None
+    assert table.compacted_version > store.first_version
 
 
-async def test_readers_of_one_kind_are_not_woken_by_another():
+async def test_change_of_another_kind_wakes_no_reader():
     store = Store()
     table = store.table("", "a")
-    waiting = asyncio.create_task(table.changed(table.position(store.version)))
+    waiting = asyncio.create_task(table.wait_for_event(table.position_after(store.version)))
     await asyncio.sleep(0)
     store.put(store.table("", "b"), obj("x"))
     await asyncio.sleep(0)
@@ -145,10 +145,10 @@ async def test_readers_of_one_kind_are_not_woken_by_another():
     await asyncio.wait_for(waiting, 60)
 
 
-async def test_a_reader_that_gives_up_leaves_nothing_behind():
+async def test_cancelled_reader_is_removed_from_the_waiters():
     store = Store()
     table = store.table("", "a")
-    waiting = asyncio.create_task(table.changed(0 + table.position(store.version)))
+    waiting = asyncio.create_task(table.wait_for_event(table.position_after(store.version)))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -156,41 +156,44 @@ async def test_a_reader_that_gives_up_leaves_nothing_behind():
     assert not table._waiters
 
 
-async def test_many_readers_are_told_a_few_at_a_time_and_of_all_that_came_meanwhile():
+async def test_readers_wake_in_batches_and_later_ones_read_all_changes():
     store = Store()
     table = store.table("", "a")
-    told = []
+    counts = []
 
     async def read():
-        position = table.position(store.version)
-        await table.changed(position)
-        told.append(len(table.read(position)))
+        position = table.position_after(store.version)
+        await table.wait_for_event(position)
+        counts.append(len(table.events_from(position)))
 
-    readers = [asyncio.create_task(read()) for _ in range(3 * AT_ONCE)]
+    readers = [asyncio.create_task(read()) for _ in range(3 * WAKE_BATCH)]
     await asyncio.sleep(0)
     store.put(table, obj("x"))
     await asyncio.sleep(0)
-    assert told == [1] * AT_ONCE
+    assert counts == [1] * WAKE_BATCH
     store.put(table, obj("y"))
     await asyncio.wait_for(asyncio.gather(*readers), 60)
-    assert told == [1] * AT_ONCE + [2] * 2 * AT_ONCE
+    assert counts == [1] * WAKE_BATCH + [2] * 2 * WAKE_BATCH
 
 
-def test_readers_of_a_loop_that_ended_keep_no_later_one_from_being_told():
+def test_waiters_of_an_ended_loop_do_not_block_later_readers():
     store = Store()
     table = store.table("", "a")
 
-    async def leave():
-        readers = [asyncio.create_task(table.changed(table.position(store.version))) for _ in range(2 * AT_ONCE)]
+    async def end_with_waiters():
+        readers = [
+            asyncio.create_task(table.wait_for_event(table.position_after(store.version)))
+            for _ in range(2 * WAKE_BATCH)
+        ]
         await asyncio.sleep(0)
         store.put(table, obj("x"))
         assert not all(reader.done() for reader in readers)
 
-    async def stay():
-        waiting = asyncio.create_task(table.changed(table.position(store.version)))
+    async def wait():
+        waiting = asyncio.create_task(table.wait_for_event(table.position_after(store.version)))
         await asyncio.sleep(0)
         store.put(table, obj("y"))
         await asyncio.wait_for(waiting, 60)
 
-    asyncio.run(leave())
-    asyncio.run(stay())
+    asyncio.run(end_with_waiters())
+    asyncio.run(wait())

@@ -1,4 +1,4 @@
-"""Objects that nobody has used for a while are kept as JSON alone, and are the same when they are used again."""
+"""Objects that were not used recently are kept as JSON, and are equal when they are decoded again."""
 
 import json
 
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 )
 
 
-def resting(obj):
+def store_undecoded(obj):
     recent = RecentlyUsed(limit=1)
     stored = Stored(obj, 1)
     recent.add(stored)
@@ -32,22 +32,22 @@ def resting(obj):
 
 
 @given(st.dictionaries(st.text("abc"), VALUES, max_size=4))
-def test_an_object_is_the_same_after_a_rest(obj):
-    stored = resting(obj)
+def test_object_is_equal_after_it_was_kept_as_json(obj):
+    stored = store_undecoded(obj)
     assert exactly_equal(stored.object, obj)
     assert list(stored.object) == list(obj)
 
 
-def test_an_object_that_rests_keeps_its_json_and_nothing_else():
-    stored = resting({"a": "b"})
+def test_undecoded_object_keeps_only_its_json():
+    stored = store_undecoded({"a": "b"})
     encoded = stored.encoded
     assert stored._object is None
     assert stored._derived is None
-    assert stored.object is stored.object, "in use again"
+    assert stored.object is stored.object, "decoded once"
     assert stored.encoded is encoded
 
 
-def test_only_the_last_used_are_decoded():
+def test_only_recently_used_objects_stay_decoded():
     recent = RecentlyUsed(limit=3)
     many = [Stored({"i": i}, i) for i in range(10)]
     for stored in many:
@@ -56,9 +56,9 @@ def test_only_the_last_used_are_decoded():
     assert [stored.version for stored in many if stored._object is not None] == [0, 8, 9]
 
 
-def test_a_server_whose_objects_rest_answers_as_one_whose_objects_never_do(monkeypatch):
-    def answers(most):
-        monkeypatch.setattr(RecentlyUsed.__init__, "__defaults__", (most,))
+def test_responses_do_not_depend_on_the_number_of_decoded_objects(monkeypatch):
+    def responses(limit):
+        monkeypatch.setattr(RecentlyUsed.__init__, "__defaults__", (limit,))
         server = Server()
         maps = "/api/v1/namespaces/default/configmaps"
 
@@ -66,26 +66,26 @@ def test_a_server_whose_objects_rest_answers_as_one_whose_objects_never_do(monke
             headers = {"user-agent": "t", "content-type": content_type}
             data = json.dumps(body).encode() if body is not None else b""
             answer = server.respond(Request(method, path, {k: [v] for k, v in query.items()}, headers, data))
-            return answer.status, _timeless(json.loads(answer.body))
+            return answer.status, _remove_varying(json.loads(answer.body))
 
-        found = [send("POST", maps, {"metadata": {"name": f"m{i}", "labels": {"i": str(i)}}}) for i in range(5)]
+        results = [send("POST", maps, {"metadata": {"name": f"m{i}", "labels": {"i": str(i)}}}) for i in range(5)]
         for i in range(5):
             apply = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m{i}"}, "data": {"k": str(i)}}
-            found += [
+            results += [
                 send("PATCH", f"{maps}/m{i}", apply, "application/apply-patch+yaml", fieldManager=manager)
-                for manager in ("a", "a", "b")  # the second changes nothing
+                for manager in ("a", "a", "b")  # The second apply changes nothing.
             ]
-            found.append(send("PATCH", f"{maps}/m{i}", {"data": {"l": "x"}}, "application/merge-patch+json"))
-        found.append(send("GET", maps, labelSelector="i in (1, 3)"))
-        found.append(send("DELETE", f"{maps}/m2"))
-        found.append(send("GET", maps, limit="2"))
-        return found
+            results.append(send("PATCH", f"{maps}/m{i}", {"data": {"l": "x"}}, "application/merge-patch+json"))
+        results.append(send("GET", maps, labelSelector="i in (1, 3)"))
+        results.append(send("DELETE", f"{maps}/m2"))
+        results.append(send("GET", maps, limit="2"))
+        return results
 
-    assert answers(1) == answers(1000)
+    assert responses(1) == responses(1000)
 
 
-def _timeless(value):
-    """An answer without what differs from one server to the next."""
+def _remove_varying(value):
+    """Return a response without the fields that differ between servers."""
     if isinstance(value, dict):
-        return {k: _timeless(v) for k, v in value.items() if k not in ("uid", "creationTimestamp", "time")}
-    return [_timeless(item) for item in value] if isinstance(value, list) else value
+        return {k: _remove_varying(v) for k, v in value.items() if k not in ("uid", "creationTimestamp", "time")}
+    return [_remove_varying(item) for item in value] if isinstance(value, list) else value

@@ -134,13 +134,15 @@ def test_a_write_does_not_grow_with_watchers_of_other_kinds():
 
 
 def test_the_count_sees_a_write_that_looks_at_every_object(monkeypatch):
-    from fairlead.server.storage.store import Table
+    from fairlead.server.storage.store import ObjectTable
 
-    record = Table.record
-    monkeypatch.setattr(Table, "record", lambda self, *args: (sorted(self.objects), record(self, *args)))
+    record = ObjectTable.record
+    monkeypatch.setattr(ObjectTable, "record", lambda self, *args: (sorted(self.objects), record(self, *args)))
     assert measured(objects=30) == measured(objects=3), "namespaces alone do not grow"
     monkeypatch.setattr(
-        Table, "record", lambda self, *args: ([sorted(bucket) for bucket in self.objects.values()], record(self, *args))
+        ObjectTable,
+        "record",
+        lambda self, *args: ([sorted(bucket) for bucket in self.objects.values()], record(self, *args)),
     )
     with pytest.raises(AssertionError):
         assert measured(objects=30) == measured(objects=3)

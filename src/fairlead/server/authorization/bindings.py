@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead.server.authentication.users import User, service_account_name
-from fairlead.server.storage.store import Table
+from fairlead.server.storage.store import ObjectTable
 from fairlead.server.storage.stored import Stored
 
 Key = tuple[str, str, str]  # the namespace of the binding, "User" or "Group", the name
@@ -12,7 +12,7 @@ Key = tuple[str, str, str]  # the namespace of the binding, "User" or "Group", t
 class Bindings:
     """The bindings of a table, indexed by subject and updated from the table's event history."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ObjectTable) -> None:
         self._table = table
         self._position = -1
         self._by_subject: dict[Key, dict[str, Stored]] = {}
@@ -30,7 +30,7 @@ class Bindings:
         end = table.first + len(table.events)
         if end == self._position:
             return
-        events = table.read(self._position) if self._position >= 0 else None
+        events = table.events_from(self._position) if self._position >= 0 else None
         self._position = end
         if events is None:
             self._by_subject = {}

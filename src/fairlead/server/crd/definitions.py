@@ -8,7 +8,7 @@ from fairlead.server.discovery import version_priority
 from fairlead.server.errors.statuses import forbidden
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import structural
-from fairlead.server.storage.store import Table
+from fairlead.server.storage.store import ObjectTable
 from fairlead.server.storage.stored import Stored
 from fairlead.server.write.managed_fields import get_managed_fields
 
@@ -30,7 +30,7 @@ class CustomResourceDefinitions:
         self._removed_versions: dict[tuple[str, str], str] = {}
 
     @property
-    def _table(self) -> Table:
+    def _table(self) -> ObjectTable:
         return self._server.store.table(GROUP, PLURAL)
 
     @property

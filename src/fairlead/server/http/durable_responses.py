@@ -1,48 +1,48 @@
-"""Responses that wait for the disk, so that a client never sees a change that could still be lost."""
+"""Responses that wait for the disk: no client sees a change that could still be lost."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from fairlead.server.errors.statuses import status_error
+from fairlead.server.errors.statuses import internal_error_message
 from fairlead.server.http import representations
 from fairlead.server.http.messages import AnyResponse, Request, StreamingResponse
-from fairlead.server.storage.durable.journal import Journal, NotStored
+from fairlead.server.storage.durable.journal import DurableJournal, WriteNotStored
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
 
 
-async def respond_durably(server: "Server", journal: Journal, request: Request) -> AnyResponse:
-    """Return the response to a request when everything that it can show is on disk.
+async def respond_durably(server: "Server", journal: DurableJournal, request: Request) -> AnyResponse:
+    """Respond to a request after all changes that the response may show are on the disk.
 
-    If the disk fails, the changes are undone. Then a read is repeated, and a write gets a 500.
+    If a change could not be stored, a read is repeated, and a write gets a 500.
     """
     while True:
         response = server.respond(request)
         try:
-            await journal.durable(server.store.version)
-        except NotStored as error:
+            await journal.wait_until_stored(server.store.version)
+        except WriteNotStored as error:
             if request.method in ("GET", "HEAD"):
                 continue
-            text = f"the write could not be stored and was not made: {error}"
-            details = {"causes": [{"message": text}]}
-            failed = status_error(500, "InternalError", f"Internal error occurred: {text}", details)
-            return representations.error_response(request, failed)
+            rejected = internal_error_message(f"the write could not be stored and was undone: {error}")
+            return representations.error_response(request, rejected)
         if isinstance(response, StreamingResponse):
-            response.chunks = _durable_chunks(server, journal, response.chunks)
+            response.chunks = _stream_durably(server, journal, response.chunks)
         return response
 
 
-async def _durable_chunks(server: "Server", journal: Journal, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield each chunk of a stream when its changes are on disk. End the stream if changes were undone."""
-    undone = server.store.undone
+async def _stream_durably(
+    server: "Server", journal: DurableJournal, chunks: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """Yield the chunks of a stream after their changes are stored. The stream ends if changes were undone."""
+    undo_count = server.store.undo_count
     try:
         async for chunk in chunks:
             try:
-                await journal.durable(server.store.version)
-            except NotStored:
+                await journal.wait_until_stored(server.store.version)
+            except WriteNotStored:
                 return
-            if undone != server.store.undone:
+            if undo_count != server.store.undo_count:
                 return
             yield chunk
     finally:

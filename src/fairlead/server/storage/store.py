@@ -1,7 +1,7 @@
-"""The store: every object of every kind under one resourceVersion, and the ordered history that watches read.
+"""The store: the objects of all kinds with one resourceVersion counter, and the history of changes for watches.
 
-Objects are immutable by convention; whoever changes one builds a new dict that shares what stayed. A write costs the
-same however many other objects there are: one dict entry and one event at the end of its own kind's log.
+Objects are immutable by convention: a change builds a new dict that shares the unchanged parts. The cost of a write
+does not depend on the number of objects: it sets one dict entry and appends one event to the history of its kind.
 """
 
 import asyncio
@@ -11,28 +11,29 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Literal, Protocol
 
-from fairlead.server.storage.ordering import Order
+from fairlead.server.storage.sorted_names import SortedNames
 from fairlead.server.storage.stored import Object, RecentlyUsed, Stored
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
-# "1" is the create-or-refuse guard of clients, so no object may ever have it; real clusters start in the hundreds too.
+# Clients use the version "1" in creates that must not update, so no object may have it. Real clusters, too, start at
+# several hundred.
 FIRST_VERSION = 1000
-# Events kept for each kind; a watch or a paged list that falls further behind is told to list again (410).
-HISTORY = 10_000
-# Watches woken before the loop looks at its sockets again. Few: requests go on while many are told, and who is told
-# later is told of several changes in one write, which costs hardly more than one.
-AT_ONCE = 4
+# The number of events in the history of a kind. A watch or a paged list that is further behind gets a 410 (Expired).
+MAX_EVENTS = 10_000
+# The number of watches that are woken in one iteration of the event loop. It is small, so that requests continue while
+# many watches are woken. A watch that is woken later sends several changes in one write.
+WAKE_BATCH = 4
 
 
-class Event:
-    """One change. `stored` is the new state; of a DELETED, the last state at the version of the deletion."""
+class ChangeEvent:
+    """One change. `stored` is the new state, or for DELETED the last state with the version of the deletion."""
 
     __slots__ = ("frames", "name", "namespace", "previous", "stored", "type", "version")
 
     def __init__(
         self,
-        type: EventType,  # noqa: A002 - the API's word
+        type: EventType,  # noqa: A002 - the name in the API
         stored: Stored,
         previous: Stored | None,
         namespace: str,
@@ -44,111 +45,111 @@ class Event:
         self.name = name
         self.previous = previous
         self.version = stored.version
-        self.frames: dict[Any, bytes] = {}  # encoded once per representation, shared by every watch
+        self.frames: dict[Any, bytes] = {}  # the encoded event by representation, shared by all watches
 
 
-class Table:
-    """All objects of one kind (whatever version they are served at) and their history."""
+class ObjectTable:
+    """All objects of one kind (at all of its versions) and their history."""
 
-    def __init__(self, key: tuple[str, str], floor: int, history: int, recent: RecentlyUsed) -> None:
+    def __init__(self, key: tuple[str, str], compacted_version: int, history: int, recent: RecentlyUsed) -> None:
         self.key = key  # group and plural
         self.objects: dict[str, dict[str, Stored]] = {}  # namespace ("" for cluster-scoped) -> name -> object
-        self.events: list[Event] = []
+        self.events: list[ChangeEvent] = []
         self.first = 0  # sequence number of events[0]
-        self.floor = floor  # changes up to this version are no longer in the history
+        self.compacted_version = compacted_version  # the history has no changes up to this version
         self._history = history
         self._recent = recent
         self._versions: list[int] = []
-        self._spaces = Order()  # namespaces as they begin a storage key: with a slash behind
-        self._names: dict[str, Order] = {}
-        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # by position, the lowest first
-        self._telling: asyncio.AbstractEventLoop | None = None  # where some are yet to be woken
+        self._prefixes = SortedNames()  # the prefixes of storage keys: namespaces with a slash
+        self._names: dict[str, SortedNames] = {}
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()  # (position, future), lowest position first
+        self._waking: asyncio.AbstractEventLoop | None = None  # the loop on which `_wake_waiters` is scheduled
 
     def get(self, namespace: str, name: str) -> Stored | None:
         bucket = self.objects.get(namespace)
         return bucket.get(name) if bucket else None
 
     def scan(self, namespace: str | None, start: str = "") -> Iterator[tuple[str, Stored]]:
-        """Current objects with their storage keys, in the order of those keys, from `start` on.
+        """Yield the current objects with their storage keys, sorted by key, from `start` on.
 
-        None means every namespace. What goes meanwhile may be missed, nothing else.
+        If `namespace` is None, yield the objects of all namespaces. Objects that are deleted during the iteration may
+        be missing.
         """
-        for prefix in self._prefixes(namespace, start):
-            space = prefix[:-1]
-            bucket = self.objects.get(space)
+        for prefix in self._find_prefixes(namespace, start):
+            bucket = self.objects.get(prefix[:-1])
             if bucket is None:
                 continue
-            names = self._names[space].names()
-            for at in range(_place_of(names, prefix, start), len(names)):
-                if (stored := bucket.get(names[at])) is not None:
-                    yield prefix + names[at], stored
+            names = self._names[prefix[:-1]].names()
+            for index in range(_first_index(names, prefix, start), len(names)):
+                if (stored := bucket.get(names[index])) is not None:
+                    yield prefix + names[index], stored
 
     def snapshot(self, namespace: str | None, version: int, start: str = "") -> Iterator[tuple[str, Stored]]:
-        """What `scan` answered at `version`, which must not be below `floor`: the present with later changes undone.
+        """Yield what `scan` yielded at `version`, which must not be below `compacted_version`.
 
-        Costs what is read of it, and the changes since.
+        The cost depends on the number of objects that are read, and on the number of changes since `version`.
         """
-        before = self._before(namespace, version)
-        undone = deque(sorted((key, stored) for key, stored in before.items() if stored is not None and key >= start))
+        changed = self._find_changed(namespace, version)
+        old = deque(sorted((key, stored) for key, stored in changed.items() if stored is not None and key >= start))
         for key, stored in self.scan(namespace, start):
-            while undone and undone[0][0] < key:
-                yield undone.popleft()
-            if key not in before:
+            while old and old[0][0] < key:
+                yield old.popleft()
+            if key not in changed:
                 yield key, stored
-        yield from undone
+        yield from old
 
     def count(self, namespace: str | None, version: int, start: str) -> int:
-        """How many `snapshot` answers."""
-        found = 0
-        for prefix in self._prefixes(namespace, start):
-            if (order := self._names.get(prefix[:-1])) is not None:
-                names = order.names()
-                found += len(names) - _place_of(names, prefix, start)
-        for key, stored in self._before(namespace, version).items():
+        """Return how many objects `snapshot` yields."""
+        total = 0
+        for prefix in self._find_prefixes(namespace, start):
+            if (sorted_names := self._names.get(prefix[:-1])) is not None:
+                names = sorted_names.names()
+                total += len(names) - _first_index(names, prefix, start)
+        for key, stored in self._find_changed(namespace, version).items():
             if key >= start:
                 space, _, name = key.rpartition("/")
-                found += (stored is not None) - (self.get(space, name) is not None)
-        return found
+                total += (stored is not None) - (self.get(space, name) is not None)
+        return total
 
-    def _prefixes(self, namespace: str | None, start: str) -> list[str]:
-        """How the storage keys of each namespace begin, of those that reach `start`."""
+    def _find_prefixes(self, namespace: str | None, start: str) -> list[str]:
+        """Return the prefixes of the storage keys from `start` on, in this namespace or in all."""
         if namespace is not None:
             return [namespace + "/" if namespace else ""]
-        spaces = self._spaces.names()
-        return spaces[max(bisect_right(spaces, start) - 1, 0) :]
+        prefixes = self._prefixes.names()
+        return prefixes[max(bisect_right(prefixes, start) - 1, 0) :]
 
-    def _before(self, namespace: str | None, version: int) -> dict[str, Stored | None]:
-        """What stood at `version` where it has changed since, None for nothing."""
-        before: dict[str, Stored | None] = {}
-        for event in reversed(self.since(version)):
+    def _find_changed(self, namespace: str | None, version: int) -> dict[str, Stored | None]:
+        """Return the state at `version` of all objects that changed since. None means that there was no object."""
+        changed: dict[str, Stored | None] = {}
+        for event in reversed(self.events_after(version)):
             space = event.namespace
             if namespace is None or space == namespace:
-                before[f"{space}/{event.name}" if space else event.name] = event.previous
-        return before
+                changed[f"{space}/{event.name}" if space else event.name] = event.previous
+        return changed
 
     def get_at(self, namespace: str, name: str, version: int) -> Stored | None:
-        """What `get` answered at `version`, or at `floor` where that is later."""
-        for event in self.since(version):
+        """Return what `get` returned at `version`, or at `compacted_version` if that is later."""
+        for event in self.events_after(version):
             if event.name == name and event.namespace == namespace:
                 return event.previous
         return self.get(namespace, name)
 
-    def since(self, version: int) -> list[Event]:
-        """The changes after `version`."""
+    def events_after(self, version: int) -> list[ChangeEvent]:
+        """Return the changes after `version`."""
         return self.events[bisect_right(self._versions, version) :]
 
-    def position(self, version: int) -> int:
-        """The sequence number of the first change after `version`: where a watch starts to read."""
+    def position_after(self, version: int) -> int:
+        """Return the sequence number of the first change after `version`: the start of a watch."""
         return self.first + bisect_right(self._versions, version)
 
-    def read(self, position: int) -> list[Event] | None:
-        """The changes from a position on, or None when some of them are gone already."""
+    def events_from(self, position: int) -> list[ChangeEvent] | None:
+        """Return the changes from a position on, or None if some of them are no longer in the history."""
         if position < self.first:
             return None
         return self.events[position - self.first :]
 
-    async def changed(self, position: int) -> None:
-        """Wait until there is something to read at `position`."""
+    async def wait_for_event(self, position: int) -> None:
+        """Wait until there is an event at `position`."""
         if position < self.first + len(self.events):
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -158,64 +159,68 @@ class Table:
             await future
         finally:
             if not future.done() or future.cancelled():
-                with contextlib.suppress(ValueError):  # told and cancelled in the same turn
+                with contextlib.suppress(ValueError):  # It was woken and cancelled in the same iteration.
                     self._waiters.remove(waiter)
 
-    def record(self, event: Event) -> None:
-        self._place(event.namespace, event.name, None if event.type == "DELETED" else event.stored)
+    def record(self, event: ChangeEvent) -> None:
+        """Apply a change and add it to the history."""
+        self._set(event.namespace, event.name, None if event.type == "DELETED" else event.stored)
         self._recent.add(event.stored)
         self.events.append(event)
         self._versions.append(event.version)
-        if len(self.events) > 2 * self._history:  # trimmed by half, so that trimming stays cheap
+        if len(self.events) > 2 * self._history:  # Half of the events is trimmed, so that trimming is rare.
             cut = len(self.events) - self._history
-            self.floor = self._versions[cut - 1]
+            self.compacted_version = self._versions[cut - 1]
             del self.events[:cut]
             del self._versions[:cut]
             self.first += cut
-        if self._waiters and self._telling is not self._waiters[0][1].get_loop():
-            self._tell()
+        if self._waiters and self._waking is not self._waiters[0][1].get_loop():
+            self._wake_waiters()
 
     def restore(self, stored: Stored, *, deleted: bool) -> None:
-        """Take in a change of an earlier process, in its order: as history where it is above `floor`."""
+        """Apply a change of an earlier process. Call it in the order of versions.
+
+        A change after `compacted_version` is added to the history.
+        """
         metadata = stored.object["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
-        if stored.version <= self.floor:
-            self._place(namespace, name, stored)
+        if stored.version <= self.compacted_version:
+            self._set(namespace, name, stored)
             self._recent.add(stored)
             return
         previous = self.get(namespace, name)
         kind: EventType = "DELETED" if deleted else "MODIFIED" if previous else "ADDED"
-        self.record(Event(kind, stored, previous, namespace, name))
+        self.record(ChangeEvent(kind, stored, previous, namespace, name))
 
-    def undo(self, event: Event) -> None:
-        """Take back the last change."""
+    def undo(self, event: ChangeEvent) -> None:
+        """Undo the last change."""
         assert self.events[-1] is event
-        self._place(event.namespace, event.name, event.previous)
+        self._set(event.namespace, event.name, event.previous)
         self.events.pop()
         self._versions.pop()
 
     def wake(self) -> None:
-        """Let everyone who waits for a change look."""
+        """Wake all waiters, even if there is no event for them."""
         waiters, self._waiters = self._waiters, deque()
         for _, waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _tell(self) -> None:
-        """Wake those that have something to read, a few in each turn of the loop."""
+    def _wake_waiters(self) -> None:
+        """Wake the waiters that have an event to read, a few in each iteration of the event loop."""
         end = self.first + len(self.events)
         woken = 0
-        while woken < AT_ONCE and self._waiters and self._waiters[0][0] < end:
+        while woken < WAKE_BATCH and self._waiters and self._waiters[0][0] < end:
             waiter = self._waiters.popleft()[1]
             if not waiter.done():
                 waiter.set_result(None)
                 woken += 1
-        self._telling = None
+        self._waking = None
         if self._waiters and self._waiters[0][0] < end:
-            self._telling = self._waiters[0][1].get_loop()
-            self._telling.call_soon(self._tell)
+            self._waking = self._waiters[0][1].get_loop()
+            self._waking.call_soon(self._wake_waiters)
 
-    def _place(self, namespace: str, name: str, stored: Stored | None) -> None:
+    def _set(self, namespace: str, name: str, stored: Stored | None) -> None:
         bucket = self.objects.get(namespace)
         if stored is None:
             assert bucket is not None
@@ -223,107 +228,107 @@ class Table:
             self._names[namespace].remove(name)
             if not bucket:
                 del self.objects[namespace], self._names[namespace]
-                self._spaces.remove(namespace + "/" if namespace else "")
+                self._prefixes.remove(namespace + "/" if namespace else "")
             return
         if bucket is None:
             bucket = self.objects[namespace] = {}
-            self._names[namespace] = Order()
-            self._spaces.add(namespace + "/" if namespace else "")
+            self._names[namespace] = SortedNames()
+            self._prefixes.add(namespace + "/" if namespace else "")
         if name not in bucket:
             self._names[namespace].add(name)
         bucket[name] = stored
 
     def compact(self, version: int) -> None:
-        """Forget the changes up to `version`."""
+        """Remove the changes up to `version` from the history."""
         cut = bisect_right(self._versions, version)
         del self.events[:cut]
         del self._versions[:cut]
         self.first += cut
-        self.floor = max(self.floor, version)
+        self.compacted_version = max(self.compacted_version, version)
 
 
-def _place_of(names: list[str], prefix: str, start: str) -> int:
-    """Where the first of these names stands whose key is not before `start`."""
+def _first_index(names: list[str], prefix: str, start: str) -> int:
+    """Return the index of the first name whose key is not before `start`."""
     if start.startswith(prefix):
         return bisect_left(names, start[len(prefix) :])
     return 0 if start <= prefix else len(names)
 
 
-Change = tuple[Table, Event]
+RecordedChange = tuple[ObjectTable, ChangeEvent]
 
 
-class Journal(Protocol):
-    """Who is told of each change right after it was made, in its order."""
+class ChangeListener(Protocol):
+    """Receives each change right after it was made, in order."""
 
-    def append(self, table: Table, event: Event) -> None: ...
+    def on_change(self, table: ObjectTable, event: ChangeEvent) -> None: ...
 
 
 class Store:
-    """Tables under one version counter. Every method is synchronous: a write is atomic on the loop it runs on."""
+    """Tables with one version counter. All methods are synchronous, so a write is atomic on its event loop."""
 
-    def __init__(self, *, first_version: int = FIRST_VERSION, history: int = HISTORY) -> None:
+    def __init__(self, *, first_version: int = FIRST_VERSION, history: int = MAX_EVENTS) -> None:
         self.version = first_version
         self.first_version = first_version
-        self.journal: Journal | None = None
-        self.undone = 0  # how often changes were taken back: whoever read them starts over
+        self.listener: ChangeListener | None = None
+        self.undo_count = 0  # how often changes were undone: readers compare it to detect that
         self._history = history
         self._recent = RecentlyUsed()
-        self._tables: dict[tuple[str, str], Table] = {}
+        self._tables: dict[tuple[str, str], ObjectTable] = {}
 
-    def table(self, group: str, plural: str) -> Table:
+    def table(self, group: str, plural: str) -> ObjectTable:
         table = self._tables.get((group, plural))
         if table is None:
-            table = self._tables[group, plural] = Table(
+            table = self._tables[group, plural] = ObjectTable(
                 (group, plural), self.first_version, self._history, self._recent
             )
         return table
 
-    def tables(self) -> Iterator[tuple[tuple[str, str], Table]]:
+    def tables(self) -> Iterator[tuple[tuple[str, str], ObjectTable]]:
         yield from self._tables.items()
 
-    def put(self, table: Table, obj: Object, normalized_for: Any = None) -> Stored:
-        """Create or replace: `obj` gets the next version. The caller has compared: equal content must not come here."""
+    def put(self, table: ObjectTable, obj: Object, normalized_for: Any = None) -> Stored:
+        """Create or replace an object with the next version. The caller checks that the object has changed."""
         metadata = obj["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         previous = table.get(namespace, name)
-        stored = Stored(self._versioned(obj), self.version, normalized_for)
-        self._record(table, Event("MODIFIED" if previous else "ADDED", stored, previous, namespace, name))
+        stored = Stored(self._set_version(obj), self.version, normalized_for)
+        self._record(table, ChangeEvent("MODIFIED" if previous else "ADDED", stored, previous, namespace, name))
         return stored
 
-    def delete(self, table: Table, previous: Stored) -> Stored:
-        """Remove an object; its last state at the version of the deletion."""
+    def delete(self, table: ObjectTable, previous: Stored) -> Stored:
+        """Remove an object. Return its last state with the version of the deletion."""
         obj = previous.object
         namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
-        stored = Stored(self._versioned(obj), self.version, previous.normalized_for)
-        self._record(table, Event("DELETED", stored, previous, namespace, name))
+        stored = Stored(self._set_version(obj), self.version, previous.normalized_for)
+        self._record(table, ChangeEvent("DELETED", stored, previous, namespace, name))
         return stored
 
-    def restore(self, table: Table, stored: Stored, *, deleted: bool) -> None:
-        """Take in a change of an earlier process, in the order of their versions."""
+    def restore(self, table: ObjectTable, stored: Stored, *, deleted: bool) -> None:
+        """Apply a change of an earlier process. Call it in the order of versions."""
         table.restore(stored, deleted=deleted)
         self.version = max(self.version, stored.version)
 
-    def undo(self, changes: list[Change], version: int) -> None:
-        """Take back the last changes, all those after `version`. Their versions are given again."""
+    def undo(self, changes: list[RecordedChange], version: int) -> None:
+        """Undo all changes after `version`. Their versions are used again."""
         for table, event in reversed(changes):
             table.undo(event)
         self.version = version
-        self.undone += 1
+        self.undo_count += 1
         for table in self._tables.values():
             table.wake()
 
     def compact(self, version: int | None = None) -> None:
-        """Forget history up to `version` (all of it by default): watches and pages from before it get a 410."""
+        """Remove the history up to `version` (all of it by default). Watches and pages from before it get a 410."""
         for table in self._tables.values():
             table.compact(self.version if version is None else version)
 
-    def _record(self, table: Table, event: Event) -> None:
+    def _record(self, table: ObjectTable, event: ChangeEvent) -> None:
         table.record(event)
-        if self.journal is not None:
-            self.journal.append(table, event)
+        if self.listener is not None:
+            self.listener.on_change(table, event)
 
-    def _versioned(self, obj: Object) -> Object:
+    def _set_version(self, obj: Object) -> Object:
         self.version += 1
-        # What it is comes first, however it was sent: a list leaves it out of its items.
+        # apiVersion and kind come first, in whatever order they were sent: a list omits them in its items.
         metadata = {**obj["metadata"], "resourceVersion": str(self.version)}
         return {"apiVersion": "", "kind": "", **obj, "metadata": metadata}

@@ -108,18 +108,18 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
         version, start = _decode_token(token, asked)
         if version < 0:  # ANY, or a forged token
             version = server.store.version
-        elif version < table.floor:
+        elif version < table.compacted_version:
             error = expired(CONTINUE_EXPIRED)
             error.status["metadata"] = {"continue": _encode_token(ANY, start)}
             raise error
         _reject_future_version(version, server.store.version)
     elif asked not in ("", "0") and (match == "Exact" or (not match and (limit > 0 or in_pages))):
         version = parse_version(asked, "list")
-        if version < table.floor:
+        if version < table.compacted_version:
             raise expired("The resourceVersion for the provided list is too old.")
         _reject_future_version(version, server.store.version)
     else:
-        version = max(read_version(server, request, asked, reading="list"), table.floor)
+        version = max(read_version(server, request, asked, reading="list"), table.compacted_version)
     prefix = f"{namespace}/" if namespace else ""  # continue tokens hold keys without the namespace of the list
     entries = table.snapshot(namespace, version, prefix + start if start else "")
     if removed := server.definitions.find_removed_version(resource):

@@ -18,7 +18,7 @@ from fairlead.server.http.options import int64_option, invalid_options, parse_bo
 from fairlead.server.http.representations import Representation
 from fairlead.server.http.routing import Route
 from fairlead.server.storage import versions
-from fairlead.server.storage.store import Event, Table
+from fairlead.server.storage.store import ChangeEvent, ObjectTable
 from fairlead.server.storage.stored import Object, Stored
 from fairlead.server.verbs import lists
 
@@ -38,7 +38,7 @@ class Watch:
     """One watch. Each item of `chunks` holds complete events."""
 
     server: "Server"
-    table: Table
+    table: ObjectTable
     namespace: str | None
     selection: lists.Selection
     representation: Representation
@@ -53,23 +53,23 @@ class Watch:
         loop = asyncio.get_running_loop()
         start = loop.time()
         deadline = start + self.timeout
-        undone_count = self.server.store.undone
+        undone_count = self.server.store.undo_count
         if self.initial:
             if self.replica is not None:
                 await self.replica.wait_for(self.version)
-            self.version = max(self._known_version(), self.table.floor)
-            position = self.table.position(self.version)
+            self.version = max(self._known_version(), self.table.compacted_version)
+            position = self.table.position_after(self.version)
             for chunk in self._initial_chunks():
                 yield chunk
         else:
-            position = self.table.position(self.version)
+            position = self.table.position_after(self.version)
         bookmark = self._next_bookmark(start, deadline)
         # If writes were undone, the watch ends, and its reader resumes from an earlier version.
-        while loop.time() < deadline and undone_count == self.server.store.undone:
+        while loop.time() < deadline and undone_count == self.server.store.undo_count:
             known = self._known_version()
-            events = self.table.read(position)
+            events = self.table.events_from(position)
             if events is None:
-                yield self.encode_error(too_old(self.version, self.table.floor))
+                yield self.encode_error(too_old(self.version, self.table.compacted_version))
                 return
             if self.replica is not None:
                 events = [event for event in events if event.version <= known]
@@ -99,8 +99,8 @@ class Watch:
 
     async def _wait_for_events(self, position: int) -> None:
         """Wait until there are events to send."""
-        await self.table.changed(position)
-        if self.replica is not None and (events := self.table.read(position)):
+        await self.table.wait_for_event(position)
+        if self.replica is not None and (events := self.table.events_from(position)):
             await self.replica.wait_for(events[0].version)
 
     def _initial_chunks(self) -> list[bytes]:
@@ -119,7 +119,7 @@ class Watch:
         before_end = deadline - BOOKMARK_BEFORE_END
         return before_end if now < before_end < now + BOOKMARK_EVERY else now + BOOKMARK_EVERY
 
-    def _encode_event(self, event: Event) -> bytes:
+    def _encode_event(self, event: ChangeEvent) -> bytes:
         """Return the encoded event for a change, or b"" if the watch does not select it."""
         stored, previous = event.stored, event.previous
         if self.namespace is not None and event.namespace != self.namespace:
@@ -137,7 +137,7 @@ class Watch:
                 return self._encode_shared(event, kind, _at_version(previous, event.version))
         return self._encode_shared(event, kind, stored)
 
-    def _encode_shared(self, event: Event, kind: str, stored: Stored) -> bytes:
+    def _encode_shared(self, event: ChangeEvent, kind: str, stored: Stored) -> bytes:
         if not self.representation.shared:
             return self._encode(kind, stored)
         key = (kind, self.representation.name, self.representation.resource.version)
@@ -207,8 +207,8 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
         return StreamingResponse(
             _single_chunk(new_watch.encode_error(lists.version_too_large(version, server.store.version)))
         )
-    if not initial and version < table.floor:
-        return StreamingResponse(_single_chunk(new_watch.encode_error(too_old(version, table.floor))))
+    if not initial and version < table.compacted_version:
+        return StreamingResponse(_single_chunk(new_watch.encode_error(too_old(version, table.compacted_version))))
     response = StreamingResponse(new_watch.chunks())
     response.warnings = request.warnings
     return response

@@ -30,7 +30,7 @@ from fairlead.server.ownership import ManagedFields
 from fairlead.server.registry.resource import Resource
 from fairlead.server.schema import empty_values, pruning
 from fairlead.server.storage import versions
-from fairlead.server.storage.store import Table
+from fairlead.server.storage.store import ObjectTable
 from fairlead.server.storage.stored import Object, Stored
 from fairlead.server.write import decoding, metadata, strategy
 from fairlead.server.write.change_detection import ChangeDetection, can_skip_update
@@ -75,7 +75,7 @@ class Write:
     managed: ManagedFields | None = None  # the managed fields of the new object, once they are known
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ObjectTable:
         return self.server.table(self.resource)
 
     @property

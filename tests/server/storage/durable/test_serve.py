@@ -1,4 +1,4 @@
-"""`fairlead serve --data` at the terminal."""
+"""Errors of `fairlead serve --data`."""
 
 import os
 import subprocess
@@ -14,17 +14,17 @@ def serve(folder):
     )  # fmt: skip
 
 
-def test_what_is_wrong_with_a_directory_is_one_line(tmp_path):
-    holding = Server(data=tmp_path / "held")
+def test_unusable_directory_is_reported_in_one_line(tmp_path):
+    server = Server(data=tmp_path / "data")
     try:
-        ended = serve(tmp_path / "held")
+        result = serve(tmp_path / "data")
     finally:
-        holding.close()
-    assert (ended.returncode, ended.stdout) == (2, "")
-    held = f"another server holds {tmp_path / 'held'}: stop it, or give another directory"
-    assert ended.stderr == f"fairlead: {held}\n"
-    (tmp_path / "held" / "state.db").write_bytes(b"not ours")
-    ended = serve(tmp_path / "held")
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
-    assert "not fairlead's" in ended.stderr
-    assert (tmp_path / "held" / "state.db").read_bytes() == b"not ours"
+        server.close()
+    assert (result.returncode, result.stdout) == (2, "")
+    message = f"another server uses {tmp_path / 'data'}: stop it, or use another directory"
+    assert result.stderr == f"fairlead: {message}\n"
+    (tmp_path / "data" / "state.db").write_bytes(b"not ours")
+    result = serve(tmp_path / "data")
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert "not a database of fairlead" in result.stderr
+    assert (tmp_path / "data" / "state.db").read_bytes() == b"not ours"

@@ -1,1 +1,1 @@
-"""State that outlives the process: a locked directory, a SQLite file in it, and the journal that fills it."""
+"""Durable state: a locked data directory, a SQLite database in it, and the journal that writes to it."""

@@ -1,6 +1,7 @@
-"""The SQLite file: every revision within the history's bounds, in the order of their versions.
+"""The SQLite database: the revisions of all objects, sorted by version.
 
-An object is its newest revision; older ones and deletions are kept for the watches that have yet to see them.
+The newest revision is the current object. Older revisions and deletions are kept for watches, up to the limit of the
+history.
 """
 
 import logging
@@ -12,11 +13,17 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from fairlead.server.storage.durable.folder import FILE, NEW, SUFFIXES, DataError, Folder
-from fairlead.server.storage.durable.mark import Mark, Reached
+from fairlead.server.storage.durable.acknowledgement import AcknowledgementFile, StateVersion
+from fairlead.server.storage.durable.data_directory import (
+    DATABASE_FILE,
+    NEW_DATABASE_FILE,
+    SQLITE_SUFFIXES,
+    DataDirectory,
+    DataError,
+)
 
 log = logging.getLogger(__name__)
-APPLICATION: Final = 0x6661_6C64  # "fald", where SQLite keeps what a file is for
+APPLICATION: Final = 0x6661_6C64  # "fald": SQLite stores it in the header of the file
 FORMAT: Final = 2
 _MAGIC: Final = b"SQLite format 3\x00"
 _SCHEMA: Final = f"""
@@ -35,18 +42,18 @@ CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL, checksum INTEG
 PRAGMA journal_mode = WAL;
 """
 _INSERT = "INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_FLOOR = "INSERT INTO floors VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET version = excluded.version"
-# Up to the floor only what is still there stays, and only its newest revision.
+_SET_COMPACTED = "INSERT INTO floors VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET version = excluded.version"
+# Up to the compacted version, only the newest revision of objects that still exist is kept.
 _COMPACT = """
-DELETE FROM revisions WHERE kind_group = :group AND plural = :plural AND version <= :floor AND (deleted OR EXISTS (
+DELETE FROM revisions WHERE kind_group = :group AND plural = :plural AND version <= :compacted AND (deleted OR EXISTS (
   SELECT 1 FROM revisions AS later WHERE later.kind_group = :group AND later.plural = :plural
   AND later.namespace = revisions.namespace AND later.name = revisions.name
-  AND later.version > revisions.version AND later.version <= :floor))
+  AND later.version > revisions.version AND later.version <= :compacted))
 """
 
 
 class Revision(NamedTuple):
-    """One object as one write left it."""
+    """One object after one write."""
 
     version: int
     group: str
@@ -58,8 +65,8 @@ class Revision(NamedTuple):
     object: dict[str, Any]
 
 
-class Floor(NamedTuple):
-    """Up to which version a kind's history is forgotten."""
+class CompactedVersion(NamedTuple):
+    """The version up to which the history of a kind was removed."""
 
     group: str
     plural: str
@@ -67,61 +74,61 @@ class Floor(NamedTuple):
 
 
 class Database:
-    """The open file. Reading happens once, before anything is written; a file that cannot be read is not touched."""
+    """The open database. It is read once, before the first write. A file that cannot be read is not changed."""
 
-    def __init__(self, folder: Folder) -> None:
-        self._path = folder.path / FILE
+    def __init__(self, directory: DataDirectory) -> None:
+        self._path = directory.path / DATABASE_FILE
         if not self._path.exists():
-            self._make(folder)
-        self._recognise()
-        self.floors, self.revisions, self._reached = self._load()
-        self._mark = Mark(folder)
-        self._mark.check(self._reached)
-        self._turn = threading.Lock()  # secrets are asked for on the loop
+            self._create(directory)
+        self._check_format()
+        self.compacted, self.revisions, self._version = self._load()
+        self._acknowledgement = AcknowledgementFile(directory)
+        self._acknowledgement.check(self._version)
+        self._lock = threading.Lock()  # Secrets are written by the thread of the event loop.
         self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         try:
-            # FULL: a commit is on the disk before it is acknowledged. NORMAL would survive a kill too, but not the
-            # power going: what was acknowledged since the last checkpoint would be gone.
+            # With FULL, a commit is on the disk before it is acknowledged. With NORMAL, a power failure could lose the
+            # commits since the last checkpoint.
             self._connection.execute("PRAGMA synchronous = FULL")
-            self._mark.open(self._reached)
+            self._acknowledgement.open(self._version)
         except (sqlite3.Error, OSError) as error:
             self._connection.close()
             raise DataError(f"cannot write to {self._path}: {error}: is the disk full?") from None
 
-    def secret(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """A secret of this state's own, made once. Raises sqlite3.Error."""
-        with self._turn:
-            found = self._connection.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
-            if found is not None:
-                return bytes(found[0])
-            made = make()
-            self._connection.execute("INSERT INTO secrets VALUES (?, ?, ?)", (name, made, _checksum((name,), made)))
-            self._note(self._reached._replace(secrets=self._reached.secrets + 1))
-            return made
+    def get_or_create_secret(self, name: str, create: Callable[[], bytes]) -> bytes:
+        """Return a secret. Create it on the first call. Raises sqlite3.Error."""
+        with self._lock:
+            row = self._connection.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
+            if row is not None:
+                return bytes(row[0])
+            secret = create()
+            values = (name, secret, _checksum((name,), secret))
+            self._connection.execute("INSERT INTO secrets VALUES (?, ?, ?)", values)
+            self._acknowledge(self._version._replace(secrets=self._version.secrets + 1))
+            return secret
 
-    def commit(self, revisions: list[Revision], floors: list[Floor]) -> None:
-        """Write all of it or nothing. Raises sqlite3.Error, and is as before then."""
+    def commit(self, revisions: list[Revision], compacted: list[CompactedVersion]) -> None:
+        """Write all revisions or none. Raises sqlite3.Error. The database is then unchanged."""
         rows = [_row(revision) for revision in revisions]
-        with self._turn:
-            self._commit(rows, floors)
-            self._note(self._reached._replace(version=revisions[-1].version))
+        with self._lock:
+            self._commit(rows, compacted)
+            self._acknowledge(self._version._replace(version=revisions[-1].version))
 
-    def _note(self, reached: Reached) -> None:
-        self._reached = reached
+    def _acknowledge(self, version: StateVersion) -> None:
+        self._version = version
         try:
-            self._mark.note(reached)
+            self._acknowledgement.write(version)
         except OSError as error:
-            log.warning("it could not be noted how far the state was acknowledged: %s", error)
+            log.warning("could not write the acknowledged version: %s", error)
 
-    def _commit(self, rows: list[tuple[Any, ...]], floors: list[Floor]) -> None:
+    def _commit(self, rows: list[tuple[Any, ...]], compacted: list[CompactedVersion]) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(_INSERT, rows)
-            for floor in floors:
-                self._connection.execute(_FLOOR, floor)
-                self._connection.execute(
-                    _COMPACT, {"group": floor.group, "plural": floor.plural, "floor": floor.version}
-                )
+            for item in compacted:
+                self._connection.execute(_SET_COMPACTED, item)
+                parameters = {"group": item.group, "plural": item.plural, "compacted": item.version}
+                self._connection.execute(_COMPACT, parameters)
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
@@ -130,13 +137,13 @@ class Database:
 
     def close(self) -> None:
         self._connection.close()
-        self._mark.close()
+        self._acknowledgement.close()
 
-    def _make(self, folder: Folder) -> None:
-        """Make an empty state beside its place and move it there whole, so that there is never half of one."""
-        new = folder.path / NEW
-        for suffix in SUFFIXES:
-            new.with_name(NEW + suffix).unlink(missing_ok=True)
+    def _create(self, directory: DataDirectory) -> None:
+        """Create an empty database and rename it, so that the database is never incomplete."""
+        new = directory.path / NEW_DATABASE_FILE
+        for suffix in SQLITE_SUFFIXES:
+            new.with_name(NEW_DATABASE_FILE + suffix).unlink(missing_ok=True)
         try:
             connection = sqlite3.connect(new)
             try:
@@ -144,70 +151,70 @@ class Database:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            raise DataError(f"cannot make {self._path}: {error}") from None
+            raise DataError(f"cannot create {self._path}: {error}") from None
         new.chmod(0o600)
-        folder.settle(NEW, FILE)
+        directory.rename_durably(NEW_DATABASE_FILE, DATABASE_FILE)
 
-    def _recognise(self) -> None:
-        """Look at the file's first bytes alone: SQLite may write to what it opens."""
+    def _check_format(self) -> None:
+        """Check the header of the file without opening it: SQLite may write to a file that it opens."""
         with self._path.open("rb") as file:
             head = file.read(100)
-        ours = head.startswith(_MAGIC) and int.from_bytes(head[68:72], "big") == APPLICATION
-        if not ours:
-            raise DataError(f"{self._path} is not fairlead's, and was left as it is: give another directory")
-        written = int.from_bytes(head[60:64], "big")
-        if written != FORMAT:
+        if not head.startswith(_MAGIC) or int.from_bytes(head[68:72], "big") != APPLICATION:
+            raise DataError(f"{self._path} is not a database of fairlead and was not changed: use another directory")
+        version = int.from_bytes(head[60:64], "big")
+        if version != FORMAT:
             raise DataError(
-                f"{self._path} has format {written}, and this fairlead knows {FORMAT}: use the one that wrote it"
+                f"{self._path} has format {version}, but this version of fairlead reads format {FORMAT}: use the "
+                "version of fairlead that wrote it"
             )
 
-    def _load(self) -> tuple[list[Floor], list[Revision], Reached]:
+    def _load(self) -> tuple[list[CompactedVersion], list[Revision], StateVersion]:
         try:
-            # Without a log to read along, SQLite need not even put its own files beside.
-            log = self._path.with_name(FILE + "-wal")
-            how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
-            connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?{how}", uri=True)
+            # Without a write-ahead log, "immutable" prevents that SQLite creates files.
+            wal = self._path.with_name(DATABASE_FILE + "-wal")
+            mode = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+            connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?{mode}", uri=True)
             try:
                 (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
                 if verdict != "ok":
                     raise sqlite3.DatabaseError(verdict)
-                floors = [Floor(*row) for row in connection.execute("SELECT * FROM floors")]
-                revisions = list(_revisions(connection))
-                newest = max([floor.version for floor in floors] + [one.version for one in revisions[-1:]], default=0)
-                return floors, revisions, Reached(newest, _secrets(connection))
+                compacted = [CompactedVersion(*row) for row in connection.execute("SELECT * FROM floors")]
+                revisions = list(_load_revisions(connection))
+                versions = [item.version for item in compacted] + [revision.version for revision in revisions[-1:]]
+                return compacted, revisions, StateVersion(max(versions, default=0), _count_secrets(connection))
             finally:
                 connection.close()
         except (sqlite3.Error, msgspec.DecodeError, TypeError, ValueError) as error:
-            told = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             raise DataError(
-                f"{self._path} is damaged ({told}) and was left as it is: put a copy back, or give another directory"
+                f"{self._path} is damaged ({reason}) and was not changed: restore a backup, or use another directory"
             ) from None
 
 
-def _secrets(connection: sqlite3.Connection) -> int:
-    """How many secrets there are, each as it was written."""
+def _count_secrets(connection: sqlite3.Connection) -> int:
+    """Return the number of secrets. Raise ValueError if one is damaged."""
     rows = connection.execute("SELECT * FROM secrets").fetchall()
     for name, value, checksum in rows:
         if _checksum((name,), value) != checksum:
-            raise ValueError(f"the secret {name!r} is not what was written")
+            raise ValueError(f"the checksum of the secret {name!r} is wrong")
     return len(rows)
 
 
 def _row(revision: Revision) -> tuple[Any, ...]:
-    about = (*revision[:5], int(revision.deleted), int(revision.bytes_differ))
+    columns = (*revision[:5], int(revision.deleted), int(revision.bytes_differ))
     encoded = msgspec.json.encode(revision.object)
-    return *about, encoded, _checksum(about, encoded)
+    return *columns, encoded, _checksum(columns, encoded)
 
 
-def _checksum(about: tuple[Any, ...], encoded: bytes) -> int:
-    """SQLite finds damage to its pages' structure, not to what they hold."""
-    return zlib.crc32(encoded, zlib.crc32(repr(about).encode()))
+def _checksum(columns: tuple[Any, ...], encoded: bytes) -> int:
+    """Return a checksum. SQLite detects damage to the structure of its pages, but not to their content."""
+    return zlib.crc32(encoded, zlib.crc32(repr(columns).encode()))
 
 
-def _revisions(connection: sqlite3.Connection) -> Iterator[Revision]:
+def _load_revisions(connection: sqlite3.Connection) -> Iterator[Revision]:
     decode = msgspec.json.Decoder(dict[str, Any]).decode
-    for *about, encoded, checksum in connection.execute("SELECT * FROM revisions ORDER BY version"):
-        if _checksum(tuple(about), encoded) != checksum:
-            raise ValueError(f"revision {about[0]} is not what was written")
-        version, group, plural, namespace, name, deleted, bytes_differ = about
+    for *columns, encoded, checksum in connection.execute("SELECT * FROM revisions ORDER BY version"):
+        if _checksum(tuple(columns), encoded) != checksum:
+            raise ValueError(f"the checksum of revision {columns[0]} is wrong")
+        version, group, plural, namespace, name, deleted, bytes_differ = columns
         yield Revision(version, group, plural, namespace, name, bool(deleted), bool(bytes_differ), decode(encoded))

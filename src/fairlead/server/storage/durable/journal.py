@@ -1,8 +1,8 @@
-"""The journal: what the store changed, on its way to the disk.
+"""The journal: writes the changes of the store to the disk.
 
-Whatever was written since the last commit goes into the next one, off the loop (group commit). Who tells a client of a
-change waits for it here first. When a commit fails, everything that is not on the disk is undone in memory as well:
-nobody has been told of it.
+All changes since the last commit go into the next one, in another thread (group commit). A response waits until the
+changes that it shows are committed. If a commit fails, all changes that are not on the disk are undone in memory too:
+no client has seen them.
 """
 
 import asyncio
@@ -12,99 +12,99 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from fairlead.server.storage.durable.database import Database, Floor, Revision
-from fairlead.server.storage.durable.folder import DataError, Folder
-from fairlead.server.storage.store import Change, Event, Store, Table
+from fairlead.server.storage.durable.data_directory import DataDirectory, DataError
+from fairlead.server.storage.durable.database import CompactedVersion, Database, Revision
+from fairlead.server.storage.store import ChangeEvent, ObjectTable, RecordedChange, Store
 from fairlead.server.storage.stored import Stored
 
 log = logging.getLogger(__name__)
 
 
-class NotStored(Exception):
+class WriteNotStored(Exception):
     """A write could not be stored on disk, and was undone."""
 
 
-class Journal:
-    """The durable side of one store. Opening it fills the store with what was acknowledged before.
+class DurableJournal:
+    """Stores the changes of one Store in a data directory. Opening it restores the stored objects.
 
-    Guarantees: what `durable` returned for survives the death of this process, whole requests at a time; after
-    NotStored the store is as if what was not kept had never been asked for.
+    Guarantees:
+        Changes survive the end of the process once `wait_until_stored` has returned for their version. A request is
+        stored as a whole or not at all. After WriteNotStored, the store is as if the write had never happened.
     """
 
-    def __init__(self, path: Path, store: Store, undone: Callable[[], None]) -> None:
+    def __init__(self, path: Path, store: Store, on_undo: Callable[[], None]) -> None:
         self._store = store
-        self._undone = undone  # called after the store was set back
-        self._pending: list[Change] = []
+        self._on_undo = on_undo  # called after changes were undone
+        self._pending: list[RecordedChange] = []  # recorded, but not yet committed
         self._flushing: asyncio.Future[None] | None = None
         self._failures = 0
-        self._failed: Exception | None = None
-        self._folder = Folder(path)
+        self._last_error: Exception | None = None
+        self._directory = DataDirectory(path)
         try:
-            self._database = Database(self._folder)
+            self._database = Database(self._directory)
         except BaseException:
-            self._folder.close()
+            self._directory.close()
             raise
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fairlead-state")
-        self._floors = {(floor.group, floor.plural): floor.version for floor in self._database.floors}
-        self._fill()
-        self._durable = store.version
-        store.journal = self
+        self._compacted = {(item.group, item.plural): item.version for item in self._database.compacted}
+        self._restore()
+        self._stored_version = store.version
+        store.listener = self
 
-    def append(self, table: Table, event: Event) -> None:
-        """Take note of a change, right after the store made it."""
+    def on_change(self, table: ObjectTable, event: ChangeEvent) -> None:
+        """Add a change to the next commit."""
         self._pending.append((table, event))
 
-    async def durable(self, version: int) -> None:
-        """Wait until everything up to a version is on the disk. Raises NotStored when that failed."""
+    async def wait_until_stored(self, version: int) -> None:
+        """Wait until all changes up to a version are on the disk. Raises WriteNotStored if that failed."""
         failures = self._failures
-        while self._durable < version:
+        while self._stored_version < version:
             if self._flushing is None:
                 self._flushing = asyncio.ensure_future(self._flush())
             await asyncio.shield(self._flushing)
             if failures != self._failures:
-                raise NotStored(str(self._failed))
+                raise WriteNotStored(str(self._last_error))
 
-    def secret(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """A secret that stays the same from one process to the next, made where there is none yet."""
+    def get_or_create_secret(self, name: str, create: Callable[[], bytes]) -> bytes:
+        """Return a stored secret. Create it on the first call."""
         try:
-            return self._database.secret(name, make)
+            return self._database.get_or_create_secret(name, create)
         except sqlite3.Error as error:
-            log.error("a secret could not be stored and lasts only as long as this process: %s", error)
-            return make()
+            log.error("could not store a secret, so it will change when the server restarts: %s", error)
+            return create()
 
-    def settle(self) -> None:
-        """Write, here and now, what a server begins with. Raises DataError."""
+    def store_initial_objects(self) -> None:
+        """Store the objects that a new server creates, synchronously. Raises DataError."""
         try:
             self._write_pending()
         except sqlite3.Error as error:
             self.close()
-            raise DataError(f"cannot write to {self._folder.path}: {error}") from None
-        self._durable = self._store.version
+            raise DataError(f"cannot write to {self._directory.path}: {error}") from None
+        self._stored_version = self._store.version
 
     def close(self) -> None:
-        """Write what nobody has waited for yet, and let the directory go."""
+        """Store the remaining changes and release the directory."""
         self._thread.shutdown()
         try:
             self._write_pending()
         except sqlite3.Error as error:
-            log.error("the last changes could not be stored: %s", error)
+            log.error("could not store the last changes: %s", error)
         self._database.close()
-        self._folder.close()
+        self._directory.close()
 
     def _write_pending(self) -> None:
         batch, self._pending = self._pending, []
         if batch:
-            self._database.commit(*self._written(batch))
+            self._database.commit(*self._build_rows(batch))
 
-    def _fill(self) -> None:
+    def _restore(self) -> None:
         database, store = self._database, self._store
-        for group, plural, version in database.floors:
-            store.table(group, plural).floor = version
+        for group, plural, version in database.compacted:
+            store.table(group, plural).compacted_version = version
             store.version = max(store.version, version)
         for revision in database.revisions:
             stored = Stored(revision.object, revision.version)
-            if revision.bytes_differ:
-                stored.bytes_differ = True
+            stored.bytes_differ = revision.bytes_differ
             store.restore(store.table(revision.group, revision.plural), stored, deleted=revision.deleted)
         database.revisions = []
 
@@ -112,22 +112,22 @@ class Journal:
         batch, self._pending = self._pending, []
         loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._thread, self._database.commit, *self._written(batch))
+            await loop.run_in_executor(self._thread, self._database.commit, *self._build_rows(batch))
         except Exception as error:
-            log.error("the state could not be stored, and the writes that asked for it are refused: %s", error)
-            self._failed, self._failures = error, self._failures + 1
+            log.error("could not store changes, so their writes are undone and rejected: %s", error)
+            self._last_error, self._failures = error, self._failures + 1
             changes, self._pending = [*batch, *self._pending], []
-            self._store.undo(changes, self._durable)
-            self._undone()
+            self._store.undo(changes, self._stored_version)
+            self._on_undo()
         else:
-            self._durable = batch[-1][1].version
+            self._stored_version = batch[-1][1].version
             for table, _ in batch:
-                self._floors[table.key] = max(table.floor, self._floors.get(table.key, 0))
+                self._compacted[table.key] = max(table.compacted_version, self._compacted.get(table.key, 0))
         finally:
             self._flushing = None
 
-    def _written(self, changes: list[Change]) -> tuple[list[Revision], list[Floor]]:
-        revisions, floors = [], {}
+    def _build_rows(self, changes: list[RecordedChange]) -> tuple[list[Revision], list[CompactedVersion]]:
+        revisions, compacted = [], {}
         for table, event in changes:
             group, plural = table.key
             revisions.append(
@@ -142,6 +142,6 @@ class Journal:
                     event.stored.object,
                 )
             )
-            if table.floor > self._floors.get(table.key, self._store.first_version):
-                floors[table.key] = Floor(group, plural, table.floor)
-        return revisions, list(floors.values())
+            if table.compacted_version > self._compacted.get(table.key, self._store.first_version):
+                compacted[table.key] = CompactedVersion(group, plural, table.compacted_version)
+        return revisions, list(compacted.values())

@@ -1,4 +1,4 @@
-"""A damaged write-ahead log: SQLite would go on without what it cannot read, and what was acknowledged is missed."""
+"""A damaged write-ahead log is detected. SQLite alone would ignore the damaged part."""
 
 import asyncio
 import json
@@ -8,14 +8,14 @@ import pytest
 
 from fairlead.server.app import Server
 from fairlead.server.http.messages import Request
-from fairlead.server.storage.durable.folder import DataError
+from fairlead.server.storage.durable.data_directory import DataError
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 HEADER, FRAME = 32, 24 + 4096
 
 
-def killed(folder, writes=8):
-    """The directory as a process that was killed leaves it: everything since the first checkpoint is in the log."""
+def create_state(folder, writes=8):
+    """Create the directory of a killed server. All changes since the first checkpoint are in the log."""
     server = Server(data=folder.with_name("live"))
 
     async def fill():
@@ -33,40 +33,40 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("lock", "state.db-shm")}
 
 
-def damaged(folder, place):
+def damage(folder, place):
     log = folder / "state.db-wal"
-    whole = bytearray(log.read_bytes())
-    frames = (len(whole) - HEADER) // FRAME
+    content = bytearray(log.read_bytes())
+    frames = (len(content) - HEADER) // FRAME
     if place == "removed":
         return log.unlink()
     if place == "cut":
-        return log.write_bytes(whole[: HEADER + frames // 2 * FRAME])
+        return log.write_bytes(content[: HEADER + frames // 2 * FRAME])
     if place == "emptied":
         return log.write_bytes(b"")
     frame = {"the first frame": 0, "a frame in the middle": frames // 2, "the last frame": frames - 1}.get(place)
     start = 8 if frame is None else HEADER + frame * FRAME + 2000
-    whole[start] ^= 0x20
-    return log.write_bytes(whole)
+    content[start] ^= 0x20
+    return log.write_bytes(content)
 
 
 @pytest.mark.parametrize(
     "place", ["the header", "the first frame", "a frame in the middle", "the last frame", "cut", "emptied", "removed"]
 )
-def test_a_log_that_lost_acknowledged_writes_is_refused_and_left_as_it_is(tmp_path, place):
-    folder = killed(tmp_path / "d")
-    damaged(folder, place)
+def test_log_without_acknowledged_writes_is_rejected_and_not_changed(tmp_path, place):
+    folder = create_state(tmp_path / "d")
+    damage(folder, place)
     before = contents(folder)
     with pytest.raises(DataError) as raised:
         Server(data=folder)
     assert "lost writes" in str(raised.value)
-    assert "left as it is" in str(raised.value)
+    assert "was not changed" in str(raised.value)
     assert "\n" not in str(raised.value)
     assert contents(folder) == before
 
 
-def test_whoever_removes_the_note_goes_on_with_what_is_left(tmp_path):
-    folder = killed(tmp_path / "d")
-    damaged(folder, "the last frame")
+def test_server_starts_without_lost_writes_after_the_file_is_removed(tmp_path):
+    folder = create_state(tmp_path / "d")
+    damage(folder, "the last frame")
     (folder / "acknowledged").unlink()
     server = Server(data=folder)
     names = [name for name, _ in server.store.table("", "configmaps").scan(None)]
@@ -74,8 +74,8 @@ def test_whoever_removes_the_note_goes_on_with_what_is_left(tmp_path):
     assert names == [f"default/a{number}" for number in range(7)]
 
 
-def test_a_write_that_never_finished_is_no_damage(tmp_path):
-    folder = killed(tmp_path / "d")
+def test_unfinished_write_is_not_reported_as_damage(tmp_path):
+    folder = create_state(tmp_path / "d")
     with (folder / "state.db-wal").open("ab") as log:
         log.write(b"half a frame")
     server = Server(data=folder)
@@ -83,7 +83,7 @@ def test_a_write_that_never_finished_is_no_damage(tmp_path):
     server.close()
 
 
-def test_a_lost_secret_is_noticed_too(tmp_path):
+def test_lost_secret_is_detected(tmp_path):
     server = Server(data=tmp_path / "live")
     before = (tmp_path / "live/state.db-wal").read_bytes()
     assert server.load_secret("key", lambda: b"made once") == b"made once"
@@ -95,8 +95,8 @@ def test_a_lost_secret_is_noticed_too(tmp_path):
 
 
 @pytest.mark.parametrize("text", [b"", b"0 0", b"\xff" * 51, b"00000000000000000009 00000000000000000000 00000000\n"])
-def test_a_damaged_note_is_told(tmp_path, text):
-    folder = killed(tmp_path / "d")
+def test_damaged_acknowledgement_file_is_reported(tmp_path, text):
+    folder = create_state(tmp_path / "d")
     (folder / "acknowledged").write_bytes(text)
     with pytest.raises(DataError, match="damaged"):
         Server(data=folder)

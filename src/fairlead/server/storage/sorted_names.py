@@ -1,12 +1,12 @@
-"""Names in order, for lists that start anywhere among them."""
+"""Sorted names, for lists that start at any of them."""
 
 from bisect import bisect_left
 
 
-class Order:
+class SortedNames:
     """A sorted set of names.
 
-    A change costs the same however many there are; whoever reads after changes pays for those, not for all names.
+    Adding and removing takes constant time. The next read after changes pays for these changes, not for all names.
     """
 
     __slots__ = ("_added", "_names", "_removed")
@@ -17,21 +17,21 @@ class Order:
         self._removed: set[str] = set()
 
     def add(self, name: str) -> None:
-        """Take in a name that is not there."""
+        """Add a name that is not in the set."""
         if name in self._removed:
             self._removed.remove(name)
         else:
             self._added.add(name)
 
     def remove(self, name: str) -> None:
-        """Let a name go that is there."""
+        """Remove a name that is in the set."""
         if name in self._added:
             self._added.remove(name)
         else:
             self._removed.add(name)
 
     def names(self) -> list[str]:
-        """All of them in order. A later change makes a new list: go through this one at leisure, do not change it."""
+        """Return all names in order. Do not change the list. Later changes of the set do not change it."""
         if self._removed or self._added:
             names = self._names.copy()
             if len(self._removed) > len(names) // 64:
@@ -41,6 +41,6 @@ class Order:
                     del names[bisect_left(names, name)]
             if self._added:
                 names += self._added
-                names.sort()  # an ordered run with a few more behind it: hardly more than a copy
+                names.sort()  # Fast, because the list is sorted except for the added names at its end.
             self._names, self._added, self._removed = names, set(), set()
         return self._names
