@@ -1,4 +1,4 @@
-"""The cache beside a floor that only keeps bytes, and beside other people's clients: `python bench/cache.py`.
+"""Measure the cache beside a minimal one and beside other clients: `python bench/cache.py`.
 
 bench/feeder.py plays the API server; each contestant (bench/contestants) runs in a process of its own, others' from
 the environment of `make bench-peers` where it is there. Four things are measured: the first list, taken in; MODIFIED
@@ -21,8 +21,9 @@ import time
 import tracemalloc
 from pathlib import Path
 
-import _record
 from feeder import compact, pod
+
+from support import recording
 
 HERE = Path(__file__).parent
 PEERS_PYTHON = HERE.parent / ".venv/peers/bin/python"
@@ -43,7 +44,7 @@ async def get(port, path):
     return json.loads(body)
 
 
-class Told:
+class EventCounter:
     """Counts, and notes when each came while that is what is measured. May be called from another thread."""
 
     def __init__(self):
@@ -67,12 +68,12 @@ def rss():
 
 
 async def contest(name, port, objects, events, timed):
-    result, told = {}, Told()
+    result, events = {}, EventCounter()
     contestant = importlib.import_module(f"contestants.{name}").Contestant()
     contestant.expected = objects
     gc.collect()
     before, started, used = rss(), time.perf_counter(), time.process_time()
-    await contestant.start(f"http://127.0.0.1:{port}", told)
+    await contestant.start(f"http://127.0.0.1:{port}", events)
     result["sync s"] = time.perf_counter() - started
     result["sync CPU s"] = time.process_time() - used
     gc.collect()
@@ -86,16 +87,16 @@ async def contest(name, port, objects, events, timed):
     sent, batch = 0, min(BATCH, objects)  # an operator may take two changes of one object together
     started, used = time.perf_counter(), time.process_time()
     while sent < events and time.perf_counter() - started < SECONDS:
-        all_told = told.expect(batch)
+        all_received = events.expect(batch)
         await get(port, f"/events?count={batch}")
-        await all_told
+        await all_received
         sent += batch
     result["events/s"] = sent / (time.perf_counter() - started)
     result["event CPU µs"] = (time.process_time() - used) / sent * 1e6
-    all_told = told.expect(timed, timed=True)
+    all_received = events.expect(timed, timed=True)
     await get(port, f"/events?count={timed}&rate={LATENCY_RATE}")
-    await all_told
-    cut = statistics.quantiles([came - float(contestant.sent(obj)) for came, obj in told.came], n=100)
+    await all_received
+    cut = statistics.quantiles([came - float(contestant.sent(obj)) for came, obj in events.came], n=100)
     result |= {"p50 µs": cut[49] * 1e6, "p99 µs": cut[98] * 1e6}
     await contestant.close()
     return result
@@ -183,8 +184,8 @@ def measured(name, port, options):
     counts = ["--objects", str(options.objects), "--events", str(options.events), "--timed", str(options.timed)]
     command = [python, __file__, "--only", name, "--port", port, *counts]
     try:
-        told = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, timeout=PATIENCE)
-        found = json.loads(told.stdout)
+        completed = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, timeout=PATIENCE)
+        found = json.loads(completed.stdout)
         delays = {row: found.pop(row) for row in ("p50 µs", "p99 µs")} if name != "overhead" else {}
         if options.latency:
             return delays
@@ -242,13 +243,13 @@ def main():
             print(name, shown, file=sys.stderr, flush=True)
             if options.save:
                 about = {} if options.latency else {"objects": options.objects, "versions": versions()}
-                _record.save("clients", {**about, "rows": {name: results[name]}}, part=part)
+                recording.save("clients", {**about, "rows": {name: results[name]}}, part=part)
     finally:
         feeder.terminate()
         feeder.wait()
     decoded = {} if options.latency else decoding()
     if options.save and len(decoded) == 2:
-        _record.save("clients", {"decoding µs": decoded}, part=part)
+        recording.save("clients", {"decoding µs": decoded}, part=part)
     report(options, results, decoded)
 
 

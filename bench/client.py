@@ -1,4 +1,4 @@
-"""What a request of the client costs beside one of bare aiohttp: `python bench/client.py [--requests N]`.
+"""Measure a client request beside one of bare aiohttp: `python bench/client.py [--requests N]`.
 
 Both on the same loopback server, a process of its own. What a watch costs is in bench/cache.py.
 """

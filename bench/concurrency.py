@@ -1,4 +1,4 @@
-"""How many reconciles at once pay: `python bench/concurrency.py [--objects N]`.
+"""Measure how many concurrent reconciles pay off: `python bench/concurrency.py [--objects N]`.
 
 A burst of new objects, each of which gets a child and a status: two writes. The server is a process of its own,
 embedded and real (where `make real` has been run), beside us and ten milliseconds away. Seconds until all is quiet, and
@@ -11,8 +11,6 @@ import socket
 import sys
 import time
 
-import _record
-
 import fairlead as fl
 from fairlead.client.access import Cluster
 from fairlead.client.client import Client
@@ -21,6 +19,7 @@ from fairlead.client.http import HttpTransport
 from fairlead.runtime.definitions import install_missing
 from fairlead.testing import real
 from fairlead.testing.network import SlowTransport
+from support import recording
 
 Thing = fl.kind("bench.example.com/v1", "Thing")
 AT_ONCE = (1, 8, 16, 32, 64)
@@ -101,4 +100,4 @@ if __name__ == "__main__":
     options = parser.parse_args()
     found = asyncio.run(main(options.objects))
     if options.save:
-        _record.save("concurrency", {"objects": options.objects, "at once": AT_ONCE, "rows": found})
+        recording.save("concurrency", {"objects": options.objects, "at once": AT_ONCE, "rows": found})

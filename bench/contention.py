@@ -1,4 +1,4 @@
-"""Many writers on one object, half of them foreign: `python bench/contention.py [--embedded | --real]`.
+"""Measure many writers on one object, half of them foreign: `python bench/contention.py [--embedded | --real]`.
 
 Half of the writers get, change a label or a count in status, and put, without a pause. The other half are ours, each as
 a process of its own: so many writes of a count of its own in status. Printed for each way to write: how many of them
@@ -10,7 +10,6 @@ import argparse
 import asyncio
 from contextlib import suppress
 
-import _record
 import report
 
 from fairlead.api.errors import AlreadyExists, ApiError, Conflict
@@ -22,6 +21,7 @@ from fairlead.client.http import Cluster, HttpTransport
 from fairlead.server.app import Server
 from fairlead.testing.real import RealServer, missing
 from fairlead.writes import StatusReport, Writer, decide, status
+from support import recording
 
 COUNTER = kind("bench.fairlead.test/v1", "Counter")
 WRITERS, WRITES = (2, 8, 32), 48  # of ours together
@@ -53,7 +53,7 @@ CRD = {
 
 
 class Counting:
-    """A transport that counts, and how often it was told of a conflict."""
+    """A transport that counts requests and conflicts."""
 
     def __init__(self, transport):
         self.transport, self.requests, self.refused = transport, 0, 0
@@ -230,7 +230,7 @@ async def add_conditions(open_transport, world, others):
 async def label_between(open_transport, world, others):
     """Someone labels each object between our look and our report of its status."""
 
-    async def tell(client, seen):
+    async def write_status(client, seen):
         said = StatusReport(seen.generation)
         said.condition("Ready", True, "Because")
         await status.write_status(Writer(client, world, "ours"), COUNTER, seen, said)
@@ -241,7 +241,7 @@ async def label_between(open_transport, world, others):
             await client.replace(seen, subresource="status")
 
     found = {}
-    for name, way in (("status report", tell), ("versioned put of the copy at hand", put)):
+    for name, way in (("status report", write_status), ("versioned put of the copy at hand", put)):
         wire = Counting(open_transport())
         client = Client(wire, world)
         await client.served(COUNTER)
@@ -306,7 +306,7 @@ def main():
         print(f"\n{name}")
         found[name] = asyncio.run(on(name))
     if options.save:
-        _record.save("contention", {"writes": WRITES, "objects": LABELLED, "rows": found}, part=bool(options.only))
+        recording.save("contention", {"writes": WRITES, "objects": LABELLED, "rows": found}, part=bool(options.only))
         report.main()
 
 

@@ -1,4 +1,4 @@
-"""An API server for clients to be measured on: it only sends Pods, rendered beforehand, as fast as they are taken.
+"""A server that only sends Pods, prepared beforehand, as fast as a client reads them.
 
 `python bench/feeder.py OBJECTS` prints its port. It speaks as much as the clients of bench/cache.py ask for: discovery
 in both forms, lists in pages or whole, watches with or without initial events; GET /events?count=N sends N MODIFIED

@@ -1,4 +1,4 @@
-"""100,000 ConfigMaps, embedded server and real pair, by the same client in one run: `python bench/many.py`.
+"""Measure 100,000 ConfigMaps on both servers with the same client, in one run: `python bench/many.py`.
 
 Created, 2,000 of them one at a time and the rest over eight connections; listed in pages of 500; then 2,000 more are
 written while 100 watchers, in a process of their own, read every event. `--objects` for another number.
@@ -14,11 +14,11 @@ import selectors
 import socket
 import time
 
-import _record
 import report
-from _pair import UNCHECKED, pair
+from support.server_pair import UNCHECKED, pair
 
 from fairlead.testing.real import VERSION
+from support import recording
 
 SAMPLE, WATCHERS, SIDE_BY_SIDE = 2_000, 100, 8  # so many one at a time, and as many while there are watchers
 PATIENCE = 300  # seconds for one answer, or for the last of all events
@@ -121,7 +121,7 @@ def watch(served, version, expected, ready, done):
 
 
 def events(served, objects, sample):
-    """Events a second, told to all watchers, while they are written over one connection."""
+    """Events a second delivered to all watchers, while objects are written over one connection."""
     version = json.loads(served.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
     ready, done = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
     reader = multiprocessing.Process(target=watch, args=(served, version, sample, ready, done), daemon=True)
@@ -135,20 +135,20 @@ def events(served, objects, sample):
 
 
 class Found(dict):
-    """What was measured, told at once: a run with 100,000 objects takes minutes."""
+    """Prints each figure as soon as it is measured: a run with 100,000 objects takes minutes."""
 
     def __init__(self, served):
         super().__init__()
         self.served = served
 
-    def tell(self, line, figure):
+    def report(self, line, figure):
         self[line] = figure
         print(f"{self.served.name:10}{line:46}{figure:>14,.2f}", flush=True)
 
     def rate(self, line, of, measure):
         before = self.served.processor()
-        self.tell(f"{line}, a second", measure())
-        self.tell(f"{line}, processor µs each", (self.served.processor() - before) / of * 1e6)
+        self.report(f"{line}, a second", measure())
+        self.report(f"{line}, processor µs each", (self.served.processor() - before) / of * 1e6)
 
 
 def measured(served, objects):
@@ -159,13 +159,13 @@ def measured(served, objects):
     rest = range(sample, objects)
     found.rate("creates eight at a time", len(rest), lambda: create(more, rest))
     full = served.memory()
-    found.tell("memory, MB", full)
-    found.tell("memory per object, kB", (full - empty) / objects * 1024)
+    found.report("memory, MB", full)
+    found.report("memory per object, kB", (full - empty) / objects * 1024)
     before = served.processor()
     seconds, seen = listed(served)
     assert seen == objects
-    found.tell("list in pages of 500, s", seconds)
-    found.tell("list in pages of 500, processor s", served.processor() - before)
+    found.report("list in pages of 500, s", seconds)
+    found.report("list in pages of 500, processor s", served.processor() - before)
     found.rate(f"events to {WATCHERS} watchers", sample * WATCHERS, lambda: events(served, objects, sample))
     return found
 
@@ -178,7 +178,7 @@ def main():
     with pair() as servers:
         found = {served.name: measured(served, options.objects) for served in servers}
     if options.save:
-        _record.save("many", {"objects": options.objects, "version": VERSION, "rows": found})
+        recording.save("many", {"objects": options.objects, "version": VERSION, "rows": found})
         report.main()
 
 

@@ -1,4 +1,4 @@
-"""Plan 10,000 downstream routes over 50 upstream clusters in one pass: requests, time, memory.
+"""Measure a plan over 10,000 routes and 50 upstream clusters: requests, time, memory.
 
 `python bench/orphans.py [--routes N] [--clusters N]`
 """
@@ -13,12 +13,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-import _record
 import fleets
 
 from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.tools.orphans.verdicts import State
+from support import recording
 
 
 async def main(options):
@@ -47,7 +47,7 @@ async def main(options):
     print(f"memory at the peak of a pass: {peak / 2**20:.0f} MiB, the embedded servers' own work for it included")
     if options.save:
         rows = {"s": took, "downstream": below, "upstream": upstream.total() / clusters, "MiB": peak / 2**20}
-        _record.save("orphans", {"routes": routes, "clusters": clusters, "rows": rows})
+        recording.save("orphans", {"routes": routes, "clusters": clusters, "rows": rows})
 
 
 if __name__ == "__main__":

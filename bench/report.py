@@ -1,17 +1,18 @@
-"""Write what bench/results holds into docs/benchmarks.md, between its markers: `python bench/report.py`.
+"""Write bench/results into docs/benchmarks.md, between its markers: `python bench/report.py`.
 
 A section is what stands between `<!-- bench NAME -->` and `<!-- /bench NAME -->`; all else on the page is written by
-hand and stays. A section without results stays as it is, and so does one whose results are not whole: that is told.
+hand and stays. A section without results, or with incomplete results, stays as it is, and the program says so.
 """
 
 import sys
 from pathlib import Path
 
-import _record
-from _page import drawn, number, ran, table
-from _page_clients import clients
-from _page_servers import many, server, servers, wrk
-from _page_work import work
+from support.page import drawn, number, ran, table
+from support.page_clients import clients
+from support.page_servers import many, server, servers, wrk
+from support.page_work import work
+
+from support import recording
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs/benchmarks.md"
@@ -100,7 +101,7 @@ def main():
         before, _, rest = text.partition(first)
         drawn.clear()
         try:
-            if not (found := _record.load(name)):
+            if not (found := recording.load(name)):
                 continue
             made = section(found)
             text = f"{before}{first}\n\n{made}\n\n{last}{rest[rest.index(last) + len(last) :]}"
@@ -115,9 +116,9 @@ def main():
             continue
         PLOTS.mkdir(exist_ok=True)
         for plot_name, svg in drawn.items():
-            _record.write(PLOTS / f"{plot_name}.svg", svg)
-    _record.write(PAGE, text)
-    print(f"{PAGE.relative_to(PAGE.parent.parent)} is made anew")
+            recording.write(PLOTS / f"{plot_name}.svg", svg)
+    recording.write(PAGE, text)
+    print(f"{PAGE.relative_to(PAGE.parent.parent)} is written")
     return unmade
 
 

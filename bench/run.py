@@ -1,4 +1,4 @@
-"""Every measurement, one after another, and the page made of them: `python bench/run.py [--quick] [--only FILE]`.
+"""Run every benchmark and write the page: `python bench/run.py [--quick] [--only FILE]`.
 
 One that fails or takes far longer than it should is named at the end, and the others go on.
 """

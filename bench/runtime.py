@@ -1,4 +1,4 @@
-"""What a controller costs when there is nothing to do, and how soon it reacts: `python bench/runtime.py [--objects N]`.
+"""Measure an idle controller and its reaction time: `python bench/runtime.py [--objects N]`.
 
 One process, the embedded server by its in-process door. The floor of a pass is what nobody can do without: decoding
 the object and its child, and one turn of an event loop. Trust the ratios within one run, not the absolutes.

@@ -1,4 +1,4 @@
-"""What an apply costs on the embedded server, and its start-up: `python bench/server.py [--quick] [--profile]`.
+"""Measure an apply on the embedded server, and its start-up: `python bench/server.py [--quick] [--profile]`.
 
 Rates are by processor time, so that a busy machine does not blur them. Ten-key ConfigMaps, then one object whose keyed
 list grows: its cost must grow with it and no faster.
@@ -15,12 +15,12 @@ import subprocess
 import sys
 import time
 
-import _record
-from _pair import UNCHECKED
+from support.server_pair import UNCHECKED
 
 from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
 from fairlead.server.app import Server
+from support import recording
 
 QUICK = "--quick" in sys.argv
 APPLIES, ROUNDS, STARTS = (200, 1, 2) if QUICK else (2_000, 3, 7)
@@ -133,4 +133,4 @@ def asked(host):
 if __name__ == "__main__":
     found = asyncio.run(main()) | start_up()
     if "--save" in sys.argv:
-        _record.save("server", {"rows": found})
+        recording.save("server", {"rows": found})

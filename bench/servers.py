@@ -1,4 +1,4 @@
-"""Both servers under the same clients: `python bench/servers.py [--quick]`.
+"""Measure both servers under the same clients: `python bench/servers.py [--quick]`.
 
 Start-up; writes by verb over 1 and 16 connections, with what each costs the server in CPU; from a write to its event on
 a watch; a list of 10,000; memory. One server at a time is running. Raw connections, because a client library would be
@@ -11,11 +11,11 @@ import statistics
 import time
 from contextlib import ExitStack
 
-import _record
-from _pair import Clock, Served, embedded
 from many import MAPS, Connection, config_map, listed
+from support.server_pair import Clock, Served, embedded
 
 from fairlead.testing.real import VERSION, RealServer, missing
+from support import recording
 
 VERBS = {
     "create": ("POST", "application/json", ""),
@@ -127,7 +127,7 @@ def main():
             found = {"ready s": ready, **measured(served, objects, writes, events)}
         print(f"{name}\n{json.dumps(found, indent=1)}", flush=True)
         if options.save:
-            _record.save("servers", {"objects": objects, "version": VERSION, "rows": {name: found}})
+            recording.save("servers", {"objects": objects, "version": VERSION, "rows": {name: found}})
 
 
 if __name__ == "__main__":

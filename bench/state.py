@@ -1,4 +1,4 @@
-"""What --data costs: `python bench/state.py [--directory DIR] [--objects N]`.
+"""Measure the cost of --data: `python bench/state.py [--directory DIR] [--objects N]`.
 
 One process, the embedded server by its in-process door: creates of small ConfigMaps by one writer and by several at
 once, in memory and in a directory, and a restart. `--directory` names the disk to measure. The disk's own price, one

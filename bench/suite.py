@@ -1,4 +1,4 @@
-"""How long a fixed part of the tests takes on the embedded server and on a real one: `python bench/suite.py`."""
+"""Time the same tests on the embedded server and on a real one: `python bench/suite.py`."""
 
 import argparse
 import re
@@ -8,9 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-import _record
-
 from fairlead.testing.real import missing
+from support import recording
 
 PART = ("tests/hazards", "tests/writes")
 
@@ -19,13 +18,15 @@ def run(name):
     """Wall and CPU seconds (the server's too) of those tests that have a half for each server."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, "-m", "pytest", "-q", *PART, "-k", f"[{name}"]
-    told = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False).stdout
+    output = subprocess.run(
+        command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False
+    ).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|error)", told[-400:])}
+    counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|error)", output[-400:])}
     if "passed" not in counts:
-        sys.exit(f"no test ran:\n{told[-3000:]}")
+        sys.exit(f"no test ran:\n{output[-3000:]}")
     if wrong := sum(counts.values()) - counts["passed"]:
-        print(told[-3000:])
+        print(output[-3000:])
     return {
         "wall s": time.perf_counter() - started,
         "CPU s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
@@ -46,7 +47,7 @@ def main():
         rows["real"] = run("real")
         print(rows, flush=True)
     if options.save:
-        _record.save("suite", {"part": f"pytest {' '.join(PART)}", "rows": rows})
+        recording.save("suite", {"part": f"pytest {' '.join(PART)}", "rows": rows})
 
 
 if __name__ == "__main__":

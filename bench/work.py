@@ -1,4 +1,4 @@
-"""One piece of controller work, done by fairlead and by its peers on the same servers: `python bench/work.py`.
+"""Measure one piece of controller work, by fairlead and by its peers, on the same servers: `python bench/work.py`.
 
 Each Page has a ConfigMap, a Service and a Deployment, a finalizer and a status, while a foreign writer labels the pages
 and annotates their children by GET and PUT. The programs are in bench/peers: Go and Rust ones are built where there is
@@ -20,8 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import _record
-from _pair import Clock, Served, embedded
+from support.server_pair import Clock, Served, embedded
 
 import fairlead as fl
 from fairlead.api.errors import ApiError, Conflict, NotFound
@@ -30,6 +29,7 @@ from fairlead.client.client import Client, PatchType
 from fairlead.client.http import HttpTransport
 from fairlead.client.locate import locate
 from fairlead.testing.real import RealServer, missing
+from support import recording
 
 HERE = Path(__file__).parent
 PEERS, BUILT = HERE / "peers", HERE.parent / ".venv/bench"
@@ -127,7 +127,7 @@ class Audit:
 
 
 class Pages:
-    """The pages as a watch tells of them, and when each was last found ready."""
+    """The pages as a watch reports them, and when each was last ready."""
 
     def __init__(self, client, namespace):
         self.client, self.namespace = client, namespace
@@ -376,7 +376,7 @@ def main():
         for name, reason in absent.items():
             print(f"{kind}: {name} is not run: {reason}", flush=True)
             if options.save:
-                _record.save("work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, part=part)
+                recording.save("work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, part=part)
         for number, (name, command) in enumerate(chosen.items()):
             with server(kind) as (served, path):  # a fresh one each, so that none works in another's litter
                 asyncio.run(install(served))
@@ -389,7 +389,7 @@ def main():
                     result = {"failed": f"{type(error).__name__} {error}".strip()}
             print(f"{kind}: {name}\n{json.dumps(result, indent=1)}", flush=True)
             if options.save:
-                _record.save("work", {"pages": options.pages, "rows": {kind: {name: result}}}, part=part)
+                recording.save("work", {"pages": options.pages, "rows": {kind: {name: result}}}, part=part)
 
 
 if __name__ == "__main__":

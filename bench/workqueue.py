@@ -1,4 +1,4 @@
-"""What one turn of the queue costs: `python bench/workqueue.py`."""
+"""Measure one turn of the queue: `python bench/workqueue.py`."""
 
 import asyncio
 import statistics

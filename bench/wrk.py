@@ -1,4 +1,4 @@
-"""Requests a second over HTTPS, embedded against real, by one wrk script in one run: `python bench/wrk.py`.
+"""Measure requests a second over HTTPS, embedded and real, with wrk: `python bench/wrk.py`.
 
 Ten-key ConfigMaps, 64 of them in turn; `--seconds` for each figure.
 """
@@ -10,10 +10,10 @@ import subprocess
 import sys
 import tempfile
 
-import _record
-from _pair import pair
+from support.server_pair import pair
 
 from fairlead.testing.real import VERSION
+from support import recording
 
 SCRIPT = """
 local what, token = "%s", "%s"
@@ -40,9 +40,9 @@ def rate(served, what, connections, seconds):
         script.write(SCRIPT % (what, served.token))
         script.flush()
         command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script.name, served.url]
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert "Non-2xx" not in told, told
-    return float(re.search(r"Requests/sec:\s+([\d.]+)", told)[1])
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "Non-2xx" not in output, output
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1])
 
 
 def main():
@@ -68,7 +68,7 @@ def main():
                 for served, one in zip(servers, rates, strict=True):
                     found[served.name][line] = one
     if options.save:
-        _record.save("wrk", {"seconds": seconds, "version": VERSION, "rows": found})
+        recording.save("wrk", {"seconds": seconds, "version": VERSION, "rows": found})
 
 
 if __name__ == "__main__":

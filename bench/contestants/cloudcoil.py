@@ -12,7 +12,7 @@ from cloudcoil.models.kubernetes.core.v1 import Pod
 class Contestant:
     KEEPS = "models"
 
-    async def start(self, url, told):
+    async def start(self, url, on_event):
         self.objects = {}
         Config(server=url).__enter__()  # for good: the watch looks for it too
         listed = await Pod.async_list(all_namespaces=True, limit=500)
@@ -23,7 +23,7 @@ class Contestant:
         async def follow():
             async for _, pod in await Pod.async_watch(all_namespaces=True, resource_version=version):
                 self.keep(pod)
-                told(pod)
+                on_event(pod)
 
         self.task = asyncio.create_task(follow())
 

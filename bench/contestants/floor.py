@@ -1,4 +1,4 @@
-"""The floor: bytes in a dict. Nothing resumes, nothing is indexed, nobody is told of a failure."""
+"""The floor: bytes in a dict. Nothing resumes, nothing is indexed, and failures are not reported."""
 
 import asyncio
 
@@ -25,8 +25,8 @@ class Head(msgspec.Struct):
 class Contestant:
     KEEPS = "bytes"
 
-    async def start(self, url, told):
-        self.objects, self.told, self.synced = {}, told, asyncio.Event()
+    async def start(self, url, on_event):
+        self.objects, self.on_event, self.synced = {}, on_event, asyncio.Event()
         self.session = aiohttp.ClientSession(read_bufsize=2**20)
         self.task = asyncio.create_task(self.watch(url))
         await self.synced.wait()
@@ -41,15 +41,15 @@ class Contestant:
                 for line in lines:
                     if not line:
                         continue
-                    told = event(line)
-                    raw = bytes(told.object)
+                    on_event = event(line)
+                    raw = bytes(on_event.object)
                     meta = self.head(raw).metadata
-                    if told.type == "BOOKMARK":
+                    if on_event.type == "BOOKMARK":
                         self.synced.set()
                         continue
                     self.objects[meta.namespace, meta.name] = raw
                     if self.synced.is_set():
-                        self.told(raw)
+                        self.on_event(raw)
 
     def sent(self, raw):
         return self.head(raw).metadata.annotations["sent"]

@@ -8,7 +8,7 @@ import kopf
 class Contestant:
     KEEPS = "nothing"
 
-    async def start(self, url, told):
+    async def start(self, url, on_event):
         registry, settings = kopf.OperatorRegistry(), kopf.OperatorSettings()
         settings.posting.enabled = False
         self.seen, listed, self.stop = 0, asyncio.Event(), asyncio.Event()
@@ -24,7 +24,7 @@ class Contestant:
                 if self.seen == self.expected:
                     listed.set()
             else:
-                told(body)
+                on_event(body)
 
         self.task = asyncio.create_task(
             kopf.operator(registry=registry, settings=settings, clusterwide=True, standalone=True, stop_flag=self.stop)

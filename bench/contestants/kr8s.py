@@ -8,7 +8,7 @@ import kr8s
 class Contestant:
     KEEPS = "boxes"
 
-    async def start(self, url, told):
+    async def start(self, url, on_event):
         self.api, self.objects = await kr8s.asyncio.api(url=url), {}
         async for pod in self.api.get("pods", namespace=kr8s.ALL):
             self.keep(pod)
@@ -16,7 +16,7 @@ class Contestant:
         async def follow():
             async for _, pod in self.api.watch("pods", namespace=kr8s.ALL):
                 self.keep(pod)
-                told(pod)
+                on_event(pod)
 
         self.task = asyncio.create_task(follow())
 

@@ -9,12 +9,12 @@ from kubernetes.informer import MODIFIED, SharedInformer
 class Contestant:
     KEEPS = "models"
 
-    async def start(self, url, told):
+    async def start(self, url, on_event):
         api = client.CoreV1Api(client.ApiClient(client.Configuration(host=url)))
         self.informer = SharedInformer(api.list_pod_for_all_namespaces)
-        self.informer.add_event_handler(MODIFIED, told)
+        self.informer.add_event_handler(MODIFIED, on_event)
         self.informer.start()
-        while self.held() < self.expected:  # noqa: ASYNC110 - another thread, which tells nobody
+        while self.held() < self.expected:  # noqa: ASYNC110 - another thread, which sets no event
             await asyncio.sleep(0.05)
 
     def sent(self, pod):

@@ -8,7 +8,7 @@ from kubernetes_asyncio import client, watch
 class Contestant:
     KEEPS = "models"
 
-    async def start(self, url, told):
+    async def start(self, url, on_event):
         self.api, self.objects = client.ApiClient(client.Configuration(host=url)), {}
         pods, token = client.CoreV1Api(self.api), None
         while True:
@@ -24,7 +24,7 @@ class Contestant:
             stream = watch.Watch().stream(pods.list_pod_for_all_namespaces, resource_version=version)
             async for event in stream:
                 self.keep(event["object"])
-                told(event["object"])
+                on_event(event["object"])
 
         self.task = asyncio.create_task(follow())
 

@@ -10,7 +10,7 @@ from lightkube.resources.core_v1 import Pod
 class Contestant:
     KEEPS = "structs"
 
-    async def start(self, url, told):
+    async def start(self, url, on_event):
         self.client, self.objects = AsyncClient(KubeConfig.from_one(cluster=Cluster(server=url), user=User())), {}
         listed = self.client.list(Pod, namespace="*", chunk_size=500)
         async for pod in listed:
@@ -20,7 +20,7 @@ class Contestant:
         async def follow():
             async for _, pod in self.client.watch(Pod, namespace="*", resource_version=version):
                 self.keep(pod)
-                told(pod)
+                on_event(pod)
 
         self.task = asyncio.create_task(follow())
 

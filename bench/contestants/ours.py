@@ -11,12 +11,12 @@ class Contestant:
     KEEPS = "bytes"
     labels: str | None = None
 
-    async def start(self, url, told):
+    async def start(self, url, on_event):
         world = World()
         self.transport = HttpTransport(Cluster(url))
         self.cache = Cache(Client(self.transport, world), world, field_managers=["bench"])
         self.view = self.cache.watch(Pod, labels=self.labels)
-        self.view.subscribe(lambda change: None if change.initial else told(change))
+        self.view.subscribe(lambda change: None if change.initial else on_event(change))
         await self.cache.__aenter__()
         await self.view.wait_for_sync()
 

@@ -7,12 +7,12 @@ from fairlead.client.http import Cluster, HttpTransport
 class Contestant:
     KEEPS = "bytes"
 
-    async def start(self, url, told):
+    async def start(self, url, on_event):
         op, self.transport = fl.Operator("bench"), HttpTransport(Cluster(url))
 
         @op.reconcile(fl.Pod, ready=None)
         async def reconcile(obj, ctx):
-            told(obj)
+            on_event(obj)
 
         self.running = op.running(self.transport)
         self.entered = await self.running.__aenter__()

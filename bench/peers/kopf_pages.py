@@ -51,7 +51,7 @@ async def leave(**_):
 @kopf.on.event("v1", "services", labels={"page": kopf.PRESENT})
 @kopf.on.event("apps", "v1", "deployments", labels={"page": kopf.PRESENT})
 async def child(memo, event, namespace, name, **_):
-    """kopf has no owners to wake: what was deleted is looked up and published anew."""
+    """kopf does not wake owners: look up the deleted object and publish it again."""
     if event["type"] == "DELETED":
         try:
             page = await memo.client.get(Page, name, namespace=namespace)

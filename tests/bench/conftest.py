@@ -14,10 +14,10 @@ def results(monkeypatch, tmp_path):
     """The folder where results go; bench/ can be imported from meanwhile."""
     monkeypatch.syspath_prepend(str(BENCH))
     before = set(sys.modules)
-    import _record
+    from support import recording
 
-    monkeypatch.setattr(_record, "RESULTS", tmp_path / "results")
-    yield _record.RESULTS
+    monkeypatch.setattr(recording, "RESULTS", tmp_path / "results")
+    yield recording.RESULTS
     for name in set(sys.modules) - before:
         if str(BENCH) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]

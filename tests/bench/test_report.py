@@ -31,7 +31,7 @@ def test_every_section_has_its_place_and_says_when_and_beside_what_it_was_measur
 
     for name in report.SECTIONS:
         body = re.search(f"<!-- bench {name} -->(.*?)<!-- /bench {name} -->", page.read_text(), re.DOTALL)[1]
-        if (report._record.RESULTS / f"{name}.json").exists():
+        if (report.recording.RESULTS / f"{name}.json").exists():
             assert re.search(r"Measured \d{4}-\d\d-\d\d on .*, load ", body), name
 
 
@@ -70,32 +70,33 @@ def test_what_is_too_little_to_be_told_has_no_ratio(page, results):
 
 
 def test_a_run_replaces_what_an_earlier_one_left(page, results):
-    import _record
+    from support import recording
 
-    _record.save("suite", {"part": "p", "rows": {"embedded": {"wall s": 1.0}}})
-    _record.save("suite", {"rows": {"real": {"wall s": 2.0}}})
-    assert _record.load("suite")["rows"] == {"embedded": {"wall s": 1.0}, "real": {"wall s": 2.0}}
+    recording.save("suite", {"part": "p", "rows": {"embedded": {"wall s": 1.0}}})
+    recording.save("suite", {"rows": {"real": {"wall s": 2.0}}})
+    assert recording.load("suite")["rows"] == {"embedded": {"wall s": 1.0}, "real": {"wall s": 2.0}}
 
 
 def test_a_part_measured_anew_keeps_the_rest_and_the_page_says_so(page, results):
-    import _record
     import report
 
+    from support import recording
+
     change(results, "suite", lambda found: found["run"].update({"date": "2001-02-03"}))
-    _record.save("suite", {"rows": {"real": {"wall s": 4321.0}}}, part=True)
-    assert set(_record.load("suite")["rows"]) == {"embedded", "real"}
+    recording.save("suite", {"rows": {"real": {"wall s": 4321.0}}}, part=True)
+    assert set(recording.load("suite")["rows"]) == {"embedded", "real"}
     report.main()
     assert re.search(r"Measured 2001-02-03 on .* A part of it on its own, 20\d\d-", page.read_text())
 
 
 def test_what_is_cut_off_while_it_writes_leaves_what_was_there(results, tmp_path, monkeypatch):
-    import _record
+    from support import recording
 
     path = tmp_path / "page.md"
-    _record.write(path, "whole")
+    recording.write(path, "whole")
     monkeypatch.setattr(Path, "write_text", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        _record.write(path, "other")
+        recording.write(path, "other")
     assert path.read_text() == "whole\n"
 
 

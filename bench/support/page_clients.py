@@ -1,6 +1,6 @@
 """The section of the page on clients, from what bench/cache.py found."""
 
-from _page import beside, number, plot, ran, table
+from support.page import beside, number, plot, ran, table
 
 CLIENTS = {
     "floor": "floor: bytes in a dict",

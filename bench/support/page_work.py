@@ -4,7 +4,7 @@ import collections
 import re
 from pathlib import Path
 
-from _page import plot, ran, table
+from support.page import plot, ran, table
 
 HERE = Path(__file__).parent
 PHASES = {

@@ -1,4 +1,4 @@
-"""Where a benchmark leaves its figures: bench/results/SECTION.json, from which bench/report.py makes the page."""
+"""Save the figures of a benchmark in bench/results/SECTION.json. bench/report.py writes the page from them."""
 
 import datetime
 import json
@@ -6,13 +6,13 @@ import os
 import platform
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results"
-LOAD = round(os.getloadavg()[0], 1)  # of the minute before: nothing was measured yet
+RESULTS = Path(__file__).parents[1] / "results"
+LOAD = round(os.getloadavg()[0], 1)  # Of the minute before the measurement.
 _begun = set()
 
 
 def machine():
-    """What the figures were measured on, as far as a reader needs it to compare."""
+    """Describe the machine, so that a reader can compare."""
     cpu = [
         line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     ]
@@ -32,23 +32,23 @@ def load(section):
 
 
 def save(section, found, *, part=False):
-    """Add to what this run found. A run replaces what earlier ones left, unless it measures a `part` of it anew."""
+    """Save figures of this run. They replace those of earlier runs, unless only a `part` is measured again."""
     RESULTS.mkdir(exist_ok=True)
     old = load(section) if part or section in _begun else {}
     _begun.add(section)
     run = {"part": machine()} if part and old else machine()
-    write(RESULTS / f"{section}.json", json.dumps(merged(old, {"run": run, **found}), indent=1, ensure_ascii=False))
+    write(RESULTS / f"{section}.json", json.dumps(merge(old, {"run": run, **found}), indent=1, ensure_ascii=False))
 
 
-def merged(old, new):
+def merge(old, new):
     if isinstance(new, dict):
         old = old if isinstance(old, dict) else {}
-        return old | {key: merged(old.get(key), value) for key, value in new.items()}
+        return old | {key: merge(old.get(key), value) for key, value in new.items()}
     return round(new, 3) if isinstance(new, float) else new
 
 
 def write(path, text):
-    """All of it or nothing, whatever ends the process meanwhile."""
+    """Write the file completely or not at all."""
     new = path.with_name(f".{path.name}.new")
     new.write_text(text.rstrip("\n") + "\n")
     new.replace(path)

@@ -1,6 +1,6 @@
 """The sections of the page on the servers, from what servers.py, many.py, wrk.py and server.py found."""
 
-from _page import compared, head, number, plot, ran, table
+from support.page import compared, head, number, plot, ran, table
 
 
 def servers(found):

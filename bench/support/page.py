@@ -1,8 +1,8 @@
-"""What the sections of the page are made of: tables, plots, numbers, and what is said of a run."""
+"""Parts of the page: tables, plots, numbers, and the description of a run."""
 
-import _bars
+from support import svg_bars
 
-drawn = {}  # plots of the sections made so far, by name
+drawn = {}  # Plots of the sections written so far, by name.
 
 
 def table(head, rows):
@@ -11,7 +11,7 @@ def table(head, rows):
 
 
 def plot(name, title, bars):
-    drawn[name] = _bars.chart(title, bars)
+    drawn[name] = svg_bars.chart(title, bars)
     return f"![{title}](benchmarks/{name}.svg)"
 
 
@@ -20,18 +20,18 @@ def number(value):
 
 
 def beside(value, ours, *, more=False):
-    """The value and how many times ours is better; said plainly where it is worse."""
+    """Format a value, and how many times as much as ours it is."""
     ratio = ours / value if more else value / ours
     return f"{number(value)} ({ratio:.1f}×)"
 
 
 def ran(found):
-    """When, where and beside what it was measured."""
+    """Describe when and on what machine it was measured."""
     run = found["run"]
-    told = f"Measured {run['date']} on {run['machine']}, Python {run['python']}, {_load(run)}."
+    text = f"Measured {run['date']} on {run['machine']}, Python {run['python']}, {_load(run)}."
     if part := run.get("part"):
-        told += f" A part of it on its own, {part['date']}, {_load(part)}."
-    return " ".join([told, *([run["note"]] if "note" in run else [])])
+        text += f" A part of it on its own, {part['date']}, {_load(part)}."
+    return " ".join([text, *([run["note"]] if "note" in run else [])])
 
 
 def _load(run):
@@ -44,10 +44,10 @@ def head(names):
 
 
 def compared(what, values, bar=None):
-    """The values of the servers and by how much the embedded one is better; said plainly where it is worse."""
+    """Format the values of both servers, and the ratio. A ratio below 1 is marked."""
     cells = [number(value) for value in values]
     if len(values) == 2 and not all(values):
-        cells.append("")  # less than can be told
+        cells.append("")  # Too small to compare.
     elif len(values) == 2:
         ratio = values[0] / values[1] if what.endswith("a second") else values[1] / values[0]
         met = f" (goal {bar}×: {'met' if ratio >= bar else '**missed**'})" if bar else ""
