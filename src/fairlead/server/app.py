@@ -279,7 +279,7 @@ class Server:
         if resource is None and not self.registry.serves(target.group, target.version):
             return None
         if resource is None or (target.namespace and not resource.namespaced):
-            raise unknown_path() if self.registry.builtin_group(target.group) else NoSuchPath
+            raise unknown_path() if self.registry.is_builtin_group(target.group) else NoSuchPath
         return routing.resolve_route(resource, target, request)
 
 

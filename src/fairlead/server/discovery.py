@@ -188,7 +188,7 @@ def aggregated_document(registry: Registry, path: str, version: str) -> Document
 def _nest_subresources(registry: Registry, group: str, version: str) -> list[Document]:
     """Return the resources of a group version with the subresources inside their resources."""
     # A built-in kind does not name its own group.
-    default = ("", "") if registry.builtin_group(group) else (group, version)
+    default = ("", "") if registry.is_builtin_group(group) else (group, version)
     resources: dict[str, Document] = {}
     for entry in _resources(registry, group, version)["resources"]:
         name, _, subresource = entry["name"].partition("/")

@@ -65,4 +65,4 @@ def _discovery(registry: "Registry", request: Request, path: str) -> Response:
 
 
 def _is_in_builtin_group(registry: "Registry", parts: list[str]) -> bool:
-    return parts[1] in ("api", "apis") and registry.builtin_group("" if parts[1] == "api" else parts[2])
+    return parts[1] in ("api", "apis") and registry.is_builtin_group("" if parts[1] == "api" else parts[2])

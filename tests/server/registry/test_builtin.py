@@ -26,14 +26,14 @@ def told(group, kind, old=None, **fields):
 
 
 def test_every_kind_of_the_table_has_its_flags():
-    assert set(builtin.ENTRIES) <= set(RESOURCES)
+    assert set(builtin.STRATEGIES) <= set(RESOURCES)
     lease = RESOURCES["coordination.k8s.io", "Lease"]
     assert (lease.create_on_update, lease.unconditional_update, lease.has_generation) == (True, False, False)
     deployment = RESOURCES["apps", "Deployment"]
-    assert deployment.generation_of == ("spec", "metadata.annotations")
+    assert deployment.generation_fields == ("spec", "metadata.annotations")
     assert deployment.status
     assert deployment.scale
-    assert RESOURCES["", "Service"].delete_answers_object
+    assert RESOURCES["", "Service"].delete_returns_object
     assert RESOURCES["", "ConfigMap"].verbs[0] == "create"
 
 

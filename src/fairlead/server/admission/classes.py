@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from fairlead.server.errors.field_errors import quote_go
-from fairlead.server.registry import preparing
+from fairlead.server.registry import prepare
 
 Object = dict[str, Any]
 ListObjects = Callable[[str, str], Iterable[Object]]  # lists all objects of a group and plural
@@ -94,7 +94,7 @@ def _find_priority(name: str, list_objects: ListObjects) -> tuple[str, int, str]
 
 def _add_default_tolerations(pod: Object, list_objects: ListObjects) -> Object:
     """Add the tolerations that every Pod gets. The RuntimeClass adds its own to them."""
-    return {**pod, "spec": preparing.tolerating(pod["spec"])}
+    return {**pod, "spec": prepare.add_default_tolerations(pod["spec"])}
 
 
 def _apply_runtime_class(pod: Object, list_objects: ListObjects) -> Object:

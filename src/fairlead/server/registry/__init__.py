@@ -1,1 +1,1 @@
-"""What the server serves: one Resource a group, version and plural, with the rules of its kind as data."""
+"""The kinds that the server serves: one Resource for each group, version and plural."""

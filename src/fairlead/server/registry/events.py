@@ -1,10 +1,10 @@
-"""Events are served by two groups and kept once: events.k8s.io has other names for what the core group has."""
+"""Conversion of Events: two groups serve them, with other names for the same fields."""
 
 from typing import Any, Final
 
 Object = dict[str, Any]
 
-_NAMES: Final = {  # core -> events.k8s.io
+_EVENTS_NAMES: Final = {  # core -> events.k8s.io
     "involvedObject": "regarding",
     "message": "note",
     "source": "deprecatedSource",
@@ -13,12 +13,12 @@ _NAMES: Final = {  # core -> events.k8s.io
     "count": "deprecatedCount",
     "reportingComponent": "reportingController",
 }
-_BACK: Final = {new: old for old, new in _NAMES.items()}
+_CORE_NAMES: Final = {new: old for old, new in _EVENTS_NAMES.items()}
 
 
 def to_events(obj: Object) -> Object:
-    return {_NAMES.get(key, key): value for key, value in obj.items()} | {"apiVersion": "events.k8s.io/v1"}
+    return {_EVENTS_NAMES.get(key, key): value for key, value in obj.items()} | {"apiVersion": "events.k8s.io/v1"}
 
 
 def to_core(obj: Object) -> Object:
-    return {_BACK.get(key, key): value for key, value in obj.items()} | {"apiVersion": "v1"}
+    return {_CORE_NAMES.get(key, key): value for key, value in obj.items()} | {"apiVersion": "v1"}

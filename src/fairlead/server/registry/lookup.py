@@ -1,4 +1,4 @@
-"""Which kinds are served right now: the built-in ones, and those that custom resource definitions add and take away."""
+"""The kinds that are served now: the built-in ones, and those of custom resource definitions."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from fairlead.server.registry.resource import Resource
 class Registry:
     """Served Resources by (group, version, plural).
 
-    A Resource is replaced, never changed: whoever holds one holds one consistent set of rules.
+    A Resource is replaced and never changed, so that each request sees one consistent set of rules.
     """
 
     def __init__(self, builtin: Iterable[Resource]) -> None:
@@ -26,7 +26,7 @@ class Registry:
         return self._served.get((group, version, plural))
 
     def storage(self, group: str, plural: str) -> Resource | None:
-        """The Resource at the version objects are kept in."""
+        """Return the Resource at the storage version."""
         return self._storage.get((group, plural))
 
     def serves(self, group: str, version: str) -> bool:
@@ -34,7 +34,7 @@ class Registry:
             r.custom and r.group == group and r.version == version for r in self._served.values()
         )
 
-    def builtin_group(self, group: str) -> bool:
+    def is_builtin_group(self, group: str) -> bool:
         return group in self._builtin_versions
 
     def served(self) -> Iterator[Resource]:
@@ -44,7 +44,7 @@ class Registry:
         return (resource for resource in self._served.values() if resource.custom)
 
     def install(self, group: str, plural: str, resources: Iterable[Resource], storage: Resource) -> None:
-        """Serve a custom kind as these Resources, in place of what was served of it before."""
+        """Serve a custom kind as these Resources. They replace the Resources that it had before."""
         self.remove(group, plural)
         for resource in resources:
             self._served[group, resource.version, plural] = resource

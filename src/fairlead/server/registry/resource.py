@@ -1,4 +1,4 @@
-"""A Resource: everything the verbs need to know of one served kind, built-in or custom."""
+"""A Resource: all that the verbs need to know about one served kind, built-in or custom."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,16 +9,20 @@ from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]
-Retold = Literal["twice", "once", "loosely", "as new", "as new twice", "never"]
-"""How a kind's own validation of an update tells of the metadata, which all have told of before."""
+MetadataRepetition = Literal["twice", "once", "loosely", "as new", "as new twice", "never"]
+"""How often a kind's validation of an update reports the errors of the metadata again.
+
+The server has validated the metadata before. `loosely` leaves out the finalizers, `as new` validates as on create.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """One served kind at one version.
 
-    The flags are what a real server's strategies decide. The hooks are optional and pure, save that `prepare_*` change
-    the object they are given first: it and its metadata are fresh copies, anything deeper must be replaced whole.
+    The flags are the decisions of a real server's strategies. The hooks are optional, and pure except for `prepare_*`
+    and `set_update_time`: those change their first argument. It and its metadata are copies that a hook may change; a
+    hook replaces deeper values and never changes them.
     """
 
     group: str
@@ -33,33 +37,33 @@ class Resource:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     storage_version_hash: str = ""
-    custom: bool = False  # a CRD's: prune, default and validate by schema; no strategic merge
-    status: bool = False  # has /status, so the main path ignores status and the other way round
-    status_keeps: tuple[str, ...] = ()  # what of a built-in object's metadata /status may not change
+    custom: bool = False  # from a CRD: pruned, defaulted and validated by its schema; no strategic merge patch
+    status: bool = False  # has /status: other writes ignore the status, and /status ignores the rest
+    status_immutable_metadata: tuple[str, ...] = ()  # the metadata fields that /status cannot change
     scale: Any = None  # the paths behind /scale, or None
     has_generation: bool = False
-    generation_of: tuple[str, ...] = ("spec",)  # what counts as a new generation, e.g. metadata.annotations too
-    counts_empty: bool = False  # an empty list or map that is not stored counts as a new generation too
-    minds_empty: bool = False  # and validation tells it from none
-    unconditional_update: bool = True  # PUT without resourceVersion
-    metadata_retold: Retold = "twice"
-    status_metadata_retold: Retold = "once"
+    generation_fields: tuple[str, ...] = ("spec",)  # the fields whose changes start a new generation
+    generation_counts_empty: bool = False  # a new empty list or map does so too, although it is not stored
+    validates_empty: bool = False  # validation distinguishes an empty list or map from an absent one
+    unconditional_update: bool = True  # allows PUT without a resourceVersion
+    metadata_repetition: MetadataRepetition = "twice"
+    status_metadata_repetition: MetadataRepetition = "once"
     bytes_differ: Callable[[Object], bool] | None = None  # of a new object: see server.write.change_detection
     create_on_update: bool = False  # PUT to a missing name creates
-    delete_answers_object: bool = False  # DELETE answers the object, not a Status
-    deprecation: str = ""  # what every answer warns of
-    columns: Any = None  # a custom resource's additionalPrinterColumns
-    selectable: tuple[str, ...] = ()  # fields beyond metadata.name and metadata.namespace that can be selected by
-    storage: "Resource | None" = field(default=None, repr=False)  # where objects are kept, if not at this version
-    convert: Callable[[Object], Object] | None = None  # of a built-in kind: the other version's object at this one
+    delete_returns_object: bool = False  # DELETE returns the object instead of a Status
+    deprecation: str = ""  # the warning of every response
+    columns: Any = None  # the additionalPrinterColumns of a custom resource
+    selectable: tuple[str, ...] = ()  # field selectors besides metadata.name and metadata.namespace
+    storage: "Resource | None" = field(default=None, repr=False)  # the storage version, if not this one
+    convert: Callable[[Object], Object] | None = None  # of a built-in kind: converts an object of the other version
     definition: Any = field(default=None, repr=False)  # the CRD of a custom resource
-    default: Callable[[Object], Object] | None = None  # fills in defaults: the object, or a changed copy
-    resets: tuple[str, ...] = ()  # what an update never changes beside the status, and so nobody owns
-    prepare_for: Callable[[Object, User], None] | None = None  # of a new one: what it says of who asked for it
+    default: Callable[[Object], Object] | None = None  # returns the object with its defaults: the same, or a copy
+    reset_fields: tuple[str, ...] = ()  # the fields that an update never changes: no manager owns them
+    prepare_for_user: Callable[[Object, User], None] | None = None  # sets who created the object
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
-    stamp_update: Callable[[Object, Object, str], None] | None = None  # what it says of when it was changed
-    validate: Callable[[Object, Object | None], list[FieldError]] | None = None  # beyond the metadata; old or None
+    set_update_time: Callable[[Object, Object, str], None] | None = None  # sets the time of a change
+    validate: Callable[[Object, Object | None], list[FieldError]] | None = None  # (new, old or None)
     validate_status: Callable[[Object, Object | None], list[FieldError]] | None = None  # on /status
     warn: Callable[[Object, Object | None], list[str]] | None = None
 
@@ -74,5 +78,5 @@ class Resource:
 
     @property
     def group_resource(self) -> str:
-        """As error messages name it: configmaps, deployments.apps."""
+        """Return the name in error messages: configmaps, deployments.apps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -114,7 +114,7 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
         raise not_found(resource, route.name)
     result, gone = delete_object(server, resource, versions.expect_readable(resource, stored), options)
     status = 202 if not gone and options.orphan is False else 200
-    if gone and not resource.delete_answers_object:
+    if gone and not resource.delete_returns_object:
         return Response(status, encoding.encode(success_status(resource, stored.object)), warnings=request.warnings)
     return representation.object_response(status, result, request.warnings)
 

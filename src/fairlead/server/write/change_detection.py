@@ -52,9 +52,9 @@ class ChangeDetection:
                 field = resource.schema.fields.get(key)
                 if field is not None and field.values is not None and field.values.go.kind == "bytes":
                     self.bytes_differ = self.bytes_differ or None in (value.get(key) or {}).values()
-        if resource.counts_empty:
+        if resource.generation_counts_empty:
             fields = resource.schema.fields
-            keys = resource.generation_of
+            keys = resource.generation_fields
             self.omits_submitted = any(empty_values.has_omitted(fields[key], value.get(key)) for key in keys)
 
     def note_merged(self, write: "Write", merged: Object, decoded: Object) -> None:

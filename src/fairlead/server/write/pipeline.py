@@ -146,8 +146,8 @@ def _commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Sto
     new_metadata = obj["metadata"]
     if resource.bytes_differ is not None and resource.bytes_differ(obj):
         write.changes.bytes_differ = True
-    if resource.prepare_for:
-        resource.prepare_for(obj, write.request.user)
+    if resource.prepare_for_user:
+        resource.prepare_for_user(obj, write.request.user)
     if resource.prepare_create:
         resource.prepare_create(obj)
     name = new_metadata.get("name") or ""
@@ -193,7 +193,7 @@ def _prune_and_normalize(write: Write, obj: Object) -> Object:
 
 def _restore_empty_values(resource: Resource, obj: Object, with_empty_values: Object) -> Object:
     """Return the object to validate: with its empty lists and maps, if the kind's validation depends on them."""
-    if resource.minds_empty and "spec" in with_empty_values:
+    if resource.validates_empty and "spec" in with_empty_values:
         return {**obj, "spec": with_empty_values["spec"]}
     return obj
 
@@ -268,8 +268,8 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     obj = keep_other_parts(resource, write.subresource, obj, old)
     if resource.prepare_update:
         resource.prepare_update(obj, old)
-    if resource.stamp_update:
-        resource.stamp_update(obj, old, write.now)
+    if resource.set_update_time:
+        resource.set_update_time(obj, old, write.now)
     strategy.update_generation(resource, write.subresource, obj, old, has_changed=changes.omits_submitted)
     to_validate = _restore_empty_values(resource, obj, with_empty_values)
     if errors := strategy.validate_update(resource, write.subresource, to_validate, old, write.request.warn):

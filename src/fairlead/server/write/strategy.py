@@ -8,7 +8,7 @@ from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import forbidden
 from fairlead.server.golang.encoding import exactly_equal
-from fairlead.server.registry.resource import Object, Resource, Retold
+from fairlead.server.registry.resource import MetadataRepetition, Object, Resource
 from fairlead.server.schema import metadata_validation, validation
 from fairlead.server.write import metadata
 
@@ -53,7 +53,7 @@ def validate_update(
         errors += update_errors
         errors += validation.validate(resource.schema, obj, old, status_only=is_status, warn=warn)
         return errors + _validate_replicas(resource, obj, status_only=is_status)
-    repetition = resource.status_metadata_retold if is_status else resource.metadata_retold
+    repetition = resource.status_metadata_repetition if is_status else resource.metadata_repetition
     errors += _repeat_metadata_errors(repetition, update_errors, obj["metadata"], resource)
     validate = resource.validate_status if is_status else resource.validate
     return errors + (validate(obj, old) if validate else [])
@@ -82,7 +82,7 @@ def update_generation(
             {k: v for k, v in obj.items() if k not in ignored}, {k: v for k, v in old.items() if k not in ignored}
         )
     elif not has_changed:
-        has_changed = any(not exactly_equal(_get(obj, path), _get(old, path)) for path in resource.generation_of)
+        has_changed = any(not exactly_equal(_get(obj, path), _get(old, path)) for path in resource.generation_fields)
     if has_changed:
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -184,7 +184,7 @@ def _warn_about_finalizers(obj: Object, old: Object | None) -> list[str]:
 
 
 def _repeat_metadata_errors(
-    repetition: Retold, update_errors: list[FieldError], new: Object, resource: Resource
+    repetition: MetadataRepetition, update_errors: list[FieldError], new: Object, resource: Resource
 ) -> list[FieldError]:
     """Return the errors that the validation of a built-in kind reports again."""
     errors: list[FieldError] = []

@@ -35,7 +35,7 @@ def _keep_all_but_status(resource: Resource, obj: Object, old: Object) -> Object
                 metadata[key] = submitted[key]
     else:
         metadata = dict(submitted)
-        for key in resource.status_keeps:
+        for key in resource.status_immutable_metadata:
             _copy_field(metadata, key, old["metadata"])
     result = {key: value for key, value in old.items() if key not in ("metadata", "status")}
     result["metadata"] = metadata
