@@ -70,7 +70,7 @@ def test_an_explicit_zero_is_kept():
 
 def test_kinds_without_defaults_are_not_walked():
     obj = {"data": {"a": "b"}}
-    assert defaults.default(RESOURCES["", "ConfigMap"].schema, obj) is obj
+    assert defaults.apply_defaults(RESOURCES["", "ConfigMap"].schema, obj) is obj
 
 
 @pytest.mark.parametrize(

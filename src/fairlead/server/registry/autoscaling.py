@@ -1,8 +1,10 @@
-"""The built-in kind served at two versions: what autoscaling/v1 has no fields for stands in annotations."""
+"""Conversion of HorizontalPodAutoscalers: annotations hold what autoscaling/v1 does not have fields for."""
 
 import json
 from collections.abc import Callable
 from typing import Any, Final
+
+from fairlead.server.registry.validation.rules import lookup
 
 Object = dict[str, Any]
 
@@ -12,7 +14,7 @@ _METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR = (
 )
 _DEFAULT_UTILIZATION: Final = 80
 
-# A metric's source by its field: (v1's name, path in v2), in the order in which Go writes them.
+# The source of a metric by its field: (name in v1, path in v2), in the order in which Go writes them.
 _TARGETS: Final = {
     "object": (
         ("target", "describedObject"),
@@ -53,7 +55,7 @@ _CURRENTS: Final = {
 }
 _REFERENCE: Final = ("kind", "name", "apiVersion")
 _CONDITION: Final = ("type", "status", "lastTransitionTime", "reason", "message")
-_ALWAYS: Final = (  # what v1 writes although nothing was given
+_WRITTEN_WHEN_EMPTY: Final = (  # the fields that v1 writes even if they are not set
     "object.targetValue",
     "object.currentValue",
     "external.currentValue",
@@ -65,167 +67,167 @@ _ALWAYS: Final = (  # what v1 writes although nothing was given
 
 
 def to_v1(obj: Object) -> Object:
-    """An autoscaling/v2 autoscaler at v1."""
+    """Convert an autoscaler from autoscaling/v2 to v1."""
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     metrics, behavior = spec.pop("metrics", None) or [], spec.pop("behavior", None)
     current, conditions = status.pop("currentMetrics", None) or [], status.pop("conditions", None)
-    others = []
+    other_metrics = []
     for metric in metrics:
-        utilization = _cpu(metric, "target")
+        utilization = _cpu_utilization(metric, "target")
         if utilization is None:
-            others.append(_older(metric, _TARGETS))
+            other_metrics.append(_metric_to_v1(metric, _TARGETS))
         else:
             spec.setdefault("targetCPUUtilizationPercentage", utilization)
     for metric in current:
-        utilization = _cpu(metric, "current")
+        utilization = _cpu_utilization(metric, "current")
         if utilization is not None:
             status.setdefault("currentCPUUtilizationPercentage", utilization)
-    said = {
-        _METRICS: others,
-        _CURRENT: [_older(metric, _CURRENTS) for metric in current],
-        _BEHAVIOR: _capital(behavior) if behavior else None,
-        _CONDITIONS: conditions and [_ordered(condition, _CONDITION) for condition in conditions],
+    annotations = {
+        _METRICS: other_metrics,
+        _CURRENT: [_metric_to_v1(metric, _CURRENTS) for metric in current],
+        _BEHAVIOR: _capitalize_behavior(behavior) if behavior else None,
+        _CONDITIONS: conditions and [_pick(condition, _CONDITION) for condition in conditions],
     }
     texts = {
-        name: json.dumps(value, ensure_ascii=False, separators=(",", ":")) for name, value in said.items() if value
+        name: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        for name, value in annotations.items()
+        if value
     }
-    return _made(obj, "autoscaling/v1", spec, status, texts)
+    return _build(obj, "autoscaling/v1", spec, status, texts)
 
 
 def to_v2(obj: Object) -> Object:
-    """An autoscaling/v1 autoscaler at v2; without any metric it gets the one that v1 always implied."""
+    """Convert an autoscaler from autoscaling/v1 to v2. Without a metric, it gets the metric that v1 implies."""
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     utilization, current = (
         spec.pop("targetCPUUtilizationPercentage", None),
         status.pop("currentCPUUtilizationPercentage", None),
     )
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
-    metrics = _read(annotations, _METRICS, lambda said: [_newer(metric, _TARGETS) for metric in said]) or []
+    metrics = (
+        _read(annotations, _METRICS, lambda metrics: [_metric_to_v2(metric, _TARGETS) for metric in metrics]) or []
+    )
     if utilization is not None or not metrics:
         percent = _DEFAULT_UTILIZATION if utilization is None else utilization
         metrics.append(_cpu_metric("target", {"type": "Utilization", "averageUtilization": percent}))
     spec["metrics"] = metrics
-    if behavior := _read(annotations, _BEHAVIOR, _small):
+    if behavior := _read(annotations, _BEHAVIOR, _uncapitalize):
         spec["behavior"] = behavior
-    measured = _read(annotations, _CURRENT, lambda said: [_newer(metric, _CURRENTS) for metric in said])
+    measured = _read(annotations, _CURRENT, lambda metrics: [_metric_to_v2(metric, _CURRENTS) for metric in metrics])
     if measured is None and current is not None:
         measured = [_cpu_metric("current", {"averageUtilization": current})]
     if measured is not None:
         status["currentMetrics"] = measured
     if conditions := _read(annotations, _CONDITIONS, list):
         status["conditions"] = conditions
-    return _made(obj, "autoscaling/v2", spec, status, {})
+    return _build(obj, "autoscaling/v2", spec, status, {})
 
 
-def _made(obj: Object, api_version: str, spec: Object, status: Object, texts: dict[str, str]) -> Object:
+def _build(obj: Object, api_version: str, spec: Object, status: Object, texts: dict[str, str]) -> Object:
     metadata = dict(obj.get("metadata") or {})
-    ours = (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
-    annotations = {name: text for name, text in (metadata.pop("annotations", None) or {}).items() if name not in ours}
+    reserved = (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
+    annotations = {
+        name: text for name, text in (metadata.pop("annotations", None) or {}).items() if name not in reserved
+    }
     if annotations or texts:
         metadata["annotations"] = {**annotations, **texts}
     return {**obj, "apiVersion": api_version, "metadata": metadata, "spec": spec, "status": status}
 
 
-def _written(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _read(annotations: dict[str, str], name: str, use: Callable[[Any], Any]) -> Any:
-    """What an annotation says; None where there is none, or one that cannot be read."""
+def _read(annotations: dict[str, str], name: str, convert: Callable[[Any], Any]) -> Any:
+    """Return the converted value of an annotation, or None if it is absent or cannot be parsed."""
     try:
-        return use(json.loads(annotations[name])) if name in annotations else None
+        return convert(json.loads(annotations[name])) if name in annotations else None
     except (ValueError, TypeError, AttributeError):
         return None
 
 
-def _ordered(value: Object, words: tuple[str, ...]) -> Object:
-    """`value` with its fields in the order in which Go writes them."""
-    return {word: value[word] for word in words if word in value}
+def _pick(value: Object, keys: tuple[str, ...]) -> Object:
+    """Return the fields of a value in the order in which Go writes them."""
+    return {key: value[key] for key in keys if key in value}
 
 
-def _cpu(metric: Object, word: str) -> int | None:
-    """The utilization of a metric that v1 has a field for."""
+def _cpu_utilization(metric: Object, key: str) -> int | None:
+    """Return the utilization of a metric that v1 has a field for."""
     source = metric.get("resource") or {}
     if metric.get("type") != "Resource" or source.get("name") != "cpu":
         return None
-    percent: int | None = (source.get(word) or {}).get("averageUtilization")
+    percent: int | None = (source.get(key) or {}).get("averageUtilization")
     return percent
 
 
-def _cpu_metric(word: str, value: Object) -> Object:
-    return {"type": "Resource", "resource": {"name": "cpu", word: value}}
+def _cpu_metric(key: str, value: Object) -> Object:
+    return {"type": "Resource", "resource": {"name": "cpu", key: value}}
 
 
-def _older(metric: Object, table: dict[str, Any]) -> Object:
+def _metric_to_v1(metric: Object, table: dict[str, Any]) -> Object:
     out: Object = {"type": metric.get("type")}
     for kind, pairs in table.items():
         source = metric.get(kind)
         if source is None:
             continue
-        made: Object = {}
+        converted: Object = {}
         for old, path in pairs:
-            value = source
-            for word in path.split("."):
-                value = (value or {}).get(word)
-            if value is not None or f"{kind}.{old}" in _ALWAYS:
-                made[old] = "0" if value is None else _ordered(value, _REFERENCE) if old == "target" else value
-        out[kind] = made
+            value = lookup(source, path)
+            if value is not None or f"{kind}.{old}" in _WRITTEN_WHEN_EMPTY:
+                converted[old] = "0" if value is None else _pick(value, _REFERENCE) if old == "target" else value
+        out[kind] = converted
     return out
 
 
-def _newer(metric: Object, table: dict[str, Any]) -> Object:
+def _metric_to_v2(metric: Object, table: dict[str, Any]) -> Object:
     out: Object = {"type": metric.get("type")}
     for kind, pairs in table.items():
         source = metric.get(kind)
         if source is None:
             continue
-        made: Object = {}
+        converted: Object = {}
         for old, path in pairs:
             if source.get(old) is None:
                 continue
-            *above, last = path.split(".")
-            place = made
-            for word in above:
-                place = place.setdefault(word, {})
-            place[last] = source[old]
+            *parents, last = path.split(".")
+            parent = converted
+            for key in parents:
+                parent = parent.setdefault(key, {})
+            parent[last] = source[old]
         if table is _TARGETS:
-            made["target"] = _typed(kind, made.get("target", {}))
-        out[kind] = made
+            converted["target"] = _add_target_type(kind, converted.get("target", {}))
+        out[kind] = converted
     return out
 
 
-def _typed(kind: str, target: Object) -> Object:
-    """A target with its type, which v1 does not write."""
+def _add_target_type(kind: str, target: Object) -> Object:
+    """Return a target with its type, which v1 does not have."""
     if kind == "object" and "averageValue" in target and target.get("value") == "0":
         target = {name: value for name, value in target.items() if name != "value"}
     if kind in ("resource", "containerResource"):
-        word = "Utilization" if "averageUtilization" in target else "AverageValue"
+        target_type = "Utilization" if "averageUtilization" in target else "AverageValue"
     elif kind == "object":
-        word = "AverageValue" if "averageValue" in target else "Value"
+        target_type = "AverageValue" if "averageValue" in target else "Value"
     else:
-        word = "Value" if kind == "external" and "value" in target else "AverageValue"
-    return {"type": word, **target}
+        target_type = "Value" if kind == "external" and "value" in target else "AverageValue"
+    return {"type": target_type, **target}
 
 
 _RULES: Final = ("StabilizationWindowSeconds", "SelectPolicy", "Policies", "Tolerance")
 _POLICY: Final = ("Type", "Value", "PeriodSeconds")
 
 
-def _capital(behavior: Object) -> Object:
-    """As a real server writes it: its internal type, whose fields have no names of their own."""
+def _capitalize_behavior(behavior: Object) -> Object:
+    """Return the behavior as a real server writes it: as its internal type, whose fields do not have JSON names."""
     out: Object = {}
     for name in ("ScaleUp", "ScaleDown"):
         rules = behavior.get(name[0].lower() + name[1:])
-        out[name] = rules and {word: rules.get(word[0].lower() + word[1:]) for word in _RULES}
+        out[name] = rules and {key: rules.get(key[0].lower() + key[1:]) for key in _RULES}
         if rules and rules.get("policies"):
             policies = rules["policies"]
             out[name]["Policies"] = [
-                {word: one.get(word[0].lower() + word[1:]) for word in _POLICY} for one in policies
+                {key: policy.get(key[0].lower() + key[1:]) for key in _POLICY} for policy in policies
             ]
     return out
 
 
-def _small(value: Any) -> Any:
+def _uncapitalize(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key[:1].lower() + key[1:]: _small(inner) for key, inner in value.items() if inner is not None}
-    return [_small(item) for item in value] if isinstance(value, list) else value
+        return {key[:1].lower() + key[1:]: _uncapitalize(inner) for key, inner in value.items() if inner is not None}
+    return [_uncapitalize(item) for item in value] if isinstance(value, list) else value

@@ -361,7 +361,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], paths: set[str]) -
         verbs=tuple(fact["verbs"]),
         storage_version_hash=fact.get("storageVersionHash", ""),
         convert=_CONVERSIONS.get((group, version, kind)),
-        default=partial(defaults.default, schema),
+        default=partial(defaults.apply_defaults, schema),
         reset_fields=strategy.reset_fields,
         prepare_for_user=strategy.prepare_for_user,
         prepare_create=_prepare_create(strategy, schema, has_status=has_status),

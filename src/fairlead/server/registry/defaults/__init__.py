@@ -1,6 +1,6 @@
-"""Defaults of the built-in kinds, by Go type: what a server fills in when it decodes an object."""
+"""Defaults of the built-in kinds, by Go type: a server sets them when it decodes an object."""
 
-from fairlead.server.registry.defaults.rules import TEMPLATE_GENERATION
-from fairlead.server.registry.defaults.walking import default
+from fairlead.server.registry.defaults.apply import apply_defaults
+from fairlead.server.registry.defaults.computed import TEMPLATE_GENERATION
 
-__all__ = ["TEMPLATE_GENERATION", "default"]
+__all__ = ["TEMPLATE_GENERATION", "apply_defaults"]

@@ -1,19 +1,19 @@
-"""Which Go type has which defaults: fields that are filled in where they are absent, and rules on the whole."""
+"""The defaults of each Go type: values of absent fields, and rules that compute a whole object."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead.server.registry.defaults import rules
-from fairlead.server.registry.defaults.rules import Value
+from fairlead.server.registry.defaults import computed
+from fairlead.server.registry.defaults.computed import Value
 
 _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
-_MODE: Final = 0o644
+_FILE_MODE: Final = 0o644
 _CONTAINER: Final = {
-    "imagePullPolicy": rules.pull_policy("image"),
+    "imagePullPolicy": computed.pull_policy("image"),
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
 }
-_BLOCKS: Final = {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}
+_RBD: Final = {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}
 _SCALE_IO: Final = {"storageMode": "ThinProvisioned", "fsType": "xfs"}
 _WEBHOOK: Final = {
     "failurePolicy": "Fail",
@@ -22,7 +22,7 @@ _WEBHOOK: Final = {
     "objectSelector": {},
     "timeoutSeconds": 10,
 }
-_DEVICES: Final = {"allocationMode": "ExactCount", "count": rules.when("allocationMode", 1, "ExactCount")}
+_DEVICE_REQUEST: Final = {"allocationMode": "ExactCount", "count": computed.when("allocationMode", 1, "ExactCount")}
 FIELDS: Final[dict[str, dict[str, Any]]] = {
     "core.v1.Container": _CONTAINER,
     "core.v1.EphemeralContainer": _CONTAINER,
@@ -39,15 +39,15 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
         "schedulerName": "default-scheduler",
     },
     "core.v1.HostPathVolumeSource": {"type": ""},
-    "core.v1.SecretVolumeSource": {"defaultMode": _MODE},
-    "core.v1.ConfigMapVolumeSource": {"defaultMode": _MODE},
-    "core.v1.DownwardAPIVolumeSource": {"defaultMode": _MODE},
-    "core.v1.ProjectedVolumeSource": {"defaultMode": _MODE},
+    "core.v1.SecretVolumeSource": {"defaultMode": _FILE_MODE},
+    "core.v1.ConfigMapVolumeSource": {"defaultMode": _FILE_MODE},
+    "core.v1.DownwardAPIVolumeSource": {"defaultMode": _FILE_MODE},
+    "core.v1.ProjectedVolumeSource": {"defaultMode": _FILE_MODE},
     "core.v1.ServiceAccountTokenProjection": {"expirationSeconds": 3600},
     "core.v1.ISCSIVolumeSource": {"iscsiInterface": "default"},
     "core.v1.ISCSIPersistentVolumeSource": {"iscsiInterface": "default"},
-    "core.v1.RBDVolumeSource": _BLOCKS,
-    "core.v1.RBDPersistentVolumeSource": _BLOCKS,
+    "core.v1.RBDVolumeSource": _RBD,
+    "core.v1.RBDPersistentVolumeSource": _RBD,
     "core.v1.ScaleIOVolumeSource": _SCALE_IO,
     "core.v1.ScaleIOPersistentVolumeSource": _SCALE_IO,
     "core.v1.AzureDiskVolumeSource": {
@@ -56,13 +56,13 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
         "readOnly": False,
         "kind": "Shared",
     },
-    "core.v1.ImageVolumeSource": {"pullPolicy": rules.pull_policy("reference")},
+    "core.v1.ImageVolumeSource": {"pullPolicy": computed.pull_policy("reference")},
     "core.v1.FileKeySelector": {"optional": False},
     "core.v1.ServiceSpec": {
         "type": "ClusterIP",
-        "internalTrafficPolicy": rules.when("type", "Cluster", "ClusterIP", "NodePort", "LoadBalancer"),
-        "externalTrafficPolicy": rules.outer_policy,
-        "allocateLoadBalancerNodePorts": rules.when("type", True, "LoadBalancer"),
+        "internalTrafficPolicy": computed.when("type", "Cluster", "ClusterIP", "NodePort", "LoadBalancer"),
+        "externalTrafficPolicy": computed.external_traffic_policy,
+        "allocateLoadBalancerNodePorts": computed.when("type", True, "LoadBalancer"),
     },
     "core.v1.ServicePort": {"protocol": "TCP"},
     "core.v1.Secret": {"type": "Opaque"},
@@ -91,11 +91,11 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     },
     "batch.v1.PodFailurePolicyOnPodConditionsPattern": {"status": "True"},
     "autoscaling.v1.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
-    "autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": 1, "metrics": rules.metrics},
-    "rbac.v1.RoleRef": {"apiGroup": rules.RBAC},
-    "rbac.v1.Subject": {"apiGroup": rules.subject},
+    "autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": 1, "metrics": computed.metrics},
+    "rbac.v1.RoleRef": {"apiGroup": computed.RBAC},
+    "rbac.v1.Subject": {"apiGroup": computed.subject_group},
     "networking.v1.NetworkPolicyPort": {"protocol": "TCP"},
-    "networking.v1.NetworkPolicySpec": {"policyTypes": rules.policy_types},
+    "networking.v1.NetworkPolicySpec": {"policyTypes": computed.policy_types},
     "networking.v1.IngressClassParametersReference": {"scope": "Cluster"},
     "discovery.v1.EndpointPort": {"name": "", "protocol": "TCP"},
     "storage.v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
@@ -111,8 +111,8 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "flowcontrol.v1.LimitedPriorityLevelConfiguration": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
     "flowcontrol.v1.ExemptPriorityLevelConfiguration": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
     "flowcontrol.v1.QueuingConfiguration": {"handSize": 8, "queues": 64, "queueLengthLimit": 50},
-    "resource.v1.ExactDeviceRequest": _DEVICES,
-    "resource.v1.DeviceSubRequest": _DEVICES,
+    "resource.v1.ExactDeviceRequest": _DEVICE_REQUEST,
+    "resource.v1.DeviceSubRequest": _DEVICE_REQUEST,
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "admissionregistration.v1.ValidatingWebhook": _WEBHOOK,
     "admissionregistration.v1.MutatingWebhook": {**_WEBHOOK, "reinvocationPolicy": "Never"},
@@ -129,26 +129,26 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "apiextensions.v1.ServiceReference": {"port": 443},
     "apiregistration.v1.ServiceReference": {"port": 443},
 }
-WHOLES: Final[dict[str, tuple[Callable[[Value], Value], ...]]] = {
-    "core.v1.Pod": (rules.requests_from_limits, rules.links, rules.host_ports),
-    "core.v1.PodSpec": (rules.service_account,),
-    "core.v1.Volume": (rules.no_source,),
-    "core.v1.Service": (rules.modes,),
-    "core.v1.ServiceSpec": (rules.service_ports, rules.affinity),
-    "core.v1.Namespace": (rules.name_label,),
-    "core.v1.NodeSpec": (rules.pod_ranges,),
-    "core.v1.NodeStatus": (rules.capacity,),
-    "core.v1.LimitRangeItem": (rules.limit_range,),
-    "core.v1.Secret": (rules.string_data,),
-    "core.v1.ReplicationController": (rules.replication_controller,),
-    "apps.v1.DeploymentStrategy": (rules.rolling({"maxUnavailable": "25%", "maxSurge": "25%"}),),
-    "apps.v1.DaemonSetUpdateStrategy": (rules.rolling({"maxUnavailable": 1, "maxSurge": 0}),),
-    "apps.v1.StatefulSetUpdateStrategy": (rules.stateful_rolling,),
-    "apps.v1.StatefulSetSpec": (rules.claim_templates,),
-    "apps.v1.DaemonSet": (rules.template_generation,),
-    "core.v1.PodStatus": (rules.pod_ips,),
-    "batch.v1.Job": (rules.job,),
-    "autoscaling.v2.HorizontalPodAutoscalerSpec": (rules.scaling,),
-    "flowcontrol.v1.FlowSchemaSpec": (rules.precedence,),
-    "apiextensions.v1.CustomResourceDefinitionSpec": (rules.crd_names,),
+OBJECTS: Final[dict[str, tuple[Callable[[Value], Value], ...]]] = {
+    "core.v1.Pod": (computed.requests_from_limits, computed.service_links, computed.host_ports),
+    "core.v1.PodSpec": (computed.service_account,),
+    "core.v1.Volume": (computed.empty_dir,),
+    "core.v1.Service": (computed.ip_modes,),
+    "core.v1.ServiceSpec": (computed.service_ports, computed.session_affinity),
+    "core.v1.Namespace": (computed.namespace_label,),
+    "core.v1.NodeSpec": (computed.pod_cidrs,),
+    "core.v1.NodeStatus": (computed.allocatable,),
+    "core.v1.LimitRangeItem": (computed.limit_range,),
+    "core.v1.Secret": (computed.string_data,),
+    "core.v1.ReplicationController": (computed.replication_controller,),
+    "apps.v1.DeploymentStrategy": (computed.rolling_update({"maxUnavailable": "25%", "maxSurge": "25%"}),),
+    "apps.v1.DaemonSetUpdateStrategy": (computed.rolling_update({"maxUnavailable": 1, "maxSurge": 0}),),
+    "apps.v1.StatefulSetUpdateStrategy": (computed.stateful_set_strategy,),
+    "apps.v1.StatefulSetSpec": (computed.claim_templates,),
+    "apps.v1.DaemonSet": (computed.template_generation,),
+    "core.v1.PodStatus": (computed.pod_ips,),
+    "batch.v1.Job": (computed.job,),
+    "autoscaling.v2.HorizontalPodAutoscalerSpec": (computed.scaling_behavior,),
+    "flowcontrol.v1.FlowSchemaSpec": (computed.precedence,),
+    "apiextensions.v1.CustomResourceDefinitionSpec": (computed.crd_names,),
 }

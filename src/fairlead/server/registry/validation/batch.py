@@ -129,7 +129,7 @@ _SPEC: Final = (
 )
 
 
-def _completions_kept(job: Scope) -> Errors:
+def _immutable_completions(job: Scope) -> Errors:
     """Reject a change of the completions. An indexed Job may change them together with its parallelism."""
     spec = job.inside("spec")
     assert spec.old is not None
@@ -139,7 +139,7 @@ def _completions_kept(job: Scope) -> Errors:
         yield spec.invalid("completions", "can only be modified in tandem with spec.parallelism")
 
 
-def _template_kept(job: Scope) -> Errors:
+def _immutable_template(job: Scope) -> Errors:
     """Reject a change of the template. A suspended Job without Pods may change scheduling and resources."""
     status, template = job.old_value("status") or {}, job.inside("spec").inside("template")
     suspended = [item.get("status") for item in status.get("conditions") or () if item.get("type") == "Suspended"]
@@ -174,9 +174,9 @@ job: Final = validator(
     _JOB,
     on_update(  # a real server checks the spec twice, and reports its errors twice
         _JOB,
-        _completions_kept,
+        _immutable_completions,
         field("spec.selector").immutable(),
-        _template_kept,
+        _immutable_template,
         field(
             "spec.completionMode",
             "spec.podFailurePolicy",

@@ -20,7 +20,7 @@ _JSON_KEYS: Final = (".dockercfg", ".dockerconfigjson")
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 
 
-def _kept(*keys: str) -> Rule:
+def _immutable_if_marked(*keys: str) -> Rule:
     """Reject changes of an object that is marked as immutable."""
 
     def rule(obj: Scope) -> Errors:
@@ -67,7 +67,7 @@ def _config_map_size(config_map: Scope) -> Errors:
 
 
 config_map: Final = validator(
-    _kept("data", "binaryData"), _keys("data"), _keys_in_both, _keys("binaryData"), _config_map_size
+    _immutable_if_marked("data", "binaryData"), _keys("data"), _keys_in_both, _keys("binaryData"), _config_map_size
 )
 
 
@@ -100,4 +100,6 @@ def _json_problem(encoded: str) -> str:
     return ""
 
 
-secret: Final = validator(field("type").immutable(zero=""), _kept("data"), _keys("data"), _secret_size, _secret_type)
+secret: Final = validator(
+    field("type").immutable(zero=""), _immutable_if_marked("data"), _keys("data"), _secret_size, _secret_type
+)

@@ -41,7 +41,7 @@ def _true_conditions(status: Object) -> set[Any]:
 
 def job(new: Object, old: Object | None) -> list[FieldError]:
     change = _Change(Scope(new, old or {}))
-    rules = (_uncounted_pods, _end, _finished, _indexes, _ready_pods, _success_criteria, _kept)
+    rules = (_uncounted_pods, _end, _finished, _indexes, _ready_pods, _success_criteria, _irreversible_changes)
     return [*_COUNTS(change.status), *(error for rule in rules for error in rule(change))]
 
 
@@ -134,7 +134,7 @@ def _success_criteria(change: _Change) -> Errors:
         yield change.condition_error(message)
 
 
-def _kept(change: _Change) -> Errors:
+def _irreversible_changes(change: _Change) -> Errors:
     """Reject counters that shrink, ends that are taken back, and times that change."""
     status, old, spec = change.status, change.old, change.spec
     for kind in ("Failed", "Complete", "FailureTarget"):

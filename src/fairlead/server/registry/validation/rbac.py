@@ -55,7 +55,7 @@ def _account_name(subject: Scope) -> Errors:
     return subject.check("name", dns_subdomain) if is_account else ()
 
 
-def _role_kept(binding: Scope) -> Errors:
+def _immutable_role(binding: Scope) -> Errors:
     ref = binding.map("roleRef")
     if binding.old is not None and ref != (binding.old_value("roleRef") or {}):
         shown = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
@@ -83,7 +83,7 @@ def _binding(*role_kinds: str, is_namespaced: bool) -> Validator:
                 )
             ),
         ),
-        _role_kept,
+        _immutable_role,
     )
 
 

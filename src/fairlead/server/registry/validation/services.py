@@ -47,7 +47,7 @@ def service(new: Object, old: Object | None) -> list[FieldError]:
         return [spec.invalid("clusterIPs", message, spec.get("clusterIPs") or [])]
     errors = apply(_SERVICE, spec)
     if spec.old is not None and not is_name and spec.old_value("type") != "ExternalName":
-        errors += _load_balancer_class_kept(spec)
+        errors += _immutable_load_balancer_class(spec)
         old_addresses = spec.old_value("clusterIPs")
         if old_addresses and (spec.get("clusterIPs") or []) != old_addresses:
             message = "may not change once set"
@@ -71,7 +71,7 @@ def _is_out_of_range(address: str | None) -> bool:
         return False
 
 
-def _load_balancer_class_kept(spec: Scope) -> Errors:
+def _immutable_load_balancer_class(spec: Scope) -> Errors:
     """Reject a change of a load balancer's class, and check the class again, as a real server does."""
     if not _is_load_balancer(spec):
         return

@@ -93,7 +93,7 @@ def _one_address_per_family(key: str) -> Rule:
     return rule
 
 
-def _qos_class_kept(status: Scope) -> Errors:
+def _immutable_qos_class(status: Scope) -> Errors:
     old = status.old_value("qosClass")
     if old and old != status.get("qosClass"):
         yield status.invalid("qosClass", IMMUTABLE, status.text("qosClass"))
@@ -138,7 +138,7 @@ _UPDATED: Final = ("updatedReplicas", "readyReplicas", "availableReplicas")
 
 pod: Final = _status(
     (),
-    _qos_class_kept,
+    _immutable_qos_class,
     _one_address_per_family("podIPs"),
     _first_host_address,
     _one_address_per_family("hostIPs"),

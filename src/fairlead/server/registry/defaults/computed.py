@@ -1,5 +1,7 @@
-"""The defaults that follow from more than one field: each is asked with the object at hand and answers a changed copy,
-or the value of one field, MISSING for none."""
+"""Defaults that depend on more than one field.
+
+A function takes an object. It returns a changed copy, or the default of one field: MISSING if there is none.
+"""
 
 import re
 from base64 import b64encode
@@ -13,44 +15,44 @@ TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 RBAC: Final = "rbac.authorization.k8s.io"
 _PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST: Final = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*"
-_IMAGE: Final = re.compile(  # the name of an image: a real server takes any other one for one that does not change
+_IMAGE: Final = re.compile(  # a real server treats every other name like an image with a fixed tag
     rf"(?:(?:{_HOST}|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?(?P<path>{_PART}(?:/{_PART})*)"
     r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
     re.ASCII,
 )
-_LONGEST: Final = 255
-_DAY: Final = 3 * 60 * 60
+_MAX_PATH: Final = 255
+_AFFINITY_TIMEOUT: Final = 3 * 60 * 60
 
 
 def pull_policy(field: str) -> Callable[[Value], str]:
-    """When the image that a field names is pulled."""
+    """Return the default pull policy of the image that a field names."""
 
     def policy(obj: Value) -> str:
-        found = _IMAGE.fullmatch(obj.get(field) or "")
-        named = found is not None and len(found["path"]) <= _LONGEST
-        latest = found is not None and named and not found["digest"] and found["tag"] in (None, "latest")
-        return "Always" if latest else "IfNotPresent"
+        image = _IMAGE.fullmatch(obj.get(field) or "")
+        if image is None or len(image["path"]) > _MAX_PATH or image["digest"] or image["tag"] not in (None, "latest"):
+            return "IfNotPresent"
+        return "Always"
 
     return policy
 
 
-def when(field: str, value: Any, *given: Any) -> Callable[[Value], Any]:
-    """The value where another field holds one of these."""
-    return lambda obj: value if obj.get(field) in given else MISSING
+def when(field: str, default: Any, *values: Any) -> Callable[[Value], Any]:
+    """Return the default only if another field has one of these values."""
+    return lambda obj: default if obj.get(field) in values else MISSING
 
 
 def requests_from_limits(pod: Value) -> Value:
-    """A Pod's containers request what they are limited to, unless they say otherwise."""
+    """Set the requests of a Pod and its containers to their limits, unless they have requests."""
     spec = pod.get("spec") or {}
-    made = dict(spec)
+    result = dict(spec)
     for key in ("containers", "initContainers"):
         if spec.get(key):
-            made[key] = [requested(container) for container in spec[key]]
-    made = requested(made)
-    return {**pod, "spec": made} if made != spec else pod
+            result[key] = [_set_requests(container) for container in spec[key]]
+    result = _set_requests(result)
+    return {**pod, "spec": result} if result != spec else pod
 
 
-def requested(container: Value) -> Value:
+def _set_requests(container: Value) -> Value:
     resources = container.get("resources") or {}
     limits, requests = resources.get("limits"), resources.get("requests") or {}
     if not limits or all(name in requests for name in limits):
@@ -58,30 +60,30 @@ def requested(container: Value) -> Value:
     return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
 
 
-def links(pod: Value) -> Value:
+def service_links(pod: Value) -> Value:
     spec = pod.get("spec") or {}
     return pod if "enableServiceLinks" in spec else {**pod, "spec": {**spec, "enableServiceLinks": True}}
 
 
 def host_ports(pod: Value) -> Value:
-    """With the host's network, a container's port is the host's: of Pods alone, not of their templates."""
+    """Set the host ports of a Pod on the host's network. Templates do not get them."""
     spec = pod.get("spec") or {}
     if not spec.get("hostNetwork"):
         return pod
-    made = dict(spec)
+    result = dict(spec)
     for key in ("containers", "initContainers"):
         if spec.get(key):
-            made[key] = [
+            result[key] = [
                 {**c, "ports": [{**p, "hostPort": p.get("hostPort") or p.get("containerPort", 0)} for p in c["ports"]]}
                 if c.get("ports")
                 else c
                 for c in spec[key]
             ]
-    return {**pod, "spec": made}
+    return {**pod, "spec": result}
 
 
 def service_account(spec: Value) -> Value:
-    """The old and the new name of the field always agree; the new one wins."""
+    """Make the old and the new field for the service account agree. The new field wins."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     return {**spec, "serviceAccountName": name, "serviceAccount": name} if name else spec
 
@@ -93,41 +95,44 @@ def service_ports(spec: Value) -> Value:
     return {**spec, "ports": ports} if ports and ports != spec["ports"] else spec
 
 
-def modes(service: Value) -> Value:
-    """Addresses of a load balancer are virtual unless they say otherwise."""
+def ip_modes(service: Value) -> Value:
+    """Set the mode of load balancer addresses to VIP."""
     balancer = (service.get("status") or {}).get("loadBalancer") or {}
-    given = balancer.get("ingress") or []
-    if (service.get("spec") or {}).get("type") != "LoadBalancer" or not given:
+    ingress = balancer.get("ingress") or []
+    if (service.get("spec") or {}).get("type") != "LoadBalancer" or not ingress:
         return service
-    made = [{**one, "ipMode": "VIP"} if one.get("ip") and one.get("ipMode") is None else one for one in given]
-    return {**service, "status": {**service["status"], "loadBalancer": {**balancer, "ingress": made}}}
+    ingress = [{**item, "ipMode": "VIP"} if item.get("ip") and item.get("ipMode") is None else item for item in ingress]
+    return {**service, "status": {**service["status"], "loadBalancer": {**balancer, "ingress": ingress}}}
 
 
-def affinity(spec: Value) -> Value:
+def session_affinity(spec: Value) -> Value:
     affinity = spec.get("sessionAffinity") or "None"
-    made = {**spec, "sessionAffinity": affinity}
+    result = {**spec, "sessionAffinity": affinity}
     if affinity == "None":
-        made.pop("sessionAffinityConfig", None)
+        result.pop("sessionAffinityConfig", None)
     elif (
         affinity == "ClientIP"
         and ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds") is None
     ):
-        made["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _DAY}}
-    return made
+        result["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_TIMEOUT}}
+    return result
 
 
-def outer_policy(spec: Value) -> Any:
-    """Services that are reached from outside."""
-    outer = spec.get("type") in ("NodePort", "LoadBalancer") or spec.get("externalIPs")
-    return "Cluster" if outer else MISSING
+def external_traffic_policy(spec: Value) -> Any:
+    """Return the policy of a Service that clients outside the cluster can reach."""
+    is_external = spec.get("type") in ("NodePort", "LoadBalancer") or spec.get("externalIPs")
+    return "Cluster" if is_external else MISSING
 
 
-def no_source(volume: Value) -> Value:
+def empty_dir(volume: Value) -> Value:
     return {**volume, "emptyDir": {}} if len(volume) == 1 and "name" in volume else volume
 
 
 def limit_range(item: Value) -> Value:
-    """For containers: the default limit is the maximum, the default request the default limit, else the minimum."""
+    """Set the defaults of limits for containers.
+
+    The default limit is the maximum. The default request is the default limit, or else the minimum.
+    """
     if item.get("type") != "Container":
         return item
     limit = {**(item.get("max") or {}), **(item.get("default") or {})}
@@ -135,32 +140,32 @@ def limit_range(item: Value) -> Value:
     return {**item, **({"default": limit} if limit else {}), **({"defaultRequest": request} if request else {})}
 
 
-def capacity(status: Value) -> Value:
+def allocatable(status: Value) -> Value:
     if not status.get("capacity") or status.get("allocatable"):
         return status
     return {**status, "allocatable": status["capacity"]}
 
 
-def rolling(most: Value) -> Callable[[Value], Value]:
-    """An update strategy: rolling unless told otherwise, with these bounds when it is."""
+def rolling_update(bounds: Value) -> Callable[[Value], Value]:
+    """Return a function that makes RollingUpdate the default strategy, and sets its bounds."""
 
-    def fill(strategy: Value) -> Value:
-        made = {**strategy, "type": strategy.get("type") or "RollingUpdate"}
-        if made["type"] == "RollingUpdate":
-            made["rollingUpdate"] = {**most, **(strategy.get("rollingUpdate") or {})}
-        return made
+    def apply(strategy: Value) -> Value:
+        result = {**strategy, "type": strategy.get("type") or "RollingUpdate"}
+        if result["type"] == "RollingUpdate":
+            result["rollingUpdate"] = {**bounds, **(strategy.get("rollingUpdate") or {})}
+        return result
 
-    return fill
+    return apply
 
 
-def stateful_rolling(strategy: Value) -> Value:
-    given = strategy.get("rollingUpdate")
-    if strategy.get("type") and not (strategy["type"] == "RollingUpdate" and given is not None):
+def stateful_set_strategy(strategy: Value) -> Value:
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") and not (strategy["type"] == "RollingUpdate" and rolling is not None):
         return strategy
     return {
         **strategy,
         "type": strategy.get("type") or "RollingUpdate",
-        "rollingUpdate": {"partition": 0, **(given or {})},
+        "rollingUpdate": {"partition": 0, **(rolling or {})},
     }
 
 
@@ -172,23 +177,23 @@ def claim_templates(spec: Value) -> Value:
 
 
 def job(job: Value) -> Value:
-    """Labels come from the template; one completion unless only parallelism is given."""
+    """Copy the labels of the template. Set one completion, unless the parallelism is set."""
     spec = job.get("spec") or {}
-    made = dict(spec)
+    result = dict(spec)
     if "completions" not in spec and "parallelism" not in spec:
-        made["completions"] = 1
-    made.setdefault("parallelism", 1)
-    made.setdefault("backoffLimit", 2**31 - 1 if "backoffLimitPerIndex" in spec else 6)
-    made.setdefault("completionMode", "NonIndexed")
-    made.setdefault("suspend", False)
-    made.setdefault("manualSelector", False)
-    failing = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
-    made.setdefault("podReplacementPolicy", failing)
+        result["completions"] = 1
+    result.setdefault("parallelism", 1)
+    result.setdefault("backoffLimit", 2**31 - 1 if "backoffLimitPerIndex" in spec else 6)
+    result.setdefault("completionMode", "NonIndexed")
+    result.setdefault("suspend", False)
+    result.setdefault("manualSelector", False)
+    replacement = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+    result.setdefault("podReplacementPolicy", replacement)
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     metadata = job.get("metadata") or {}
     if labels and not metadata.get("labels"):
         metadata = {**metadata, "labels": labels}
-    return {**job, "metadata": metadata, "spec": made}
+    return {**job, "metadata": metadata, "spec": result}
 
 
 def template_generation(daemon_set: Value) -> Value:
@@ -197,23 +202,23 @@ def template_generation(daemon_set: Value) -> Value:
     return {**daemon_set, "metadata": {**metadata, "annotations": annotations}}
 
 
-def pod_ranges(spec: Value) -> Value:
-    """The first of a node's ranges and the list of them agree."""
-    return _agreeing(spec, "podCIDR", "podCIDRs", lambda text: text)
+def pod_cidrs(spec: Value) -> Value:
+    """Make podCIDR and podCIDRs of a node agree."""
+    return _sync_first(spec, "podCIDR", "podCIDRs", lambda text: text)
 
 
 def pod_ips(status: Value) -> Value:
-    """The first of the addresses and the list of them agree."""
-    return _agreeing(status, "podIP", "podIPs", lambda text: {"ip": text})
+    """Make podIP and podIPs agree."""
+    return _sync_first(status, "podIP", "podIPs", lambda text: {"ip": text})
 
 
-def _agreeing(value: Value, one: str, many: str, item: Callable[[str], Any]) -> Value:
-    """The list follows the one, which counts where they differ; where only the list is there, its first is the one."""
-    first, listed = value.get(one), value.get(many) or []
+def _sync_first(value: Value, single: str, plural: str, item: Callable[[str], Any]) -> Value:
+    """Make a field and the first item of a list agree. If both are set and differ, the field wins."""
+    first, items = value.get(single), value.get(plural) or []
     if first:
-        return value if listed[:1] == [item(first)] else {**value, many: [item(first)]}
-    inner = listed[0].get("ip") if listed and type(listed[0]) is dict else next(iter(listed), None)
-    return {**value, one: inner} if inner else value
+        return value if items[:1] == [item(first)] else {**value, plural: [item(first)]}
+    inner = items[0].get("ip") if items and type(items[0]) is dict else next(iter(items), None)
+    return {**value, single: inner} if inner else value
 
 
 def replication_controller(controller: Value) -> Value:
@@ -235,27 +240,27 @@ def metrics(spec: Value) -> list[Value]:
     return [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
 
 
-def scaling(spec: Value) -> Value:
+def scaling_behavior(spec: Value) -> Value:
     if "behavior" not in spec:
         return spec
-    given = spec["behavior"]
+    behavior = spec["behavior"]
     percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
     pods = {"type": "Pods", "value": 4, "periodSeconds": 15}
     up = {
         "stabilizationWindowSeconds": 0,
         "selectPolicy": "Max",
         "policies": [pods, percent],
-        **(given.get("scaleUp") or {}),
+        **(behavior.get("scaleUp") or {}),
     }
-    down = {"selectPolicy": "Max", "policies": [percent], **(given.get("scaleDown") or {})}
-    return {**spec, "behavior": {**given, "scaleUp": up, "scaleDown": down}}
+    down = {"selectPolicy": "Max", "policies": [percent], **(behavior.get("scaleDown") or {})}
+    return {**spec, "behavior": {**behavior, "scaleUp": up, "scaleDown": down}}
 
 
-def subject(subject: Value) -> Any:
+def subject_group(subject: Value) -> Any:
     return RBAC if subject.get("kind") in ("User", "Group") else MISSING
 
 
-def name_label(namespace: Value) -> Value:
+def namespace_label(namespace: Value) -> Value:
     metadata = namespace.get("metadata") or {}
     if not metadata.get("name"):
         return namespace
@@ -264,11 +269,11 @@ def name_label(namespace: Value) -> Value:
 
 
 def string_data(secret: Value) -> Value:
-    """stringData is write-only: it becomes data."""
-    given = secret.get("stringData")
-    if not given:
+    """Move stringData, which is write-only, into data."""
+    texts = secret.get("stringData")
+    if not texts:
         return secret
-    data = {**(secret.get("data") or {}), **{key: b64encode(text.encode()).decode() for key, text in given.items()}}
+    data = {**(secret.get("data") or {}), **{key: b64encode(text.encode()).decode() for key, text in texts.items()}}
     return {**{key: value for key, value in secret.items() if key != "stringData"}, "data": data}
 
 

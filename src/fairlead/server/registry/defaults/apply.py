@@ -1,0 +1,88 @@
+"""Apply the defaults of the tables to an object. Parts without any default are not visited."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from fairlead.server.registry.defaults.computed import Value
+from fairlead.server.registry.defaults.table import FIELDS, OBJECTS
+from fairlead.server.schema.nodes import MISSING, Node
+
+
+def apply_defaults(node: Node, obj: Value) -> Value:
+    """Return the object with its defaults. If there is nothing to add, return the same object."""
+    result: Value = _apply(node, obj)
+    return result
+
+
+def _apply(node: Node, value: Any) -> Any:
+    children, field_defaults, object_rules = _plan(node)
+    if not (children or field_defaults or object_rules):
+        return value
+    if type(value) is list:
+        if node.items is None:
+            return value
+        items = [_apply(node.items, item) for item in value]
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+    if type(value) is not dict:
+        return value
+    result = value
+    for rule in object_rules:
+        changed = rule(result)
+        result = result if changed == result else changed
+    for key, default, is_pointer in field_defaults:
+        if result.get(key) is None or (result[key] == "" and not is_pointer):
+            computed = default(result) if callable(default) else default
+            if computed is not MISSING:
+                result = {**result, key: computed}
+    if node.go.kind == "map" and node.values is not None:
+        children = dict.fromkeys(value, node.values)
+    for key, child in children.items():
+        inner = result.get(key)
+        if inner is not None:
+            changed = _apply(child, inner)
+            if changed is not inner:
+                result = {**result, key: changed}
+    return result
+
+
+_Plan = tuple[dict[str, Node], tuple[tuple[str, Any, bool], ...], tuple[Callable[[Value], Value], ...]]
+
+
+@cache
+def _plan(node: Node) -> _Plan:
+    """Return the children that have defaults, the defaults of fields, and the rules for the whole object."""
+    name = node.go.name
+    children = {key: child for key, child in node.fields.items() if _has_defaults(child)}
+    if node.items is not None and _has_defaults(node.items):
+        children = {"": node.items}
+    if node.values is not None and _has_defaults(node.values):
+        children = {"": node.values}
+    field_defaults = tuple((key, default, _is_pointer(node, key)) for key, default in FIELDS.get(name, {}).items())
+    return children, field_defaults, OBJECTS.get(name, ())
+
+
+def _is_pointer(node: Node, key: str) -> bool:
+    """Return whether Go distinguishes an empty value of a field from an absent one."""
+    child = node.fields.get(key)
+    return child is not None and bool(child.go.pointer)
+
+
+def _has_defaults(node: Node, seen: frozenset[str] = frozenset()) -> bool:
+    """Return whether this node, or a node below it, has a type with defaults."""
+    name = node.go.name
+    if name in FIELDS or name in OBJECTS:
+        return True
+    if name:
+        if name in seen:
+            return False
+        result = _known.get(name)
+        if result is None:
+            result = any(_has_defaults(child, seen | {name}) for child in node.fields.values())
+            if not seen:
+                _known[name] = result
+        return result
+    return any(_has_defaults(child, seen) for child in (node.items, node.values) if child is not None)
+
+
+_known: dict[str, bool] = {}
