@@ -61,7 +61,7 @@ class Results:
 def run_tests() -> int:
     """Run the tests, print a table, and return pytest's exit code."""
     results = Results()
-    # The catalogue is imported already, so pytest cannot rewrite the assertions of the package. It has none.
+    # The catalogue is imported already, so pytest warns that it cannot rewrite assertions in it.
     imported = ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
     code = pytest.main(["-q", "--no-summary", *imported, "tests/hazards"], plugins=[results])
     print(f"{'number':7} {'test':66} {'embedded':9} real")
@@ -69,7 +69,9 @@ def run_tests() -> int:
         for test in hazard.tests:
             outcomes = [results.outcomes[test].get(server, "not run") for server in SERVERS]
             print(f"{hazard.number:7} {test.rpartition('::test_')[2]:66} {outcomes[0]:9} {outcomes[1]}")
-    print(f"{len(load_catalogue())} hazards, {len(results.outcomes)} tests")
+    print(
+        f"{len(load_catalogue())} hazards, {sum(len(hazard.tests) for hazard in load_catalogue())} tests on each server"
+    )
     return code
 
 
