@@ -1,4 +1,4 @@
-"""The smallest operator: a ConfigMap that greets whom a Greeting names.
+"""The smallest operator: it creates a ConfigMap with a text for each Greeting.
 
 fairlead run docs/examples/greeter.py --embedded --apply docs/examples/greeting.yaml
 """

@@ -1,4 +1,4 @@
-"""A Website is served by a Deployment, and its name is registered with somebody outside of the cluster.
+"""An operator that serves each Website with a Deployment and registers its host name with an external service.
 
 fairlead run docs/examples/website.py --embedded --apply docs/examples/website.yaml
 """
@@ -12,7 +12,7 @@ Website = fl.kind("example.com/v1", "Website")
 
 
 class Registrar:
-    """Stands for a name service that is reached over the network."""
+    """A stand-in for a name service on the network."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
@@ -21,33 +21,33 @@ class Registrar:
         return self.names.setdefault(name, owner) == owner
 
     async def release(self, name: str, owner: str) -> None:
-        if self.names.get(name) == owner:  # already released is fine: clean-up may run twice
+        if self.names.get(name) == owner:  # Cleanup may run twice, so the name may be released already.
             del self.names[name]
 
 
 @op.startup
 def connect(resources: dict[str, Any]) -> None:
-    resources.setdefault("registrar", Registrar())  # a test puts its own there
+    resources.setdefault("registrar", Registrar())  # A test passes its own.
 
 
 @op.reconcile(Website, owns=[fl.ConfigMap, fl.Deployment])
 async def serve(site: fl.Object, ctx: fl.Context) -> None:
-    # A decision that must be made once: whoever comes second keeps it.
+    # The port is chosen once. Later passes keep it.
     port = await ctx.decide(lambda draft: draft.status.setdefault("port", 8080))
     if not await ctx.resources["registrar"].register(site.spec["host"], site.uid):
-        raise fl.Terminal("HostTaken", f"{site.spec['host']} belongs to somebody else")
+        raise fl.Terminal("HostTaken", f"{site.spec['host']} belongs to another Website")
 
     await ctx.apply(fl.ConfigMap(site.name, data={"index.html": site.spec["html"]}))
     deployment = await ctx.apply(fl.Deployment(site.name, spec=deployment_spec(site, port)))
 
     ctx.status(url=f"http://{site.spec['host']}:{port}")
-    if not deployment.is_true("Available"):
-        raise fl.Wait("Starting", "the deployment is not available yet")  # its next event wakes us
+    if not deployment.is_true("Available"):  # The next change of the Deployment starts a pass.
+        raise fl.Wait("Starting", "the deployment is not available yet")
     ctx.event("Serving", f"{site.spec['host']} is up")
 
 
 @op.cleanup(Website)
-async def leave(site: fl.Object, ctx: fl.Context) -> None:
+async def unregister(site: fl.Object, ctx: fl.Context) -> None:
     await ctx.resources["registrar"].release(site.spec["host"], site.uid)
 
 

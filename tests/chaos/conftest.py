@@ -1,4 +1,4 @@
-"""API servers that can be killed, brought back, and put back to an old backup, while somebody watches them."""
+"""API servers that can be killed, restarted and restored from a backup, while clients watch them."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from fairlead.testing.real import RealServer, _free_port
 
 
 class Gate:
-    """A Transport that refuses everything while it is shut; shutting it breaks every stream."""
+    """A Transport that fails every request while it is shut. Shutting it breaks every stream."""
 
     def __init__(self, inner):
         self.inner, self.broken = inner, None
@@ -75,7 +75,7 @@ class Broken:
 
 
 class InVirtualTime:
-    """The embedded server with its data in a folder, in this process. Killed means: nothing is asked of it any more."""
+    """The embedded server with its data in a directory, in this process. A killed one gets no more requests."""
 
     def __init__(self, folder):
         self.world, self.data, self.server, self.gates = virtual.world(), folder / "data", None, []
@@ -101,7 +101,7 @@ class InVirtualTime:
             gate.open()
 
     async def forget(self):
-        """Nothing but what is there now is known: a watch from an older version is answered with 410."""
+        """Compact the history: the server answers a watch from an older version with 410."""
         self.server.store.compact()
 
     def transport(self):
@@ -127,7 +127,7 @@ class Process:
                 for transport in self.opened:
                     await transport.close()
                 await self.crash()
-                await asyncio.sleep(0.02)  # TLS says goodbye behind aiohttp's back
+                await asyncio.sleep(0.02)  # aiohttp closes TLS connections in the background.
 
         asyncio.run(main())
 
@@ -179,7 +179,7 @@ class Real(Process):
     async def forget(self):
         revision = self._etcd("maintenance/status", {})["header"]["revision"]
         self._etcd("kv/compaction", {"revision": revision, "physical": True})
-        await self.crash()  # the server has a memory of its own, which goes with it
+        await self.crash()  # The watch cache of the server must be lost too.
         await self.recover()
 
     def _etcd(self, path, body):
@@ -218,15 +218,15 @@ def machine(request, tmp_path):
 
 
 class Watched:
-    """A cache of one kind through a gate, and everything that a handler was told of it."""
+    """A cache of one kind behind a gate, and every change that its handler received."""
 
     def __init__(self, machine, kind, **scope):
         self.gate = Gate(machine.transport())
         self.gate.open()
         self.cache = Cache(Client(self.gate, machine.world), machine.world)
         self.view = self.cache.watch(kind, **scope)
-        self.told = []
-        self.view.subscribe(lambda change: self.told.append((change.name, version(change.old), version(change.new))))
+        self.changes = []
+        self.view.subscribe(lambda change: self.changes.append((change.name, version(change.old), version(change.new))))
 
     async def __aenter__(self):
         await self.cache.__aenter__()
@@ -237,17 +237,17 @@ class Watched:
         await self.cache.__aexit__(*error)
 
     def deleted(self):
-        """The names that were told to be gone, one for each time."""
-        return sorted(name for name, _, new in self.told if new is None)
+        """Return the names of the reported deletions, once for each."""
+        return sorted(name for name, _, new in self.changes if new is None)
 
     async def assert_true(self, marker):
-        """Once everything up to `marker` was told: the cache is the server, and what was told adds up to it."""
+        """Wait for `marker`, then check that the cache equals the server, and that the changes add up to it."""
         async with asyncio.timeout(120):
             await self.view.wait_until(marker.resource_version)
         assert await self.cache.find_differences() == []
         state = {}
-        for name, old, new in self.told:
-            assert state.get(name) == old, f"{name}: told {old} -> {new} when {state.get(name)} was there"
+        for name, old, new in self.changes:
+            assert state.get(name) == old, f"{name}: the change {old} -> {new} was reported for {state.get(name)}"
             state[name] = new
         assert {name for name, known in state.items() if known} == {obj.name for obj in self.view.list()}
         assert self.view.health()[0].error is None

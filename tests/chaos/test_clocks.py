@@ -1,4 +1,4 @@
-"""The wall clock jumps, forwards and backwards, or is a day off: nothing that waits or leads goes by it."""
+"""The wall clock jumps or is a day off. Timers and leases do not depend on it."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ JUMPS = [DAY, -DAY, -365 * DAY, 365 * DAY, -1.0]
 
 
 class Jumping:
-    """A clock whose wall can be moved."""
+    """A clock whose wall-clock time can be moved."""
 
     def __init__(self, inner, ahead=0.0):
         self._inner, self.ahead = inner, ahead
@@ -34,14 +34,14 @@ class Jumping:
 
 
 class Bed:
-    """A server, and worlds whose wall clocks go their own ways."""
+    """A server, and worlds with independent wall clocks."""
 
     def __init__(self):
         self.server_clock = Jumping(virtual.VirtualClock())
         self.server = Server(fl.World.seeded(self.server_clock, 0))
         self.client = Client(self.server.transport(), virtual.world(), user_agent="others")
 
-        self.seeds = itertools.count(1)  # of one seed, two operators would have one identity
+        self.seeds = itertools.count(1)  # With the same seed, two operators would have the same identity.
 
     def world(self, ahead=0.0):
         return fl.World.seeded(Jumping(virtual.VirtualClock(), ahead), next(self.seeds))
@@ -68,7 +68,7 @@ def operator(log, who):
 
 
 @pytest.mark.parametrize("off", [DAY, -DAY], ids=["ahead", "behind"])
-def test_a_candidate_whose_clock_is_a_day_off_does_not_take_the_lease(off):
+def test_candidate_with_a_wrong_clock_does_not_take_the_lease(off):
     async def test(bed):
         log = []
         async with operator(log, "holder").running(
@@ -87,7 +87,7 @@ def test_a_candidate_whose_clock_is_a_day_off_does_not_take_the_lease(off):
     run_in_virtual_time(test, started_bed)
 
 
-async def test_on_each_server_a_candidate_whose_clock_is_a_day_ahead_waits(api):
+async def test_candidate_with_a_clock_a_day_ahead_waits_on_each_server(api):
     log, ahead = [], fl.World(clock=Jumping(fl.World().clock, DAY))
     client = Client(api.transport(), fl.World())
     await install_missing(client, [Thing])
@@ -97,14 +97,14 @@ async def test_on_each_server_a_candidate_whose_clock_is_a_day_ahead_waits(api):
         await holder.wait_until_idle()
         async with operator(log, "candidate").running(api.transport(), ahead, **where) as candidate:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(5):  # it tries every two seconds
+                async with asyncio.timeout(5):  # It tries every two seconds.
                     await candidate.wait_until_idle()
             assert candidate.lease.seconds_left() <= 0 < holder.lease.seconds_left()
     assert set(log) == {"holder"}
 
 
 @pytest.mark.parametrize("whose", ["holder", "candidate", "server"])
-def test_jumps_of_anybodys_clock_cost_nobody_the_lease(whose):
+def test_clock_jumps_do_not_lose_the_lease(whose):
     async def test(bed):
         log, worlds = [], {"holder": bed.world(), "candidate": bed.world()}
         clocks = {name: world.clock for name, world in worlds.items()} | {"server": bed.server_clock}
@@ -126,7 +126,7 @@ def test_jumps_of_anybodys_clock_cost_nobody_the_lease(whose):
     run_in_virtual_time(test, started_bed)
 
 
-def test_back_off_resync_and_after_keep_their_time_whatever_the_wall_clock_does():
+def test_backoff_resync_and_requeue_ignore_wall_clock_jumps():
     def timeline(jumps):
         looks = []
 
@@ -156,7 +156,7 @@ def test_back_off_resync_and_after_keep_their_time_whatever_the_wall_clock_does(
     assert timeline([*JUMPS, *JUMPS[:3]]) == steady
 
 
-def test_conditions_keep_their_time_and_nothing_is_sent_when_the_wall_clock_jumps():
+def test_wall_clock_jump_changes_no_condition_and_sends_nothing():
     async def test(bed):
         world, op, colour = bed.world(), fl.Operator("tester"), ["red"]
 
@@ -183,13 +183,13 @@ def test_conditions_keep_their_time_and_nothing_is_sent_when_the_wall_clock_jump
             await running.wait_until_idle()
             second = await condition()
             assert (second["status"], second["reason"]) == ("False", "blue")
-            assert second["lastTransitionTime"] < first["lastTransitionTime"], "it says what the clock said"
+            assert second["lastTransitionTime"] < first["lastTransitionTime"], "it has the time of the clock"
 
     run_in_virtual_time(test, started_bed)
 
 
 @pytest.mark.parametrize("jump", [DAY, -DAY], ids=["forwards", "backwards"])
-def test_events_go_on_being_written_and_counted_after_a_jump(jump):
+def test_events_are_written_and_counted_after_a_clock_jump(jump):
     async def test(bed):
         world, op = bed.world(), fl.Operator("tester")
 

@@ -1,4 +1,4 @@
-"""A leader's write that was sent lands after its lease has ended: which disciplines refuse it, and which does not."""
+"""A write of a leader arrives after its lease has ended: which kinds of writes the server rejects, and which not."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ Thing = fl.kind("chaos.example.com/v1", "Thing")
 
 
 class Wire:
-    """Notes when each write was sent, and when its sender knew or gave up."""
+    """Records when each write was sent, and when its sender got the response or gave up."""
 
     def __init__(self, inner, clock):
         self._inner, self._clock, self.writes = inner, clock, []
@@ -38,8 +38,8 @@ class Wire:
     async def close(self): ...
 
 
-def test_a_fault_plan_that_holds_sent_requests_past_the_lease_does_not_break_the_bound():
-    """The holder's renewal and its status write are on the wire for a minute; a successor leads meanwhile."""
+def test_requests_held_past_the_lease_stay_within_the_stated_bound():
+    """The renewal and the status write of the leader take a minute. A successor becomes the leader meanwhile."""
 
     def operator(who):
         op = fl.Operator("tester")
@@ -73,13 +73,13 @@ def test_a_fault_plan_that_holds_sent_requests_past_the_lease_does_not_break_the
             assert lost <= renewed + 10 + 0.5
             assert all(known <= renewed + 10 + 0.01 for _, _, known in first.writes), "nothing is waited for longer"
             assert any(name == "status" and sent > renewed for name, sent, _ in first.writes), "one was on its way"
-            while standby.lease.seconds_left() <= 0:  # noqa: ASYNC110 - the moment is what is asked
+            while standby.lease.seconds_left() <= 0:  # noqa: ASYNC110 - the test measures the moment
                 await asyncio.sleep(0.05)
             assert world.clock.monotonic() >= renewed + 15
             await standby.wait_until_idle()
             before = await client.get(Thing, "thing", "default")
             assert before.status["by"] == "b"
-            await asyncio.sleep(120)  # what was held has landed by now
+            await asyncio.sleep(120)  # The held requests have arrived by now.
             after = await client.get(Thing, "thing", "default")
             assert after.status == before.status
             assert after.resource_version == before.resource_version, "it was refused, not written and put right"
@@ -91,7 +91,7 @@ def test_a_fault_plan_that_holds_sent_requests_past_the_lease_does_not_break_the
 
 
 class Held:
-    """Keeps the first write of its sort until `release`, whatever its sender does meanwhile. Then tells its answer."""
+    """A transport that holds the first matching write until `land`, which returns the status of the response."""
 
     def __init__(self, inner, fits):
         self._inner, self._fits = inner, fits
@@ -120,7 +120,7 @@ class Held:
 
 @dataclass
 class Case:
-    """How the write comes about and which one it is, what a successor does meanwhile, and what becomes of it."""
+    """The handler that writes, the write to hold, what a successor does meanwhile, and the expected status."""
 
     work: object
     fits: object
@@ -146,7 +146,7 @@ async def _nothing(obj, ctx): ...
 
 
 async def _child_of_ours(client, where):
-    """As an earlier pass of the same operator left it."""
+    """Create the child as an earlier pass of the same operator would have."""
     thing = await client.get(Thing, "thing", where)
     owner = {"apiVersion": thing.api_version, "kind": thing.kind, "name": thing.name, "uid": thing.uid}
     child = fl.ConfigMap("thing", where, data={"by": "an earlier pass"})
@@ -154,12 +154,12 @@ async def _child_of_ours(client, where):
     return await client.apply(child, field_manager="tester/thing")
 
 
-async def _made_anew(client, where):
+async def _recreate_child(client, where):
     await client.delete(fl.ConfigMap, "thing", where)
     await _child_of_ours(client, where)
 
 
-async def _thing_made_anew(client, where):
+async def _recreate_thing(client, where):
     with contextlib.suppress(NotFound):
         await client.patch(Thing, "thing", where, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
         await client.delete(Thing, "thing", where)
@@ -214,20 +214,20 @@ CASES = {
     "default": Case(_default, THING, _merge({"spec": {"replicas": 3}}), 422),
     "status": Case(_status, STATUS, _merge({"status": {"by": "the successor"}}, "status"), 422),
     "finalizer added": Case(_nothing, THING, _merge({"metadata": {"finalizers": ["a.b/c"]}}), 422, cleanup=True),
-    "finalizer of a successor": Case(_nothing, THING, _thing_made_anew, 422, cleanup=True),
+    "finalizer of a successor": Case(_nothing, THING, _recreate_thing, 422, cleanup=True),
     "first apply": Case(_apply, MAP, _child_of_ours, 409),
-    "apply of a child that was made anew": Case(_apply, MAP, _made_anew, 422, before=_child_of_ours),
-    "delete of a child that was made anew": Case(_delete, deletes, _made_anew, 409, before=_child_of_ours),
+    "apply of a child that was recreated": Case(_apply, MAP, _recreate_child, 422, before=_child_of_ours),
+    "delete of a child that was recreated": Case(_delete, deletes, _recreate_child, 409, before=_child_of_ours),
     "delete that depends on content": Case(_delete_unchanged, deletes, _child_edited, 409, before=_child_of_ours),
     "prune": Case(_nothing, deletes, _child_edited, 409, before=_child_of_ours),
-    # what the docs name as not refused
-    "apply of a child that is there still": Case(_apply, MAP, _child_edited, None, before=_child_of_ours),
-    "delete of a child that is there still": Case(_delete, deletes, _child_edited, None, before=_child_of_ours),
+    # Accepted, as documented.
+    "apply of a child that still exists": Case(_apply, MAP, _child_edited, None, before=_child_of_ours),
+    "delete of a child that still exists": Case(_delete, deletes, _child_edited, None, before=_child_of_ours),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-async def test_what_lands_late_is_refused_by_the_guard_of_its_discipline(api, case):
+async def test_late_write_is_rejected_by_its_guard(api, case):
     world = fl.World()
     client = Client(api.transport(), world)
     await install_missing(client, [Thing])

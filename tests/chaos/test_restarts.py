@@ -1,4 +1,4 @@
-"""The server is killed and comes back, with all it had or with an old backup, under a cache and under an operator."""
+"""The server is killed and restarted, with its data or with an old backup, under a cache and under an operator."""
 
 import asyncio
 import contextlib
@@ -15,12 +15,12 @@ Thing = fl.kind("chaos.example.com/v1", "Thing")
 
 async def until(condition):
     async with asyncio.timeout(120):
-        while not condition():  # noqa: ASYNC110 - what is waited for has nobody to tell of it
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)
 
 
 async def write_on(client, acknowledged):
-    """Write until told to stop; note what was acknowledged."""
+    """Write until stopped, and record the acknowledged writes."""
     number = 0
     while True:
         number += 1
@@ -31,7 +31,7 @@ async def write_on(client, acknowledged):
 
 
 @pytest.mark.parametrize("memory", ["remembers", "forgets"])
-def test_a_cache_of_a_server_that_is_killed_and_restarted_is_as_the_server_is(machine, watched, memory, caplog):
+def test_cache_equals_the_server_after_a_kill_and_restart(machine, watched, memory, caplog):
     if memory == "forgets" and not hasattr(machine, "forget"):
         pytest.skip("nothing but time makes a server in a process of its own forget")
     caplog.set_level("INFO")
@@ -45,9 +45,9 @@ def test_a_cache_of_a_server_that_is_killed_and_restarted_is_as_the_server_is(ma
             writer = asyncio.create_task(write_on(client, acknowledged))
             await until(lambda: len(acknowledged) > 20)
             await machine.crash()
-            await until(lambda: mine.view.health()[0].error)  # health tells
+            await until(lambda: mine.view.health()[0].error)  # The watch reports the failure.
             writer.cancel()
-            mine.gate.shut()  # it shall not see what comes next as it happens
+            mine.gate.shut()  # The cache must not see the following changes one by one.
             await machine.recover()
             await client.delete(fl.ConfigMap, "goes", "default")
             await client.delete(fl.ConfigMap, "again", "default")
@@ -64,7 +64,7 @@ def test_a_cache_of_a_server_that_is_killed_and_restarted_is_as_the_server_is(ma
     machine.run(test)
 
 
-def test_a_cache_of_a_server_that_was_restored_from_a_backup_believes_the_backup(machine, watched):
+def test_cache_follows_a_server_restored_from_a_backup(machine, watched):
     async def test(machine):
         client = Client(machine.transport(), machine.world)
         for name in ("kept", "edited", "deleted since"):
@@ -73,13 +73,13 @@ def test_a_cache_of_a_server_that_was_restored_from_a_backup_believes_the_backup
         machine.back_up()
         await machine.recover()
         async with watched(machine, fl.ConfigMap, namespaces=["default"]) as mine:
-            for number in range(400):  # more than a restart writes by itself
+            for number in range(400):  # more writes than a restart makes
                 patch = {"data": {"turn": str(number)}}
                 last = await client.patch(fl.ConfigMap, "edited", "default", patch, type=PatchType.MERGE)
             await client.delete(fl.ConfigMap, "deleted-since", "default")
             last = await client.create(fl.ConfigMap("made-since", "default"))
             await mine.view.wait_until(last.resource_version)
-            mine.told.clear()
+            mine.changes.clear()
             was = {obj.name: (obj.uid, int(obj.resource_version)) for obj in mine.view.list()}
             await machine.crash()
             machine.restore()
@@ -89,13 +89,13 @@ def test_a_cache_of_a_server_that_was_restored_from_a_backup_believes_the_backup
             assert mine.deleted() == ["made-since"]
             assert mine.view.get("deleted-since", "default")["data"] == {"turn": "old"}
             assert mine.view.get("edited", "default")["data"] == {"turn": "old"}
-            mine.told[:0] = [(name, None, version) for name, version in was.items()]
+            mine.changes[:0] = [(name, None, version) for name, version in was.items()]
             await mine.assert_true(await client.create(fl.ConfigMap("marker", "default")))
 
     machine.run(test)
 
 
-def test_an_operator_goes_on_after_its_server_was_killed_and_restarted(machine):
+def test_operator_continues_after_its_server_was_killed_and_restarted(machine):
     async def test(machine):
         client = Client(machine.transport(), machine.world)
         await install_missing(client, [Thing])
@@ -119,7 +119,7 @@ def test_an_operator_goes_on_after_its_server_was_killed_and_restarted(machine):
             await running.wait_until_idle()
             for number in range(5):
                 await edit(f"t{number}", 1)
-            await machine.crash()  # with those edits under way
+            await machine.crash()  # The edits are still on their way.
             await until(lambda: all(health.error for health in running.services.watched.cache.health()))
             await machine.recover()
             await edit("t0", 2)
@@ -131,7 +131,7 @@ def test_an_operator_goes_on_after_its_server_was_killed_and_restarted(machine):
                 await running.wait_until_idle()
             assert await running.find_differences() == []
             assert running.failures == {}
-            assert running.readiness_problems().keys() <= {"loop"}  # a machine with too much to do blocks any loop
+            assert running.readiness_problems().keys() <= {"loop"}  # An overloaded machine may block the loop.
             assert left == ["t1"]
             turns = {"t0": 2, "t2": 1, "t3": 1, "t4": 1, "t5": 3}
             things = {thing.name: thing for thing in (await client.list(Thing, "default")).items}

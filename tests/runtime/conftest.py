@@ -1,4 +1,4 @@
-"""Where the runtime is tried: a lease or Event without a server, and an embedded server in virtual time."""
+"""Fixtures of the runtime tests: a fake client, and an embedded server in virtual time."""
 
 import asyncio
 import itertools
@@ -21,7 +21,7 @@ def refusal(reason, code):
 
 
 class OneObject:
-    """Stands where a Client does. `delay` is how long each request takes; `fail` is raised by each while set."""
+    """A fake Client with a dict of objects. Each request takes `delay` seconds, and raises `fail` while it is set."""
 
     def __init__(self):
         self.objects = {}
@@ -75,7 +75,7 @@ def server():
 
 
 class Counting:
-    """A transport that notes each request (not the watches) and how it was answered."""
+    """A transport that records each request, except watches, with the status of its response."""
 
     def __init__(self, inner):
         self._inner = inner
@@ -98,7 +98,7 @@ def counting():
 
 
 class Bed:
-    """An embedded server in virtual time, with a kind of its own, and a client that plays everybody else."""
+    """An embedded server in virtual time with two custom kinds, and a client that acts as other users."""
 
     def __init__(self):
         self.world = virtual.world()

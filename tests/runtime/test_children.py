@@ -1,4 +1,4 @@
-"""What a reconcile does to other objects through its context, on both servers."""
+"""Children: what a handler writes to other objects through its context, on both servers."""
 
 import asyncio
 
@@ -35,11 +35,11 @@ async def names(client, api):
     return sorted(obj.name for obj in found if obj.name != "kube-root-ca.crt")
 
 
-async def test_children_no_longer_applied_are_pruned_and_strangers_are_not(api, client):
+async def test_children_no_longer_applied_are_pruned_and_foreign_objects_stay(api, client):
     parent = await client.create(Parent("p", api.namespace, spec={"children": ["a", "b"]}))
     reference = {"apiVersion": parent.api_version, "kind": parent.kind, "name": parent.name, "uid": parent.uid}
     stranger = fl.ConfigMap("stranger", api.namespace, data={"by": "hand"})
-    stranger["metadata"]["ownerReferences"] = [reference]  # ours by reference, not by our hand
+    stranger["metadata"]["ownerReferences"] = [reference]  # It has our owner reference, but we did not apply it.
     await client.create(stranger)
     async with operator(each).running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
@@ -50,15 +50,15 @@ async def test_children_no_longer_applied_are_pruned_and_strangers_are_not(api, 
         assert await names(client, api) == ["b", "c", "stranger"]
 
 
-async def test_children_given_together_are_written_side_by_side_and_all_of_them_tried(api, client):
-    """Two of five are in one's way: the other three are there at once, and nothing of the five is pruned."""
+async def test_apply_all_writes_concurrently_and_attempts_every_child(api, client):
+    """Two of five names are taken: the other three children are created, and none of the five is pruned."""
 
     async def together(obj, ctx):
         found = await ctx.apply_all(fl.ConfigMap(name, data={"of": obj.name}) for name in obj.spec["children"])
         ctx.status(children=[child.name for child in found])
 
     class AtOnce:
-        """How many requests are on their way at once, at most; each waits for another if one may come."""
+        """Records the highest number of concurrent requests. Each request waits for another if one may come."""
 
         def __init__(self, transport):
             self.transport, self.now, self.most = transport, 0, 0
@@ -94,8 +94,8 @@ async def test_children_given_together_are_written_side_by_side_and_all_of_them_
         assert (await client.get(Parent, "p", api.namespace)).status["children"] == list("abcde")
 
 
-async def test_a_child_that_is_made_two_things_in_one_pass_is_refused(api, client):
-    """Each would take away what only the other says, at each pass, for ever."""
+async def test_two_payloads_for_one_child_in_a_pass_are_rejected(api, client):
+    """Each payload would remove the fields that only the other has, in every pass."""
 
     async def twice(obj, ctx):
         for data in ({"a": "1"}, {"a": "1"}, {"b": "2"}):
@@ -110,7 +110,7 @@ async def test_a_child_that_is_made_two_things_in_one_pass_is_refused(api, clien
         assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
 
 
-async def test_what_was_refused_may_be_said_otherwise_in_the_same_pass(api, client):
+async def test_another_payload_may_follow_a_rejected_one_in_the_same_pass(api, client):
     async def otherwise(obj, ctx):
         try:
             await ctx.apply(fl.ConfigMap("c", data={"no key/": "1"}))
@@ -123,7 +123,7 @@ async def test_what_was_refused_may_be_said_otherwise_in_the_same_pass(api, clie
         assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
 
 
-async def test_nothing_is_pruned_by_a_pass_that_failed(api, client):
+async def test_failed_pass_prunes_nothing(api, client):
     async def half(obj, ctx):
         for name in obj.spec["children"]:
             await ctx.apply(fl.ConfigMap(name))
@@ -140,7 +140,7 @@ async def test_nothing_is_pruned_by_a_pass_that_failed(api, client):
         assert list(running.failures.values()) == ["half way"]
 
 
-async def test_a_name_that_is_someone_elses_is_told_in_the_condition_and_left_alone(api, client, caplog):
+async def test_foreign_object_is_reported_in_the_condition_and_not_changed(api, client, caplog):
     await client.create(fl.ConfigMap("a", api.namespace, data={"by": "hand"}))
     await client.create(Parent("p", api.namespace, spec={"children": ["a"]}))
     async with operator(each).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
@@ -148,12 +148,12 @@ async def test_a_name_that_is_someone_elses_is_told_in_the_condition_and_left_al
     ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
     assert (ready["status"], ready["reason"]) == ("False", "ForeignObject")
     assert "choose another name" in ready["message"]
-    assert "adopt" not in ready["message"]  # who reads it has kubectl, not the code
+    assert "adopt" not in ready["message"]  # The reader of a condition has kubectl, not the code.
     assert "adopt=True" in caplog.text
     assert (await client.get(fl.ConfigMap, "a", api.namespace))["data"] == {"by": "hand"}
 
 
-async def test_what_others_may_edit_is_made_once(api, client):
+async def test_create_makes_an_object_once_and_keeps_later_edits(api, client):
     async def make(obj, ctx):
         await ctx.create(fl.ConfigMap("settings", data={"colour": "blue"}))
 
@@ -169,20 +169,20 @@ async def test_what_others_may_edit_is_made_once(api, client):
         assert (await client.get(fl.ConfigMap, "settings", api.namespace))["data"] == {"colour": "red"}
 
 
-async def test_a_failure_is_an_event_that_kubectl_describe_shows(api, client):
+async def test_failure_is_recorded_as_an_event(api, client):
     async def fail(obj, ctx):
         ctx.event("Noticed", "something of note")
-        raise fl.Terminal("BadSpec", "colour is no colour")
+        raise fl.Terminal("BadSpec", "the colour is unknown")
 
     await client.create(Parent("p", api.namespace, spec={}))
     async with operator(fail).running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
     events = (await client.list(fl.Event, api.namespace)).items
-    told = {(event["type"], event["reason"], event["message"]) for event in events}
-    assert told == {("Normal", "Noticed", "something of note"), ("Warning", "BadSpec", "colour is no colour")}
+    recorded = {(event["type"], event["reason"], event["message"]) for event in events}
+    assert recorded == {("Normal", "Noticed", "something of note"), ("Warning", "BadSpec", "the colour is unknown")}
 
 
-async def test_deleting_through_the_context_spares_what_was_made_anew(api, client):
+async def test_delete_spares_an_object_that_was_recreated(api, client):
     seen = []
 
     async def remove(obj, ctx):
@@ -200,7 +200,7 @@ async def test_deleting_through_the_context_spares_what_was_made_anew(api, clien
         assert (await client.get(fl.ConfigMap, "victim", api.namespace)).uid != seen[0]
 
 
-async def test_a_write_with_the_raw_client_is_seen_at_once_in_the_local_view(api, client):
+async def test_cache_sees_a_write_of_the_plain_client(api, client):
     seen = []
 
     async def write(obj, ctx):

@@ -1,4 +1,4 @@
-"""One operator, several clusters: it watches, reads and writes each by its name."""
+"""One operator on several clusters: it watches, reads and writes each of them by name."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -39,7 +39,7 @@ def operator():
 
 
 class Two:
-    """A cluster at home and one at the edge, in virtual time."""
+    """The own cluster and a cluster named edge, in virtual time."""
 
     async def start(self):
         self.world = virtual.world()
@@ -59,7 +59,7 @@ async def two_clusters():
     yield await Two().start()
 
 
-def test_a_change_in_another_cluster_wakes_its_counterpart_and_its_clean_up_reaches_there():
+def test_change_in_another_cluster_starts_a_pass_and_cleanup_reaches_it():
     async def test(two):
         home, edge = two.clients["home"], two.clients["edge"]
         await home.create(Thing("a", "default", spec={"size": 3}))
@@ -80,7 +80,7 @@ def test_a_change_in_another_cluster_wakes_its_counterpart_and_its_clean_up_reac
     run_in_virtual_time(test, two_clusters)
 
 
-def test_it_works_only_once_every_cluster_is_known_and_says_which_is_not():
+def test_passes_start_only_after_every_cluster_has_listed():
     async def test(two):
         await two.clients["home"].create(Thing("a", "default", spec={"size": 3}))
         edge = two.servers["edge"].transport()
@@ -107,7 +107,7 @@ def test_it_works_only_once_every_cluster_is_known_and_says_which_is_not():
     run_in_virtual_time(test, two_clusters)
 
 
-def test_no_write_reaches_another_cluster_without_the_lease_at_home():
+def test_lease_of_the_own_cluster_guards_writes_to_others():
     async def test(two):
         await two.clients["home"].create(Thing("a", "default", spec={"size": 3}))
         async with two.running(operator(), lease_namespace="default") as running:
@@ -119,7 +119,7 @@ def test_no_write_reaches_another_cluster_without_the_lease_at_home():
     run_in_virtual_time(test, two_clusters)
 
 
-def test_what_cannot_be_is_refused_with_the_remedy():
+def test_impossible_cluster_declarations_are_rejected_with_the_remedy():
     op = fl.Operator("tester")
     with pytest.raises(ValueError, match="can be watched only"):
         op.reconcile(Thing, owns=[fl.select(Replica, cluster="edge")])(lambda obj, ctx: None)
@@ -132,7 +132,7 @@ def test_what_cannot_be_is_refused_with_the_remedy():
         virtual.run(run())
 
 
-def test_a_sync_function_writes_elsewhere_too():
+def test_sync_handler_writes_to_another_cluster():
     async def test(two):
         op = fl.Operator("tester")
 

@@ -1,4 +1,4 @@
-"""What a pass over an object is, and what comes of how it ends."""
+"""Passes: what a controller does for each way in which a handler can end."""
 
 import asyncio
 import itertools
@@ -22,7 +22,7 @@ def operator(function=None, **options):
     return op
 
 
-def test_a_crash_backs_off_is_told_in_ready_and_does_not_touch_others(virtually, caplog):
+def test_exception_backs_off_sets_ready_and_does_not_affect_other_objects(virtually, caplog):
     async def test(bed):
         calls = []
 
@@ -55,7 +55,7 @@ def test_a_crash_backs_off_is_told_in_ready_and_does_not_touch_others(virtually,
     assert "Traceback" in caplog.text
 
 
-def test_a_steady_state_sends_no_request_however_often_it_is_looked_at(virtually):
+def test_steady_state_sends_no_request_on_resync(virtually):
     async def test(bed):
         passes = []
 
@@ -77,7 +77,7 @@ def test_a_steady_state_sends_no_request_however_often_it_is_looked_at(virtually
     virtually(test)
 
 
-def test_a_foreign_label_on_the_parent_never_refuses_a_status_write(virtually):
+def test_foreign_label_on_the_object_does_not_fail_a_status_write(virtually):
     async def test(bed):
         async def reconcile(obj, ctx):
             await bed.edit(obj.name, metadata={"labels": {"edited-at": str(bed.world.clock.monotonic())}})
@@ -96,7 +96,7 @@ def test_a_foreign_label_on_the_parent_never_refuses_a_status_write(virtually):
     virtually(test)
 
 
-def test_other_writers_conditions_survive(virtually):
+def test_conditions_of_other_writers_stay(virtually):
     async def test(bed):
         async def reconcile(obj, ctx):
             ctx.condition("Ours", True)
@@ -112,7 +112,7 @@ def test_other_writers_conditions_survive(virtually):
     virtually(test)
 
 
-def test_wait_is_not_ready_and_not_a_failure(virtually):
+def test_wait_sets_ready_false_and_counts_no_error(virtually):
     async def test(bed):
         calls = []
 
@@ -136,12 +136,12 @@ def test_wait_is_not_ready_and_not_a_failure(virtually):
 @pytest.mark.parametrize(
     ("error", "reason", "message"),
     [
-        (fl.Terminal("BadSpec", "colour is no colour"), "BadSpec", "colour is no colour"),
+        (fl.Terminal("BadSpec", "the colour is unknown"), "BadSpec", "the colour is unknown"),
         (fl.Terminal("the spec cannot be met"), "Failed", "the spec cannot be met"),
         (fl.Wait("waiting for the moon"), "Waiting", "waiting for the moon"),
     ],
 )
-def test_what_is_raised_becomes_a_condition_with_a_lawful_reason(virtually, error, reason, message):
+def test_exception_becomes_a_condition_with_a_valid_reason(virtually, error, reason, message):
     async def test(bed):
         calls = []
 
@@ -170,9 +170,7 @@ REFUSED = [refused("Invalid", 422, "no such colour"), refused("BadRequest", 400)
 
 
 @pytest.mark.parametrize("error", REFUSED, ids=lambda error: error.reason)
-def test_what_the_server_refuses_for_its_content_is_looked_at_every_five_minutes_and_at_once_when_it_changes(
-    virtually, error
-):
+def test_rejected_content_is_retried_every_five_minutes_and_on_change(virtually, error):
     async def test(bed):
         calls = []
 
@@ -203,7 +201,7 @@ def test_what_the_server_refuses_for_its_content_is_looked_at_every_five_minutes
     [refused("Invalid", 422), refused("Forbidden", 403), refused("", 500)],
     ids=["a guard that failed", "a right that is missing", "a server in trouble"],
 )
-def test_what_the_server_refuses_for_the_moment_is_tried_again_soon(virtually, error):
+def test_temporary_rejection_is_retried_soon(virtually, error):
     async def test(bed):
         calls = []
 
@@ -220,7 +218,7 @@ def test_what_the_server_refuses_for_the_moment_is_tried_again_soon(virtually, e
     virtually(test)
 
 
-def test_a_child_that_the_server_takes_for_invalid_is_sent_a_few_times_not_for_ever(virtually):
+def test_invalid_child_is_sent_a_few_times_only(virtually):
     async def test(bed):
         async def reconcile(obj, ctx):
             await ctx.apply(fl.ConfigMap("good", data={"key": "value"}))
@@ -237,7 +235,7 @@ def test_a_child_that_the_server_takes_for_invalid_is_sent_a_few_times_not_for_e
     virtually(test)
 
 
-def test_after_calls_again_in_time(virtually):
+def test_requeue_after_starts_the_next_pass_in_time(virtually):
     async def test(bed):
         calls = []
 
@@ -256,7 +254,7 @@ def test_after_calls_again_in_time(virtually):
     virtually(test)
 
 
-def test_a_strange_return_value_is_refused_with_the_remedy(virtually, caplog):
+def test_returned_value_is_rejected_with_the_remedy(virtually, caplog):
     async def test(bed):
         async def reconcile(obj, ctx):
             return {"phase": "Done"}
@@ -269,7 +267,7 @@ def test_a_strange_return_value_is_refused_with_the_remedy(virtually, caplog):
     virtually(test)
 
 
-def test_a_function_that_sets_ready_itself_wins(virtually):
+def test_ready_condition_of_the_handler_wins(virtually):
     async def test(bed):
         async def reconcile(obj, ctx):
             ctx.condition("Ready", False, "Degraded", "half of it")
@@ -282,7 +280,7 @@ def test_a_function_that_sets_ready_itself_wins(virtually):
     virtually(test)
 
 
-def test_ready_may_have_another_name_or_none(virtually):
+def test_ready_condition_can_be_renamed_or_disabled(virtually):
     async def test(bed):
         async def reconcile(obj, ctx): ...
 
@@ -308,7 +306,7 @@ def definition(kind, *, status, schema=None):
     return crd
 
 
-def test_a_status_that_is_refused_does_not_delay_a_look_that_was_asked_for(virtually):
+def test_rejected_status_does_not_delay_requeue_after(virtually):
     async def test(bed):
         narrow = fl.kind("test.example.com/v1", "Narrow")
         await bed.client.create(definition(narrow, status=True, schema={"phase": {"type": "string"}}))
@@ -331,7 +329,7 @@ def test_a_status_that_is_refused_does_not_delay_a_look_that_was_asked_for(virtu
     virtually(test)
 
 
-def test_a_status_that_cannot_hold_conditions_is_not_written_again_and_again(virtually):
+def test_status_schema_without_conditions_causes_no_repeated_writes(virtually):
     async def test(bed):
         narrow = fl.kind("test.example.com/v1", "Narrow")
         await bed.client.create(definition(narrow, status=True, schema={"phase": {"type": "string"}}))
@@ -357,7 +355,7 @@ def test_a_status_that_cannot_hold_conditions_is_not_written_again_and_again(vir
     virtually(test)
 
 
-def test_a_kind_without_status_is_reconciled_and_told_if_one_is_asked_for(virtually, caplog):
+def test_kind_without_status_is_reconciled_and_setting_one_is_reported(virtually, caplog):
     async def test(bed):
         bare = fl.kind("test.example.com/v1", "Bare")
         await bed.client.create(definition(bare, status=False))
@@ -376,13 +374,13 @@ def test_a_kind_without_status_is_reconciled_and_told_if_one_is_asked_for(virtua
         async with bed.running(op, tries=2) as running:
             await running.wait_until_idle()
             assert sorted(passes) == ["loud", "quiet"]
-            (told,) = running.failures.values()
-            assert "no status subresource" in told
+            (message,) = running.failures.values()
+            assert "no status subresource" in message
 
     virtually(test)
 
 
-def test_several_controllers_have_field_managers_of_their_own(virtually):
+def test_each_controller_has_its_own_field_manager(virtually):
     async def test(bed):
         op = fl.Operator("tester")
 
@@ -407,7 +405,7 @@ def test_several_controllers_have_field_managers_of_their_own(virtually):
     virtually(test)
 
 
-def test_after_a_write_of_unknown_outcome_a_pass_starts_with_a_live_read(virtually, counting):
+def test_pass_after_an_unknown_outcome_starts_with_a_live_read(virtually, counting):
     class Losing(counting):
         """Delivers the first merge patch and loses its answer."""
 
@@ -439,7 +437,7 @@ def test_after_a_write_of_unknown_outcome_a_pass_starts_with_a_live_read(virtual
     virtually(test)
 
 
-def test_a_lost_answer_of_a_write_is_looked_up_and_harms_nothing(virtually):
+def test_lost_answer_of_a_write_is_resolved_by_a_read(virtually):
     class Losing:
         """Delivers every write, and loses the answer of every second one."""
 
@@ -478,7 +476,7 @@ def test_a_lost_answer_of_a_write_is_looked_up_and_harms_nothing(virtually):
     virtually(test)
 
 
-def test_what_was_written_by_update_is_taken_over_once_and_then_goes_when_left_out(virtually):
+def test_migrated_field_is_removed_when_the_payload_leaves_it_out(virtually):
     async def test(bed):
         async def reconcile(obj, ctx):
             if (child := ctx.get(fl.ConfigMap, obj.name)) is not None:
@@ -498,7 +496,7 @@ def test_what_was_written_by_update_is_taken_over_once_and_then_goes_when_left_o
     virtually(test)
 
 
-def test_what_two_field_managers_wrote_by_update_can_be_taken_over_one_after_the_other(virtually):
+def test_fields_of_two_field_managers_can_be_migrated_in_turn(virtually):
     async def test(bed):
         async def reconcile(obj, ctx):
             if (child := ctx.get(fl.ConfigMap, obj.name)) is not None:
@@ -516,7 +514,7 @@ def test_what_two_field_managers_wrote_by_update_can_be_taken_over_one_after_the
     virtually(test)
 
 
-def test_objects_that_when_refuses_are_left_alone(virtually):
+def test_objects_for_which_when_is_false_are_skipped(virtually):
     async def test(bed):
         async def reconcile(obj, ctx): ...
 
@@ -534,7 +532,7 @@ def test_objects_that_when_refuses_are_left_alone(virtually):
     virtually(test)
 
 
-def test_a_mapped_watch_wakes_what_the_old_and_the_new_object_name(virtually):
+def test_watch_function_maps_the_old_and_the_new_object(virtually):
     async def test(bed):
         woken = []
 
@@ -560,7 +558,7 @@ def test_a_mapped_watch_wakes_what_the_old_and_the_new_object_name(virtually):
     virtually(test)
 
 
-def test_an_index_finds_objects_by_what_is_in_them(virtually):
+def test_index_finds_objects_by_value(virtually):
     async def test(bed):
         found = {}
 
@@ -582,7 +580,7 @@ def test_an_index_finds_objects_by_what_is_in_them(virtually):
     virtually(test)
 
 
-def test_a_typed_model_is_applied_as_what_it_stands_for(virtually):
+def test_model_is_applied_as_a_dict(virtually):
     class Metadata(msgspec.Struct):
         name: str
 
@@ -604,7 +602,7 @@ def test_a_typed_model_is_applied_as_what_it_stands_for(virtually):
     virtually(test)
 
 
-def test_reading_what_is_not_watched_says_what_to_do(virtually, caplog):
+def test_reading_an_unwatched_kind_names_the_remedy(virtually, caplog):
     async def test(bed):
         async def reconcile(obj, ctx):
             ctx.get(fl.Secret, "credentials")
@@ -620,7 +618,7 @@ def test_reading_what_is_not_watched_says_what_to_do(virtually, caplog):
 
 
 class TestCleanup:
-    def test_the_finalizer_is_on_before_the_first_effect_and_off_after_the_cleanup(self, virtually):
+    def test_finalizer_is_added_before_the_first_pass_and_removed_after_cleanup(self, virtually):
         async def test(bed):
             seen = []
 
@@ -644,7 +642,7 @@ class TestCleanup:
 
         virtually(test)
 
-    def test_it_is_retried_until_it_returns_and_foreign_finalizers_survive(self, virtually):
+    def test_cleanup_is_retried_until_it_returns_and_foreign_finalizers_stay(self, virtually):
         async def test(bed):
             tries = []
 
@@ -669,7 +667,7 @@ class TestCleanup:
 
         virtually(test)
 
-    def test_an_object_that_is_deleted_already_gets_no_finalizer_and_no_pass(self, virtually):
+    def test_deleting_object_gets_no_finalizer_and_no_pass(self, virtually):
         async def test(bed):
             calls = []
 
@@ -690,7 +688,7 @@ class TestCleanup:
 
         virtually(test)
 
-    def test_a_cleanup_needs_a_reconcile(self, virtually):
+    def test_cleanup_needs_a_reconcile_handler(self, virtually):
         async def test(bed):
             op = fl.Operator("tester")
             op.cleanup(Thing)(lambda obj, ctx: None)
@@ -700,7 +698,7 @@ class TestCleanup:
         virtually(test)
 
 
-def test_a_cancellation_from_within_is_a_failure_like_any_other(virtually):
+def test_cancellation_inside_a_handler_fails_the_pass(virtually):
     async def test(bed):
         passes = []
 

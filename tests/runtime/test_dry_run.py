@@ -1,4 +1,4 @@
-"""A dry run stores nothing, whatever is written: each verb, on both servers."""
+"""A dry run stores nothing for any verb, on both servers."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from fairlead.runtime.transports import DryRunTransport
 from fairlead.writes import Writer, delete
 
 
-async def test_no_verb_stores_anything(api):
+async def test_dry_run_stores_nothing_for_any_verb(api):
     plain = Client(api.transport(), fl.World())
     dry = Client(DryRunTransport(api.transport()), fl.World())
     made = await plain.create(fl.ConfigMap("settings", api.namespace, data={"colour": "red"}))
@@ -24,7 +24,7 @@ async def test_no_verb_stores_anything(api):
     assert [(obj.name, obj.resource_version) for obj in left] == [("settings", made.resource_version)]
 
 
-async def test_preconditions_are_checked_all_the_same(api):
+async def test_dry_run_checks_preconditions(api):
     plain = Client(api.transport(), fl.World())
     dry = Client(DryRunTransport(api.transport()), fl.World())
     await plain.create(fl.ConfigMap("settings", api.namespace))

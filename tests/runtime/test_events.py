@@ -1,4 +1,4 @@
-"""Equal Events are one object that counts; an object that talks without end is cut short."""
+"""Events: equal ones are counted in one object, and the Events of each object are limited."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ def test_equal_events_are_counted_in_one_object(server):
             assert event["involvedObject"]["uid"] == "uid-hello"
             assert "\x1b" not in event["message"]
             assert event["firstTimestamp"] < event["lastTimestamp"]
-            assert len(server.log) <= 6  # a create, then a patch each half minute
+            assert len(server.log) <= 6  # one create, then one patch every half minute
 
     virtual.run(test())
 
@@ -55,7 +55,7 @@ def test_different_events_are_different_objects(server):
     virtual.run(test())
 
 
-def test_a_chatty_object_is_cut_short_and_others_are_not(server):
+def test_events_of_one_object_are_limited_and_others_are_not(server):
     async def test():
         async with recording(server) as recorder:
             for number in range(100):
@@ -68,7 +68,7 @@ def test_a_chatty_object_is_cut_short_and_others_are_not(server):
     virtual.run(test())
 
 
-def test_an_event_that_expired_on_the_server_is_written_anew(server):
+def test_expired_event_is_created_again(server):
     async def test():
         async with recording(server) as recorder:
             recorder.record(about(), "Failed", "again")
@@ -81,7 +81,7 @@ def test_an_event_that_expired_on_the_server_is_written_anew(server):
     virtual.run(test())
 
 
-def test_a_failure_to_write_is_logged_and_harms_nothing(server, caplog):
+def test_failed_event_write_is_logged(server, caplog):
     async def test():
         async with recording(server) as recorder:
             server.fail = UnknownOutcome("lost")
@@ -96,7 +96,7 @@ def test_a_failure_to_write_is_logged_and_harms_nothing(server, caplog):
     assert "cannot write an Event" in caplog.text
 
 
-def test_an_event_that_was_on_its_way_when_the_writer_stopped_is_flushed_and_not_doubled(server):
+def test_flush_sends_a_cancelled_event_once(server):
     async def stopped(after_arrival):
         server.objects.clear()
         server.delay = 1.0

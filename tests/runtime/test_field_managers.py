@@ -1,4 +1,4 @@
-"""The names under which an operator applies, and what becomes of fields when a name changes."""
+"""Field managers of controllers, and what happens to fields when a manager's name changes."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def managers(child):
     return sorted(e["manager"] for e in child.metadata["managedFields"] if e["operation"] == "Apply")
 
 
-async def test_a_second_controller_changes_nothing_for_the_first(api, client):
+async def test_second_controller_does_not_change_the_first_field_manager(api, client):
     await client.create(Thing("a", api.namespace, spec={}))
     await once(release({"kept": "1", "dropped": "1"}), api)
     await once(release({"kept": "2"}, also=[Other]), api)
@@ -50,8 +50,8 @@ async def test_a_second_controller_changes_nothing_for_the_first(api, client):
 
 
 @pytest.mark.parametrize("name", ["child", "unowned"])
-async def test_what_a_former_field_manager_applied_is_ours_and_goes_when_left_out(api, client, name):
-    """The naive way beside it: under a new name a field that is left out stays, as its old owner still wants it."""
+async def test_field_of_a_former_manager_is_removed_when_left_out(api, client, name):
+    """Without `formerly`, a field that is left out stays, because the old field manager still owns it."""
     thing = await client.create(Thing("a", api.namespace, spec={}))
     owner = {"apiVersion": Thing.api_version, "kind": "Thing", "name": "a", "uid": thing.uid, "controller": True}
     before = {"kept": "1", "dropped": "1"}

@@ -1,4 +1,4 @@
-"""The first example of the documentation does what it says, on both servers."""
+"""The greeter example of the documentation, on both servers."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ async def eventually(client, namespace, name):
             await asyncio.sleep(0.01)
 
 
-async def test_the_greeter_greets_and_then_sends_nothing(api, greeter, counting):
+async def test_greeter_creates_its_config_map_and_then_sends_nothing(api, greeter, counting):
     client = Client(api.transport(), fl.World())
     await install_missing(client, [greeter.Greeting])
     await client.create(greeter.Greeting("hello", api.namespace, spec={"who": "world"}))

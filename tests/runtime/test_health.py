@@ -1,4 +1,4 @@
-"""The health page tells what is wrong, and serves on loopback unless told otherwise."""
+"""The health endpoints report problems, and listen on loopback unless a host is given."""
 
 import aiohttp
 import pytest
@@ -7,7 +7,7 @@ from fairlead.runtime.health import Health, address
 from fairlead.runtime.metrics import Metrics
 
 
-async def test_problems_are_told_with_503_and_their_absence_with_200():
+async def test_health_endpoint_returns_503_with_problems_and_200_without():
     problems = {"Greeting": "the watch has not been fed"}
     metrics = Metrics()
     metrics.requests.labels("200", "GET", "").inc()
@@ -26,7 +26,7 @@ async def test_problems_are_told_with_503_and_their_absence_with_200():
             assert 'rest_client_requests_total{code="200"' in await answer.text()
 
 
-async def test_a_taken_address_is_an_error_with_a_remedy():
+async def test_address_in_use_is_reported_with_the_remedy():
     async with Health("127.0.0.1", 0, healthy=dict, ready=dict, metrics=Metrics()) as health:
         with pytest.raises(OSError, match="use another address"):
             await Health("127.0.0.1", health.port, healthy=dict, ready=dict, metrics=Metrics()).__aenter__()
@@ -36,11 +36,11 @@ async def test_a_taken_address_is_an_error_with_a_remedy():
     ("text", "expected"),
     [("8080", ("127.0.0.1", 8080)), ("0.0.0.0:80", ("0.0.0.0", 80)), ("[::1]:9", ("::1", 9)), (":7", ("127.0.0.1", 7))],
 )
-def test_without_a_host_the_address_is_loopback(text, expected):
+def test_address_without_a_host_is_loopback(text, expected):
     assert address(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "host", "1.2.3.4:", "1:99999"])
-def test_what_is_no_address_is_refused(text):
+def test_invalid_address_is_rejected(text):
     with pytest.raises(ValueError, match="HOST:PORT"):
         address(text)

@@ -1,4 +1,4 @@
-"""At most one process leads, up to the bound that is stated."""
+"""Leases: at most one process is the leader, within the stated limits."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ def holder(server):
 
 
 @in_virtual_time
-async def test_the_second_candidate_waits_until_the_first_releases(server):
+async def test_second_candidate_waits_until_the_first_releases(server):
     world = virtual.world()
     first, second = lease(server, world, "a"), lease(server, world, "b")
     await first.acquire()
@@ -42,11 +42,11 @@ async def test_the_second_candidate_waits_until_the_first_releases(server):
 
 
 @pytest.mark.parametrize("silent_for", [0.0, 1.9])
-def test_a_successor_leads_only_after_the_holder_knows_it_does_not(server, silent_for):
+def test_successor_leads_only_after_the_holder_has_given_up(server, silent_for):
     async def test():
         world = virtual.world()
         first, second = lease(server, world, "a"), lease(server, world, "b")
-        await first.acquire()  # and then freezes: never renews
+        await first.acquire()  # Then it never renews.
         await asyncio.sleep(silent_for)
         waiting = asyncio.create_task(second.acquire())
         while not waiting.done():
@@ -59,7 +59,7 @@ def test_a_successor_leads_only_after_the_holder_knows_it_does_not(server, silen
 
 
 @in_virtual_time
-async def test_a_holder_that_cannot_renew_gives_up_before_the_lease_ends(server):
+async def test_holder_that_cannot_renew_gives_up_before_the_lease_ends(server):
     world = virtual.world()
     first = lease(server, world, "a", duration=15.0)
     await first.acquire()
@@ -71,7 +71,7 @@ async def test_a_holder_that_cannot_renew_gives_up_before_the_lease_ends(server)
 
 
 @in_virtual_time
-async def test_a_hanging_renewal_does_not_outlast_the_lease(server):
+async def test_hanging_renewal_does_not_outlast_the_lease(server):
     world = virtual.world()
     first = lease(server, world, "a")
     await first.acquire()
@@ -82,7 +82,7 @@ async def test_a_hanging_renewal_does_not_outlast_the_lease(server):
 
 
 @in_virtual_time
-async def test_an_edit_of_the_lease_by_somebody_else_does_not_cost_it(server):
+async def test_foreign_edit_of_the_lease_does_not_lose_it(server):
     world = virtual.world()
     slow = []
     first = lease(server, world, "a", on_slow_renewal=lambda: slow.append(1))
@@ -100,7 +100,7 @@ async def test_an_edit_of_the_lease_by_somebody_else_does_not_cost_it(server):
 
 
 @in_virtual_time
-async def test_a_holder_whose_lease_was_taken_stops_at_once(server):
+async def test_holder_stops_when_its_lease_was_taken(server):
     world = virtual.world()
     first = lease(server, world, "a")
     await first.acquire()
@@ -114,7 +114,7 @@ async def test_a_holder_whose_lease_was_taken_stops_at_once(server):
 
 
 class Suspending:
-    """A clock that a suspend moves on while the loop's own stands still."""
+    """A clock that counts a suspend, while the clock of the event loop does not."""
 
     def __init__(self):
         self._inner = virtual.VirtualClock()
@@ -128,7 +128,7 @@ class Suspending:
 
 
 @in_virtual_time
-async def test_after_a_suspend_no_write_is_sent_on_the_old_lease(server):
+async def test_no_write_is_sent_on_the_old_lease_after_a_suspend(server):
     clock = Suspending()
     world = fl.World.seeded(clock, 0)
     first = lease(server, world, "a")
@@ -136,11 +136,11 @@ async def test_after_a_suspend_no_write_is_sent_on_the_old_lease(server):
     wire = Wire()
     fenced = FencedTransport(wire, first)
     await fenced.request(HttpRequest("PATCH", "/x"))
-    clock.asleep = 3600.0  # the lid was closed
+    clock.asleep = 3600.0  # one hour of suspend
     with pytest.raises(NotLeading):
         await fenced.request(HttpRequest("PATCH", "/x"))
     assert len(wire.sent) == 1
-    await first.keep()  # gives up at once
+    await first.keep()  # It gives up immediately.
 
 
 class Wire:
@@ -162,21 +162,21 @@ class Lead:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-async def test_a_write_is_not_sent_without_the_lease(method):
+async def test_write_is_not_sent_without_the_lease(method):
     wire = Wire()
     with pytest.raises(NotLeading):
         await FencedTransport(wire, Lead(0.0)).request(HttpRequest(method, "/api/v1/pods"))
     assert wire.sent == []
 
 
-async def test_a_read_is_sent_without_the_lease():
+async def test_read_is_sent_without_the_lease():
     wire = Wire()
     await FencedTransport(wire, Lead(0.0)).request(HttpRequest("GET", "/api/v1/pods", timeout=30.0))
     assert wire.sent == [("GET", 30.0)]
 
 
 @pytest.mark.parametrize(("asked", "left", "sent"), [(30.0, 4.0, 4.0), (2.0, 4.0, 2.0), (None, 4.0, 4.0)])
-async def test_a_writes_deadline_ends_before_the_lease_does(asked, left, sent):
+async def test_deadline_of_a_write_is_before_the_end_of_the_lease(asked, left, sent):
     wire = Wire()
     await FencedTransport(wire, Lead(left)).request(HttpRequest("PATCH", "/api/v1/pods", timeout=asked))
     assert wire.sent == [("PATCH", sent)]

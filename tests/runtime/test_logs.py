@@ -1,4 +1,4 @@
-"""Log lines say which object they are about and let nothing hostile or secret through."""
+"""Log lines name their object, escape control characters and contain no secrets."""
 
 import asyncio
 import io
@@ -41,7 +41,7 @@ def lines(form):
     logger.removeHandler(handler)
 
 
-def test_a_line_carries_the_key_and_the_reconcile_id(lines, form):
+def test_log_line_has_the_key_and_the_reconcile_id(lines, form):
     logger, read = lines
     with logs.fields(controller="greeter", namespace="default", name="hello", reconcile="ab12"):
         logger.info("applied %s", "greeting")
@@ -66,14 +66,14 @@ def test_a_line_carries_the_key_and_the_reconcile_id(lines, form):
         assert "[" not in outside
 
 
-async def test_a_thread_started_by_asyncio_keeps_the_fields(lines):
+async def test_thread_of_asyncio_keeps_the_log_fields(lines):
     logger, read = lines
     with logs.fields(name="hello"):
         await asyncio.to_thread(logger.info, "from a thread")
     assert "hello" in read()[0]
 
 
-def test_object_text_cannot_forge_lines_or_drive_a_terminal(lines, form):
+def test_object_content_cannot_forge_log_lines(lines, form):
     logger, read = lines
     with logs.fields(name="evil\x1b[2J"):
         logger.info("message %s", "a\nERROR forged\x1b]0;title\x07\u202e")
@@ -82,7 +82,7 @@ def test_object_text_cannot_forge_lines_or_drive_a_terminal(lines, form):
 
 
 @pytest.mark.parametrize("key", ["data", "stringData"])
-def test_what_a_secret_holds_is_never_written(lines, key):
+def test_values_of_secrets_are_never_logged(lines, key):
     logger, read = lines
     note = {"kubectl.kubernetes.io/last-applied-configuration": '{"data": "aHVudGVyMg=="}'}
     secret = Secret("credentials", annotations=note, **{key: {"password": "aHVudGVyMg=="}})
@@ -95,7 +95,7 @@ def test_what_a_secret_holds_is_never_written(lines, key):
     assert secret[key] == {"password": "aHVudGVyMg=="}
 
 
-def test_a_traceback_is_escaped_line_by_line(lines, form):
+def test_traceback_is_escaped_line_by_line(lines, form):
     logger, read = lines
     try:
         raise ValueError("bad \x1b[31m value")
@@ -106,7 +106,7 @@ def test_a_traceback_is_escaped_line_by_line(lines, form):
     assert "ValueError" in text
 
 
-def test_an_unknown_format_names_the_choices():
+def test_unknown_log_format_names_the_choices():
     with pytest.raises(ValueError, match="'text' or 'json'"):
         logs.Formatter(World(), "xml")
 
@@ -117,19 +117,19 @@ class Unprintable:
 
 
 @pytest.mark.parametrize("line", [("%d of them", "many"), ("%s", Unprintable()), (Unprintable(),), ("%s %s", 1)])
-def test_a_line_that_cannot_be_put_together_is_one_all_the_same(form, line):
+def test_message_that_cannot_be_formatted_is_still_logged(form, line):
     record = logging.LogRecord("somebody", logging.WARNING, "their.py", 7, line[0], line[1:], None)
-    told = logs.Formatter(World(clock=Clock()), form).format(record)
-    assert "their.py line 7" in (json.loads(told)["message"] if form == "json" else told)
+    line = logs.Formatter(World(clock=Clock()), form).format(record)
+    assert "their.py line 7" in (json.loads(line)["message"] if form == "json" else line)
 
 
-def test_a_stack_that_was_asked_for_is_told(lines):
+def test_stack_info_is_logged(lines):
     logger, read = lines
     logger.warning("look", stack_info=True)
-    assert "test_a_stack_that_was_asked_for_is_told" in "\n".join(read())
+    assert "test_stack_info_is_logged" in "\n".join(read())
 
 
-def test_in_a_program_warnings_and_ended_threads_are_lines_as_well():
+def test_warnings_and_thread_exceptions_are_logged():
     program = """
         import threading, warnings
         from fairlead.api.world import World

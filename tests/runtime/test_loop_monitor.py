@@ -1,4 +1,4 @@
-"""Code that blocks the loop is noticed while it blocks."""
+"""The loop monitor reports code that blocks the event loop while it blocks."""
 
 import asyncio
 import logging
@@ -9,10 +9,10 @@ from fairlead.runtime.loop_monitor import LoopMonitor
 
 
 def block(noticed):
-    noticed.wait(10)  # the blocking under test: ends as soon as the watch has told
+    noticed.wait(10)  # This blocks the loop until the monitor has reported it.
 
 
-async def test_a_blocked_loop_is_logged_with_the_stack_of_the_blocker(caplog):
+async def test_blocked_loop_is_logged_with_the_blocking_stack(caplog):
     noticed = threading.Event()
 
     class Noticing(logging.Handler):

@@ -23,7 +23,7 @@ def operator(function=None, name="tester", **options):
     return op
 
 
-def test_leaving_waits_for_what_is_under_way_and_starts_nothing_new(virtually):
+def test_stop_waits_for_started_passes_and_starts_no_new_ones(virtually):
     async def test(bed):
         started, ended = [], []
 
@@ -39,12 +39,12 @@ def test_leaving_waits_for_what_is_under_way_and_starts_nothing_new(virtually):
             await asyncio.sleep(5)
             del running
         assert (len(started), len(ended)) == (1, 1)
-        assert (await bed.thing(ended[0])).status["phase"] == "Done"  # it could still write
+        assert (await bed.thing(ended[0])).status["phase"] == "Done"  # The pass could still write.
 
     virtually(test)
 
 
-def test_leaving_does_not_wait_for_ever(virtually):
+def test_stop_does_not_wait_forever(virtually):
     async def test(bed):
         cancelled = []
 
@@ -65,7 +65,7 @@ def test_leaving_does_not_wait_for_ever(virtually):
     virtually(test)
 
 
-def test_cancelling_run_is_a_graceful_end(virtually):
+def test_cancelling_run_stops_gracefully(virtually):
     async def test(bed):
         ended = []
 
@@ -86,7 +86,7 @@ def test_cancelling_run_is_a_graceful_end(virtually):
     virtually(test)
 
 
-def test_hooks_bracket_the_run_and_carry_resources(virtually):
+def test_hooks_run_before_and_after_and_share_resources(virtually):
     async def test(bed):
         log = []
 
@@ -114,7 +114,7 @@ def test_hooks_bracket_the_run_and_carry_resources(virtually):
     virtually(test)
 
 
-def test_a_start_up_that_fails_is_raised_after_the_shutdown_hooks(virtually):
+def test_failed_startup_hook_is_raised_after_the_shutdown_hooks(virtually):
     async def test(bed):
         log = []
         op = operator()
@@ -128,7 +128,7 @@ def test_a_start_up_that_fails_is_raised_after_the_shutdown_hooks(virtually):
     virtually(test)
 
 
-def test_timers_tick_and_survive_their_failures(virtually, caplog):
+def test_timer_continues_after_a_failure(virtually, caplog):
     async def test(bed):
         ticks = []
         op = operator()
@@ -147,7 +147,7 @@ def test_timers_tick_and_survive_their_failures(virtually, caplog):
     assert "timer sweep failed" in caplog.text
 
 
-def test_a_sync_function_runs_in_a_thread_and_uses_the_same_context(virtually):
+def test_sync_handler_runs_in_a_thread_with_the_same_context(virtually):
     async def test(bed):
         threads = []
 
@@ -168,7 +168,7 @@ def test_a_sync_function_runs_in_a_thread_and_uses_the_same_context(virtually):
     virtually(test)
 
 
-async def test_a_sync_function_that_is_too_slow_holds_its_key_until_it_ends():
+async def test_slow_sync_handler_keeps_its_key_until_it_ends():
     from fairlead.runtime.handlers import HandlerTimeout, call_handler
 
     release, ended = threading.Event(), []
@@ -188,7 +188,7 @@ async def test_a_sync_function_that_is_too_slow_holds_its_key_until_it_ends():
     assert ended == ["thing"]
 
 
-def test_a_pass_that_takes_too_long_is_cancelled_and_told(virtually):
+def test_pass_over_its_time_limit_is_cancelled_and_reported(virtually):
     async def test(bed):
         async def reconcile(obj, ctx):
             await asyncio.sleep(3600)
@@ -204,20 +204,20 @@ def test_a_pass_that_takes_too_long_is_cancelled_and_told(virtually):
     virtually(test)
 
 
-async def test_user_code_that_blocks_the_loop_is_told_in_health_metrics_and_log(caplog):
+async def test_blocked_loop_appears_in_health_metrics_and_log(caplog):
     world = fl.World()
     server = Server(world)
     client = Client(server.transport(), world)
-    told = threading.Event()
+    reported = threading.Event()
 
-    class Telling(logging.Handler):
+    class Recorder(logging.Handler):
         def emit(self, record):
-            told.set()
+            reported.set()
 
     async def reconcile(obj, ctx):
-        told.wait(10)  # blocks, until it is noticed
+        reported.wait(10)  # This blocks the loop until it is reported.
 
-    loop_log, handler = logging.getLogger("fairlead.loop"), Telling()
+    loop_log, handler = logging.getLogger("fairlead.loop"), Recorder()
     loop_log.addHandler(handler)
     op = fl.Operator("tester")
     op.reconcile(fl.ConfigMap)(reconcile)
@@ -225,7 +225,7 @@ async def test_user_code_that_blocks_the_loop_is_told_in_health_metrics_and_log(
     try:
         async with op.running(server.transport(), world) as running:
             await running.wait_until_idle()
-            while not running.liveness_problems():  # noqa: ASYNC110 - its next heartbeat
+            while not running.liveness_problems():  # noqa: ASYNC110 - until the next heartbeat
                 await asyncio.sleep(0.01)
             assert "blocked" in running.liveness_problems()["loop"]
             assert running.metrics.registry.get_sample_value("fairlead_loop_blocked_total") == 1
@@ -234,7 +234,7 @@ async def test_user_code_that_blocks_the_loop_is_told_in_health_metrics_and_log(
     assert "in reconcile" in caplog.text
 
 
-async def test_health_is_served_while_it_runs():
+async def test_health_is_served_during_a_run():
     world = fl.World()
     op = fl.Operator("tester")
     op.reconcile(fl.ConfigMap)(lambda obj, ctx: None)
@@ -265,7 +265,7 @@ def test_dry_run_stores_nothing(virtually):
     virtually(test)
 
 
-def test_with_tries_a_run_gets_quiet_and_tells_what_failed(virtually):
+def test_run_with_tries_becomes_idle_and_lists_failures(virtually):
     async def test(bed):
         async def reconcile(obj, ctx):
             if obj.name == "bad":
@@ -280,7 +280,7 @@ def test_with_tries_a_run_gets_quiet_and_tells_what_failed(virtually):
     virtually(test)
 
 
-def test_only_the_named_namespaces_are_looked_at(virtually):
+def test_only_the_given_namespaces_are_watched(virtually):
     async def test(bed):
         seen = []
 
@@ -297,7 +297,7 @@ def test_only_the_named_namespaces_are_looked_at(virtually):
     virtually(test)
 
 
-def test_it_is_ready_once_every_watch_has_been_fed_and_tells_what_is_missing(virtually):
+def test_run_is_ready_after_every_watch_has_listed(virtually):
     async def test(bed):
         unserved = fl.kind("test.example.com/v1", "Unserved")
 
@@ -307,7 +307,7 @@ def test_it_is_ready_once_every_watch_has_been_fed_and_tells_what_is_missing(vir
             await asyncio.sleep(5)
             assert list(running.readiness_problems()) == ["Unserved.v1.test.example.com"]
             assert "CustomResourceDefinition" in running.readiness_problems()["Unserved.v1.test.example.com"]
-            assert running.liveness_problems() == {}  # nothing that a restart would help
+            assert running.liveness_problems() == {}  # A restart would not help.
             from fairlead.runtime.definitions import install_missing
 
             await install_missing(bed.client, [unserved])
@@ -317,7 +317,7 @@ def test_it_is_ready_once_every_watch_has_been_fed_and_tells_what_is_missing(vir
     virtually(test)
 
 
-def test_metrics_have_the_names_that_dashboards_know(virtually):
+def test_metrics_have_the_names_of_controller_runtime(virtually):
     async def test(bed):
         async def reconcile(obj, ctx): ...
 
@@ -338,7 +338,7 @@ def test_metrics_have_the_names_that_dashboards_know(virtually):
     virtually(test)
 
 
-def test_a_429_lowers_how_many_run_at_once_and_time_raises_it_again():
+def test_429_lowers_the_concurrency_and_time_raises_it():
     from fairlead.runtime.adaptive_concurrency import AdaptiveConcurrency
     from fairlead.testing import virtual
 
@@ -358,27 +358,27 @@ def test_a_429_lowers_how_many_run_at_once_and_time_raises_it_again():
     virtual.run(test())
 
 
-def test_an_operators_name_is_checked_where_it_is_given():
+def test_invalid_operator_name_is_rejected():
     with pytest.raises(ValueError, match="lower-case"):
         fl.Operator("My Operator")
 
 
-def test_a_kind_is_reconciled_once():
+def test_second_handler_for_a_kind_is_rejected():
     op = operator(lambda obj, ctx: None)
     with pytest.raises(ValueError, match="already"):
         op.reconcile(Thing)(lambda obj, ctx: None)
 
 
-def test_controllers_need_names_of_their_own():
+def test_two_controllers_of_one_name_are_rejected():
     op = fl.Operator("tester")
     op.reconcile(Thing)(lambda obj, ctx: None)
-    elsewhere = fl.kind("other.example.com/v1", "Thing")
+    other_group = fl.kind("other.example.com/v1", "Thing")
     with pytest.raises(ValueError, match="has a controller thing already: choose another with name="):
-        op.reconcile(elsewhere)(lambda obj, ctx: None)
-    op.reconcile(elsewhere, name="their-thing")(lambda obj, ctx: None)
+        op.reconcile(other_group)(lambda obj, ctx: None)
+    op.reconcile(other_group, name="their-thing")(lambda obj, ctx: None)
 
 
-def test_an_api_error_is_told_by_its_reason(virtually, caplog):
+def test_api_error_sets_its_reason_in_the_condition(virtually, caplog):
     async def test(bed):
         async def reconcile(obj, ctx):
             raise ApiError.of({"reason": "Forbidden", "code": 403, "message": "may not create pods"})
@@ -394,7 +394,7 @@ def test_an_api_error_is_told_by_its_reason(virtually, caplog):
 
 
 @pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"resync": 0}, {"timeout": 0}])
-def test_what_would_never_or_always_run_is_refused_where_it_is_declared(wrong):
+def test_intervals_and_concurrency_must_be_positive(wrong):
     with pytest.raises(ValueError, match="at least 1"):
         operator(lambda obj, ctx: None, **wrong)
     with pytest.raises(ValueError, match="interval in seconds"):

@@ -1,4 +1,4 @@
-"""What wakes a controller: selections, functions that fail, a server that cannot say yet what it serves."""
+"""Sources of a controller: selectors, watch functions that raise, and failing discovery."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ Thing = fl.kind("test.example.com/v1", "Thing")
 Other = fl.kind("test.example.com/v1", "Other")
 
 
-def test_only_selected_objects_are_reconciled_and_read(virtually):
+def test_only_selected_objects_are_reconciled_and_cached(virtually):
     async def test(bed):
         op, seen = fl.Operator("tester"), []
 
@@ -35,7 +35,7 @@ def test_only_selected_objects_are_reconciled_and_read(virtually):
     virtually(test)
 
 
-def test_selections_that_would_go_wrong_are_refused(virtually):
+def test_selectors_that_cannot_work_are_rejected(virtually):
     async def test(bed):
         op = fl.Operator("tester")
         op.reconcile(fl.select(Thing, labels="mine"))(lambda obj, ctx: None)
@@ -51,7 +51,7 @@ def test_selections_that_would_go_wrong_are_refused(virtually):
     virtually(test)
 
 
-def test_a_wake_up_that_a_watch_function_lost_by_raising_is_made_up_for(virtually, caplog):
+def test_failed_watch_function_leads_to_a_resync(virtually, caplog):
     async def test(bed):
         op, seen, healthy = fl.Operator("tester"), [], False
 
@@ -73,11 +73,11 @@ def test_a_wake_up_that_a_watch_function_lost_by_raising_is_made_up_for(virtuall
             await asyncio.sleep(0.5)
             assert seen == []
             await asyncio.sleep(4)
-            assert seen == ["a"]  # once for all five
+            assert seen == ["a"]  # One resync for all five.
             failures = running.metrics.registry.get_sample_value
             assert failures("fairlead_watch_function_failures_total", {"controller": "thing"}) == 5
             assert caplog.text.count("things_of raised for default/o0: every Thing is reconciled in") == 1
-            await bed.client.delete(Other, "o0", "default")  # it goes on failing: everything is looked at more rarely
+            await bed.client.delete(Other, "o0", "default")  # It still fails: the resyncs become rarer.
             await asyncio.sleep(1.5)
             assert seen == ["a"]
             await asyncio.sleep(5)
@@ -124,7 +124,7 @@ class Refusal:
     ],
     ids=["refused", "503", "500", "cut"],
 )
-def test_a_server_that_stumbles_when_it_is_first_asked_does_not_end_the_run(virtually, caplog, failure):
+def test_failed_discovery_at_startup_is_retried(virtually, caplog, failure):
     async def test(bed):
         op, seen = fl.Operator("tester"), []
 
@@ -142,7 +142,7 @@ def test_a_server_that_stumbles_when_it_is_first_asked_does_not_end_the_run(virt
     virtually(test)
 
 
-def test_a_server_that_refuses_us_ends_the_run(virtually):
+def test_forbidden_discovery_ends_the_run(virtually):
     async def test(bed):
         op = fl.Operator("tester")
         op.reconcile(Thing)(lambda obj, ctx: None)

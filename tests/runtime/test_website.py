@@ -1,4 +1,4 @@
-"""The second example of the documentation: a decision, children, something outside, and clean-up."""
+"""The website example of the documentation: a decision, children, an external service, and cleanup."""
 
 import importlib.util
 from pathlib import Path
@@ -25,7 +25,7 @@ def site(website, api, name, host):
     return website.Website(name, api.namespace, spec={"host": host, "html": "<h1>Hello & welcome</h1>"})
 
 
-async def test_a_website_waits_serves_and_leaves(api, website, counting):
+async def test_website_waits_serves_and_cleans_up(api, website, counting):
     client = Client(api.transport(), fl.World())
     await install_missing(client, [website.Website])
     registrar = website.Registrar()
@@ -50,7 +50,7 @@ async def test_a_website_waits_serves_and_leaves(api, website, counting):
         wire.requests.clear()
         running.resync()
         await running.wait_until_idle()
-        # Events are sent in their own time, and the first asks where they go.
+        # Events are written in the background, and the first one needs discovery.
         others = [request for request in wire.requests if "events" not in request[1] and request[1] != "/api"]
         assert others == [], "a steady state sends nothing"
 

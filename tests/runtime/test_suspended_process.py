@@ -1,4 +1,4 @@
-"""A leader that is stopped by the machine and wakes up after its lease has gone."""
+"""A leader that is suspended, and continues after its lease has ended."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ OPERATOR = """
 
 
 @pytest.mark.slow
-async def test_a_process_that_was_frozen_past_its_lease_writes_nothing_when_it_wakes(api, tmp_path):
+async def test_suspended_process_writes_nothing_after_its_lease_has_ended(api, tmp_path):
     file, kubeconfig = tmp_path / "frozen.py", tmp_path / "kubeconfig"
     file.write_text(textwrap.dedent(OPERATOR))
     write_private(kubeconfig, kubeconfig_text(api.url, api.token, api.ca_data))
@@ -76,12 +76,12 @@ async def start(stack, file, kubeconfig, who):
 
 
 async def writer(client):
-    """Who makes the next write of the status."""
+    """Return the process that makes the next write of the status."""
     async with client.watch(Thing, "default") as watch:
         seen = 0
         async for _, raw in watch:
             status = msgspec.json.decode(raw).get("status") or {}
             seen += 1
-            if seen > 1 and "by" in status:  # the first is what was there
+            if seen > 1 and "by" in status:  # The first event is the existing object.
                 return status["by"]
     raise AssertionError("the watch ended")

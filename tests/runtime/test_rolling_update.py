@@ -27,7 +27,7 @@ def release(data):
 @pytest.fixture
 def recording(counting):
     class Recording(counting):
-        """Notes what the child was after each write of ours."""
+        """Records the child after each write of the operators."""
 
         def __init__(self, inner, enough=1_000):
             super().__init__(inner)
@@ -44,7 +44,7 @@ def recording(counting):
     return Recording
 
 
-def test_with_a_lease_the_child_changes_once_and_no_field_is_lost(virtually, recording):
+def test_rolling_update_with_a_lease_changes_the_child_once(virtually, recording):
     async def test(bed):
         await bed.make("x")
         wire = recording(bed.server.transport())
@@ -54,7 +54,7 @@ def test_with_a_lease_the_child_changes_once_and_no_field_is_lost(virtually, rec
             await new.enter_async_context(release(NEW).running(wire, bed.world, lease_namespace="default"))
             theirs = {"data": {"theirs": "z"}}
             await bed.client.patch(fl.ConfigMap, "x", "default", theirs, type=PatchType.MERGE)
-            for number in range(5):  # both releases see all of this
+            for number in range(5):  # Both releases see these changes.
                 await bed.edit("x", spec={"round": number})
                 await asyncio.sleep(10)
             assert wire.states == [OLD]
@@ -65,8 +65,8 @@ def test_with_a_lease_the_child_changes_once_and_no_field_is_lost(virtually, rec
     virtually(test)
 
 
-def test_without_a_lease_two_releases_delete_each_others_fields_again_and_again(virtually, recording):
-    """See docs/explanation/leader-election.md: to a server both releases are one field manager; the last apply wins."""
+def test_rolling_update_without_a_lease_flaps_fields(virtually, recording):
+    """See docs/explanation/leader-election.md: both releases are one field manager, so the last apply wins."""
 
     async def test(bed):
         await bed.make("x")

@@ -1,4 +1,4 @@
-"""Objects come and go; what an operator holds in memory does not grow with them."""
+"""The memory of an operator does not grow with the number of deleted objects."""
 
 import asyncio
 import collections
@@ -8,8 +8,8 @@ import fairlead as fl
 Thing = fl.kind("test.example.com/v1", "Thing")
 
 
-def test_nothing_is_remembered_of_objects_that_are_gone(virtually):
-    """Objects that come and go with names of their own, some failing, some migrated, leave no trace in memory."""
+def test_deleted_objects_leave_no_memory_behind(virtually):
+    """Deleted objects with unique names, some of them failing or migrated, leave no entry in any container."""
 
     async def test(bed):
         async def reconcile(obj, ctx):
@@ -49,8 +49,8 @@ def test_nothing_is_remembered_of_objects_that_are_gone(virtually):
 
 
 async def deep_size(running):
-    """How many entries all containers of the run hold together, Events aside: those are bounded by number."""
-    await asyncio.sleep(120)  # for bookmarks, which end what was laid over the streams
+    """Return the number of entries in all containers of the run, without Events, whose number is limited."""
+    await asyncio.sleep(120)  # Bookmarks end the overlay of own writes.
     named = vars(running.services) | vars(running)
     todo = [named[name] for name in named.keys() - {"recorder", "_recorder", "metrics", "services"}]
     seen, count, ours = set(), 0, ("fairlead.cache", "fairlead.queue", "fairlead.writes", "fairlead.runtime")

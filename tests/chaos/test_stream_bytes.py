@@ -1,6 +1,6 @@
-"""Both ends speak HTTP over a fake connection that delivers bytes in any pieces, ends after any, or falls silent.
+"""HTTP over a fake connection that delivers bytes in any chunks, ends after any byte, or falls silent.
 
-Everything of the client's and the server's HTTP is at work, in virtual time: only the wire is made up.
+Everything of the client's and the server's HTTP is at work, in virtual time. Only the connection is fake.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from fairlead.server.app import Server
 from fairlead.server.http.listener import Connections
 from fairlead.testing import virtual
 
-BIG = "ü" * 1000  # more than one piece, and characters that a cut goes through
+BIG = "ü" * 1000  # more than one chunk, and characters that a chunk may split
 
 
 class End(asyncio.Transport):
-    """One end of a connection. What is written arrives at the other in pieces, a turn of the loop later each."""
+    """One end of a connection. Written bytes arrive at the other end in chunks, each one loop iteration later."""
 
     def __init__(self, wire, protocol):
         super().__init__()
@@ -87,13 +87,15 @@ class End(asyncio.Transport):
 
 
 class Wire:
-    """How connections fare. `budget` bytes come back from the server in all, then `fate` strikes once."""
+    """The behaviour of the connections: after `budget` bytes from the server, `failure` happens once."""
 
     def __init__(self, seed):
-        self.chance, self.budget, self.fate, self.struck, self.connections = random.Random(seed), None, "reset", 0, 0
+        self.random = random.Random(seed)
+        self.budget, self.failure = None, "reset"
+        self.failures = self.connections = 0
 
     def piece(self):
-        return self.chance.choice([1, 7, 100, 4096, 65536])
+        return self.random.choice([1, 7, 100, 4096, 65536])
 
     def allows(self, end, size):
         if self.budget is None or not end.from_server:
@@ -102,15 +104,15 @@ class Wire:
         return left
 
     def ends(self, end):
-        self.budget, self.struck = None, self.struck + 1
-        match self.fate:
+        self.budget, self.failures = None, self.failures + 1
+        match self.failure:
             case "reset":
                 end.peer.lost(ConnectionResetError("reset"))
                 end.lost(ConnectionResetError("reset"))
-            case "close":  # as a proxy does that ends in order what it no longer gets
+            case "close":  # a regular end, as from a proxy that lost its upstream
                 end.peer.lost(None)
                 end.lost(None)
-            case "silence":  # half-open: whatever is sent from now on goes nowhere
+            case "silence":  # half-open: later bytes are lost
                 end.peer.peer, end.peer = End(self, None), End(self, None)
 
     def connect(self, client_protocol, server_protocol):
@@ -123,7 +125,7 @@ class Wire:
 
 
 class Connector(aiohttp.BaseConnector):
-    """aiohttp's pool over such connections."""
+    """The connection pool of aiohttp over fake connections."""
 
     def __init__(self, wire, serve):
         super().__init__(limit=0, keepalive_timeout=http.IDLE_TIMEOUT)
@@ -140,20 +142,20 @@ class Bed:
         self.world, self.wire = virtual.world(seed), Wire(seed)
         self.server = Server(self.world)
         self.others = Client(self.server.transport(), self.world)
-        self.door = Connections(self.server)
-        monkeypatch.setattr(http.aiohttp, "TCPConnector", lambda **_: Connector(self.wire, self.door.create))
+        self.listener = Connections(self.server)
+        monkeypatch.setattr(http.aiohttp, "TCPConnector", lambda **_: Connector(self.wire, self.listener.create))
         self.transport = http.HttpTransport(Cluster("http://127.0.0.1:1", None))
         self.cache = Cache(Client(self.transport, self.world), self.world)
         self.view = self.cache.watch(fl.ConfigMap)
-        self.told = []
-        self.view.subscribe(self.told.append)
+        self.changes = []
+        self.view.subscribe(self.changes.append)
 
     async def edit(self, name, number):
         patch = {"data": {"n": str(number), "big": BIG}}
         return await self.others.patch(fl.ConfigMap, name, "default", patch, type=PatchType.MERGE)
 
     async def play(self):
-        """Changes of every sort, then quiet: the cache is the server."""
+        """Make changes of every kind, then check that the cache equals the server."""
         async with self.cache:
             for number in range(12):
                 await self.edit("a", number)
@@ -162,18 +164,19 @@ class Bed:
                 if number == 8:
                     await self.others.create(fl.ConfigMap("b", "default", data={"n": "new"}))
                 await asyncio.sleep(0.5)
-            await asyncio.sleep(400)  # longer than half-open, its back-off and a bookmark take
+            await asyncio.sleep(400)  # longer than the detection of a half-open connection, its back-off and a bookmark
             last = await self.edit("a", "last")
             async with asyncio.timeout(200):
                 await self.view.wait_until(last.resource_version)
             assert await self.cache.find_differences() == []
             assert self.view.health()[0].error is None
-            made = [change.new.uid for change in self.told if change.old is None]
-            gone = [change.old.uid for change in self.told if change.new is None]
-            assert len(gone) == len(set(gone)), "a delete is told once"
-            assert sorted(made) == sorted([*gone, *(obj.uid for obj in self.view.list())]), "and each that is due"
+            created = [change.new.uid for change in self.changes if change.old is None]
+            deleted = [change.old.uid for change in self.changes if change.new is None]
+            assert len(deleted) == len(set(deleted)), "a deletion is reported once"
+            remaining = [obj.uid for obj in self.view.list()]
+            assert sorted(created) == sorted([*deleted, *remaining]), "no deletion is missing"
         await self.transport.close()
-        await self.door.close()
+        await self.listener.close()
 
 
 def play(seed, monkeypatch, budget, fate):
@@ -181,24 +184,24 @@ def play(seed, monkeypatch, budget, fate):
         bed = Bed(seed, monkeypatch)
         for name in ("a", "b", "c"):
             await bed.others.create(fl.ConfigMap(name, "default", data={"n": "0", "big": BIG}))
-        bed.wire.budget, bed.wire.fate = budget, fate
+        bed.wire.budget, bed.wire.failure = budget, fate
         await bed.play()
         return bed
 
     return virtual.run(main())
 
 
-def test_bytes_in_any_pieces_make_the_same_cache(monkeypatch):
+def test_cache_is_the_same_for_any_chunking_of_the_stream(monkeypatch):
     bed = play(0, monkeypatch, None, "reset")
-    assert bed.wire.struck == 0
-    assert len(bed.told) >= 17
+    assert bed.wire.failures == 0
+    assert len(bed.changes) >= 17
 
 
 @pytest.mark.parametrize("fate", ["reset", "close", "silence"])
 @pytest.mark.parametrize("seed", range(8))
-def test_a_connection_that_ends_after_any_byte_costs_the_cache_nothing(monkeypatch, fate, seed):
-    """Discovery, the initial events, a frame, a bookmark: wherever the cut falls."""
+def test_cache_survives_a_connection_that_ends_after_any_byte(monkeypatch, fate, seed):
+    """The connection may end in discovery, in the initial events, in a frame or in a bookmark."""
     budget = int(2 ** random.Random(seed).uniform(0, 15))
     bed = play(seed, monkeypatch, budget, fate)
-    assert bed.wire.struck == 1
+    assert bed.wire.failures == 1
     assert bed.wire.connections >= 2

@@ -1,4 +1,4 @@
-"""What was under way when an operator stops is finished or left behind, never waited for without end, never lost."""
+"""Shutdown: started passes end or are abandoned after the grace period, and hooks always run."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ async def holder(bed):
     return (await bed.client.get(LeaseKind, "tester", "default")).spec["holderIdentity"]
 
 
-def test_a_pass_that_takes_no_notice_is_left_behind_and_the_lease_runs_out(virtually, caplog):
+def test_pass_that_ignores_cancellation_is_abandoned_and_the_lease_expires(virtually, caplog):
     async def test(bed):
         at_work = asyncio.Event()
 
@@ -41,13 +41,13 @@ def test_a_pass_that_takes_no_notice_is_left_behind_and_the_lease_runs_out(virtu
             await at_work.wait()
             before = bed.world.clock.monotonic()
         assert GRACE <= bed.world.clock.monotonic() - before < GRACE + 5
-        assert await holder(bed)  # what it does next must not meet a successor
+        assert await holder(bed)  # The abandoned pass may still write, so nobody else may lead yet.
 
     virtually(test)
     assert "thing default/thing does not end after its cancellation and is abandoned" in caplog.text
 
 
-async def test_a_thread_that_never_returns_is_left_behind_and_does_not_hold_the_process(monkeypatch):
+async def test_thread_that_never_returns_does_not_keep_the_process_alive(monkeypatch):
     from fairlead.api.world import World
     from fairlead.client.client import Client
     from fairlead.runtime import running
@@ -79,7 +79,7 @@ async def test_a_thread_that_never_returns_is_left_behind_and_does_not_hold_the_
     await asyncio.gather(left, return_exceptions=True)
 
 
-def test_who_is_told_twice_leaves_at_once_and_keeps_no_lease(virtually):
+def test_second_cancellation_stops_without_keeping_the_lease(virtually):
     async def test(bed):
         at_work = asyncio.Event()
 
@@ -103,7 +103,7 @@ def test_who_is_told_twice_leaves_at_once_and_keeps_no_lease(virtually):
     virtually(test)
 
 
-def test_a_timer_under_way_is_let_finish(virtually):
+def test_stop_waits_for_a_running_timer(virtually):
     async def test(bed):
         ended, at_work = [], asyncio.Event()
         op = fl.Operator("tester")
@@ -124,7 +124,7 @@ def test_a_timer_under_way_is_let_finish(virtually):
     virtually(test)
 
 
-def test_every_shutdown_hook_is_called_whatever_another_raises(virtually):
+def test_every_shutdown_hook_is_called_even_if_one_raises(virtually):
     async def test(bed):
         called = []
         op = fl.Operator("tester")
@@ -147,7 +147,7 @@ def test_every_shutdown_hook_is_called_whatever_another_raises(virtually):
 
 
 class Answering:
-    """A transport whose answers to writes of the lease come late: by then they are in the store."""
+    """A transport that delays the responses to writes of the lease, after the server has stored them."""
 
     def __init__(self, inner):
         self._inner = inner
@@ -168,7 +168,7 @@ class Answering:
 
 
 @pytest.mark.parametrize("renewal", [False, True], ids=["taking it", "renewing it"])
-def test_a_lease_is_let_go_also_if_a_write_of_it_was_on_its_way(virtually, renewal):
+def test_lease_is_released_even_if_a_renewal_was_cancelled(virtually, renewal):
     async def test(bed):
         wire = Answering(bed.server.transport())
         lease = leases.Lease(fl_client(wire, bed.world), bed.world, "tester", "default", "me")
@@ -187,7 +187,7 @@ def test_a_lease_is_let_go_also_if_a_write_of_it_was_on_its_way(virtually, renew
     virtually(test)
 
 
-def test_a_candidate_that_never_wrote_the_lease_asks_nothing_at_its_end(virtually):
+def test_candidate_that_never_wrote_the_lease_sends_nothing_on_release(virtually):
     async def test(bed):
         await bed.client.create(LeaseKind("tester", "default", spec={"holderIdentity": "other"}))
         lease = leases.Lease(fl_client(bed.wire, bed.world), bed.world, "tester", "default", "me")
@@ -203,7 +203,7 @@ def fl_client(transport, world):
     return Client(transport, world)
 
 
-def test_a_dry_run_changes_nothing_on_the_server_not_even_a_lease(virtually):
+def test_dry_run_stores_nothing_and_takes_no_lease(virtually):
     async def test(bed):
         async def reconcile(obj, ctx):
             await ctx.apply(fl.ConfigMap(obj.name, data={"a": "b"}))
@@ -227,12 +227,12 @@ def test_a_dry_run_changes_nothing_on_the_server_not_even_a_lease(virtually):
             assert running.failures == {}
             await asyncio.sleep(10)
         assert len([method for method, _, _ in bed.wire.requests if method != "GET"]) > 5
-        assert (await bed.client.list(fl.ConfigMap)).resource_version == before  # nothing of any kind was stored
+        assert (await bed.client.list(fl.ConfigMap)).resource_version == before  # No object of any kind was stored.
 
     virtually(test)
 
 
-def test_a_run_that_shall_end_ends_when_a_watch_keeps_failing(virtually, caplog):
+def test_run_with_tries_ends_when_a_watch_keeps_failing(virtually, caplog):
     from fairlead.cli.run import Target, _reconcile_once
 
     async def test(bed):

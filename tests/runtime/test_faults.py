@@ -1,4 +1,4 @@
-"""Whatever network and server do meanwhile, the world ends up as the controller wants it, and then it is quiet."""
+"""Children match their parents after faults of the network and of the server, and then no request is sent."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ TROUBLE = [
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, seed, caplog):
+def test_children_match_their_parents_after_faults(virtually, seed, caplog):
     async def test(bed):
         op = fl.Operator("tester")
 
@@ -45,25 +45,25 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
         def spec(turn):
             return {"turn": turn, "children": chance.sample("abcd", chance.randint(0, 4))}
 
-        wanted = {}
+        specs = {}
         for number in range(8):
-            wanted[f"t{number}"] = spec(0)
-            await bed.make(f"t{number}", spec=wanted[f"t{number}"])
+            specs[f"t{number}"] = spec(0)
+            await bed.make(f"t{number}", spec=specs[f"t{number}"])
         async with bed.running(op) as running:
-            faults = bed.server.inject(Plan(TROUBLE, seed))  # only now: a start on a server that is not there is told
+            faults = bed.server.inject(Plan(TROUBLE, seed))  # Not earlier: a failing discovery would delay the start.
             for turn in range(1, 40):
                 await asyncio.sleep(chance.expovariate(2))
                 name = f"t{chance.randrange(10)}"
-                if name not in wanted:
-                    wanted[name] = spec(turn)
-                    await bed.make(name, spec=wanted[name])
+                if name not in specs:
+                    specs[name] = spec(turn)
+                    await bed.make(name, spec=specs[name])
                 elif chance.random() < 0.15:
                     await bed.client.delete(Thing, name, "default")
-                    del wanted[name]
-                    await asyncio.sleep(40)  # longer than any back-off, so its clean-up has run
+                    del specs[name]
+                    await asyncio.sleep(40)  # Longer than any back-off, so its cleanup has run.
                 else:
-                    wanted[name] = spec(turn)
-                    await bed.edit(name, spec=wanted[name])
+                    specs[name] = spec(turn)
+                    await bed.edit(name, spec=specs[name])
                 if chance.random() < 0.2:
                     faults.cut()
                 if chance.random() < 0.2 and (children := (await bed.client.list(fl.ConfigMap, "default")).items):
@@ -76,13 +76,13 @@ def test_children_follow_their_parents_through_every_kind_of_trouble(virtually, 
             assert running.failures == {}
             assert await running.find_differences() == []
             things = {thing.name: thing for thing in (await bed.client.list(Thing, "default")).items}
-            assert {name: thing.spec for name, thing in things.items()} == wanted
+            assert {name: thing.spec for name, thing in things.items()} == specs
             for thing in things.values():
                 assert thing.is_true("Ready")
                 assert thing.status["turn"] == thing.spec["turn"]
             children = {child.name: child for child in (await bed.client.list(fl.ConfigMap, "default")).items}
             assert {name: child["data"]["turn"] for name, child in children.items()} == {
-                f"{name}-{child}": str(spec["turn"]) for name, spec in wanted.items() for child in spec["children"]
+                f"{name}-{child}": str(spec["turn"]) for name, spec in specs.items() for child in spec["children"]
             }
             for child in children.values():
                 assert child.metadata["ownerReferences"][0]["uid"] == things[child.name.split("-")[0]].uid

@@ -1,4 +1,4 @@
-"""Two operators, one lease: one works, the other is warm, and what the docs promise about the change is so."""
+"""Leader election with two operators and one lease: the guarantees of docs/explanation/leader-election.md."""
 
 import asyncio
 from dataclasses import replace
@@ -29,7 +29,7 @@ async def steal(bed):
     await bed.client.replace(fl.Object(lease | {"spec": stolen}))
 
 
-def test_one_works_and_the_other_takes_over_when_it_leaves(virtually):
+def test_standby_takes_over_when_the_leader_stops(virtually):
     async def test(bed):
         log = []
         await bed.make("first")
@@ -39,8 +39,8 @@ def test_one_works_and_the_other_takes_over_when_it_leaves(virtually):
                 leader = "b" if second.lease.seconds_left() > 0 else "a"
                 assert {who for who, _ in log} == {leader}
                 assert (first.lease.seconds_left() > 0) != (second.lease.seconds_left() > 0)
-                assert second.readiness_problems() == first.readiness_problems() == {}  # the standby is warm
-            # only the second is left, whoever led
+                assert second.readiness_problems() == first.readiness_problems() == {}  # The standby has full caches.
+            # Only the second is still running, regardless of which one was the leader.
             log.clear()
             await bed.make("second")
             await asyncio.sleep(5)
@@ -53,18 +53,18 @@ def test_one_works_and_the_other_takes_over_when_it_leaves(virtually):
 
 
 class Cut:
-    """A transport whose requests hang while it is cut, as when a network is."""
+    """A transport whose requests hang while `connected` is cleared, like a broken network."""
 
     def __init__(self, inner):
         self._inner = inner
-        self.mended = asyncio.Event()
-        self.mended.set()
+        self.connected = asyncio.Event()
+        self.connected.set()
         self.writes_sent = []
         self.clock = None
 
     async def request(self, request):
         async with asyncio.timeout(request.timeout):
-            await self.mended.wait()
+            await self.connected.wait()
             if request.method not in ("GET", "HEAD") and "leases" not in request.path:
                 self.writes_sent.append(self.clock.monotonic())
             return await self._inner.request(request)
@@ -75,7 +75,7 @@ class Cut:
     async def close(self): ...
 
 
-def test_a_leader_that_is_cut_off_stops_before_its_successor_starts(virtually):
+def test_isolated_leader_stops_before_its_successor_starts(virtually):
     async def test(bed):
         log = []
         wire = Cut(bed.server.transport())
@@ -86,7 +86,7 @@ def test_a_leader_that_is_cut_off_stops_before_its_successor_starts(virtually):
         assert log
         async with bed.running(operator(log, "b"), lease_namespace="default") as second:
             await asyncio.sleep(5)
-            wire.mended.clear()
+            wire.connected.clear()
             cut = bed.world.clock.monotonic()
             await bed.edit("thing", spec={"turn": 1})
             with pytest.raises(LeaseLost):
@@ -94,10 +94,10 @@ def test_a_leader_that_is_cut_off_stops_before_its_successor_starts(virtually):
             stopped = bed.world.clock.monotonic()
             assert stopped - cut <= 10.5
             assert second.lease.seconds_left() <= 0
-            while second.lease.seconds_left() <= 0:  # noqa: ASYNC110 - the moment is what is asked
+            while second.lease.seconds_left() <= 0:  # noqa: ASYNC110 - the test measures the moment
                 await asyncio.sleep(0.1)
             assert bed.world.clock.monotonic() - stopped >= 4  # the margin
-            wire.mended.set()
+            wire.connected.set()
             await asyncio.sleep(5)
             assert not [when for when in wire.writes_sent if when > cut]
             assert (await bed.thing("thing")).status["by"] == "b"
@@ -106,7 +106,7 @@ def test_a_leader_that_is_cut_off_stops_before_its_successor_starts(virtually):
 
 
 class Late:
-    """A transport that delivers chosen writes long after they were sent, whatever their sender hopes for."""
+    """A transport that delivers chosen writes long after they were sent, even if the sender gave up."""
 
     def __init__(self, inner, chosen, seconds):
         self._inner = inner
@@ -134,12 +134,12 @@ class Late:
     async def close(self): ...
 
 
-def test_a_tested_write_that_lands_after_the_lease_is_refused_if_the_successor_changed_what_it_read(virtually):
+def test_late_guarded_write_is_rejected_if_the_successor_changed_the_object(virtually):
     async def test(bed):
         await bed.make("thing")
         wire = Late(bed.server.transport(), lambda method, path: path.endswith("/status"), 60)
         run = asyncio.create_task(operator([], "a").run(wire, bed.world, lease_namespace="default"))
-        await asyncio.sleep(3)  # its status write is on the wire now
+        await asyncio.sleep(3)  # Its status write is on its way now.
         await steal(bed)
         with pytest.raises(LeaseLost):
             await run
@@ -153,7 +153,7 @@ def test_a_tested_write_that_lands_after_the_lease_is_refused_if_the_successor_c
     virtually(test)
 
 
-def test_a_forced_apply_that_lands_after_the_lease_is_not_refused_as_the_docs_say(virtually):
+def test_late_forced_apply_is_accepted_as_documented(virtually):
     def applier(text):
         op = fl.Operator("tester")
 
@@ -180,14 +180,14 @@ def test_a_forced_apply_that_lands_after_the_lease_is_not_refused_as_the_docs_sa
             bed.wire.requests.clear()
             await asyncio.sleep(50)
             assert wire.delivered == [200]
-            # it landed, and the successor, which watches its children, put it right
+            # It arrived, and the successor, which watches its children, applied the right value again.
             assert (await bed.client.get(fl.ConfigMap, "thing", "default"))["data"] == {"text": "new"}
             assert [method for method, _, _ in bed.wire.requests if method == "PATCH"] == ["PATCH"]
 
     virtually(test)
 
 
-def test_a_lease_taken_by_somebody_ends_the_run(virtually):
+def test_run_ends_when_another_process_takes_the_lease(virtually):
     async def test(bed):
         run = asyncio.create_task(operator([], "a").run(bed.server.transport(), bed.world, lease_namespace="default"))
         await asyncio.sleep(5)
