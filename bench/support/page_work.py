@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.page import plot, ran, table
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 PHASES = {
     "created": "created in a burst",
     "nothing to do": "nothing to do",
