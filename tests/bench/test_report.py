@@ -16,7 +16,7 @@ def change(results, section, edit):
     path.write_text(json.dumps(found))
 
 
-def test_the_page_and_its_plots_are_those_that_the_results_make(page):
+def test_page_and_plots_match_the_results(page):
     import report
 
     assert report.main() == []
@@ -26,7 +26,7 @@ def test_the_page_and_its_plots_are_those_that_the_results_make(page):
     assert all(f"(benchmarks/{name})" in page.read_text() for name in drawn)
 
 
-def test_every_section_has_its_place_and_says_when_and_beside_what_it_was_measured(page):
+def test_every_section_is_on_the_page_with_its_date_and_load(page):
     import report
 
     for name in report.SECTIONS:
@@ -35,7 +35,7 @@ def test_every_section_has_its_place_and_says_when_and_beside_what_it_was_measur
             assert re.search(r"Measured \d{4}-\d\d-\d\d on .*, load ", body), name
 
 
-def test_a_section_measured_by_halves_stays_as_it_was_and_is_named(page, results, capsys):
+def test_incomplete_section_stays_unchanged_and_is_reported(page, results, capsys):
     import report
 
     before = page.read_text()
@@ -51,7 +51,7 @@ def test_a_section_measured_by_halves_stays_as_it_was_and_is_named(page, results
 
 
 @pytest.mark.parametrize("section", ["servers", "many", "suite", "contention"])
-def test_without_a_real_server_the_embedded_one_stands_alone(page, results, section):
+def test_section_without_a_real_server_shows_the_embedded_one_only(page, results, section):
     import report
 
     change(results, section, lambda found: found["rows"].pop("real"))
@@ -61,7 +61,7 @@ def test_without_a_real_server_the_embedded_one_stands_alone(page, results, sect
     assert "better by" not in body
 
 
-def test_what_is_too_little_to_be_told_has_no_ratio(page, results):
+def test_values_too_small_to_compare_have_no_ratio(page, results):
     import report
 
     change(results, "many", lambda found: found["rows"]["embedded"].update({"list in pages of 500, processor s": 0.0}))
@@ -69,7 +69,7 @@ def test_what_is_too_little_to_be_told_has_no_ratio(page, results):
     assert re.search(r"\| list in pages of 500, processor s \| 0.00 \| [\d.]+ \|  \|", page.read_text())
 
 
-def test_a_run_replaces_what_an_earlier_one_left(page, results):
+def test_run_replaces_earlier_results(page, results):
     from support import recording
 
     recording.save("suite", {"part": "p", "rows": {"embedded": {"wall s": 1.0}}})
@@ -77,7 +77,7 @@ def test_a_run_replaces_what_an_earlier_one_left(page, results):
     assert recording.load("suite")["rows"] == {"embedded": {"wall s": 1.0}, "real": {"wall s": 2.0}}
 
 
-def test_a_part_measured_anew_keeps_the_rest_and_the_page_says_so(page, results):
+def test_partial_run_keeps_the_other_results_and_is_marked(page, results):
     import report
 
     from support import recording
@@ -89,7 +89,7 @@ def test_a_part_measured_anew_keeps_the_rest_and_the_page_says_so(page, results)
     assert re.search(r"Measured 2001-02-03 on .* A part of it on its own, 20\d\d-", page.read_text())
 
 
-def test_what_is_cut_off_while_it_writes_leaves_what_was_there(results, tmp_path, monkeypatch):
+def test_interrupted_save_keeps_the_earlier_results(results, tmp_path, monkeypatch):
     from support import recording
 
     path = tmp_path / "page.md"
@@ -100,7 +100,7 @@ def test_what_is_cut_off_while_it_writes_leaves_what_was_there(results, tmp_path
     assert path.read_text() == "whole\n"
 
 
-def test_a_bench_that_is_interrupted_says_what_is_left(results, monkeypatch):
+def test_interrupted_bench_lists_what_remains(results, monkeypatch):
     import run
 
     def interrupted():

@@ -21,7 +21,7 @@ def saved(path):
     return json.loads((path / "work.json").read_text())["rows"]["embedded"]
 
 
-def test_what_has_no_compiler_here_is_named_with_the_reason(bench, monkeypatch, tmp_path):
+def test_peer_without_a_compiler_is_listed_with_the_reason(bench, monkeypatch, tmp_path):
     work, _ = bench
     monkeypatch.setattr(work.shutil, "which", lambda tool: None)
     monkeypatch.setattr(work, "BUILT", tmp_path / "built")
@@ -37,7 +37,7 @@ def test_what_has_no_compiler_here_is_named_with_the_reason(bench, monkeypatch, 
     }
 
 
-def test_a_peer_that_does_not_start_gets_a_row_and_the_others_their_turn(bench, results, monkeypatch):
+def test_peer_that_does_not_start_gets_a_row_and_the_others_run(bench, results, monkeypatch):
     work, _ = bench
     broken = lambda namespace: [sys.executable, "-c", "raise SystemExit(3)"]  # noqa: E731
     monkeypatch.setattr(work, "programs", lambda wanted: ({"broken": broken, "broken too": broken}, {"gone": "why"}))
@@ -47,7 +47,7 @@ def test_a_peer_that_does_not_start_gets_a_row_and_the_others_their_turn(bench, 
     assert saved(results) == {"gone": {"absent": "why"}, "broken": {"failed": told}, "broken too": {"failed": told}}
 
 
-def test_the_table_says_why_a_peer_has_no_figures(bench):
+def test_table_says_why_a_peer_has_no_figures(bench):
     _, report = bench
     found = json.loads((BENCH / "results/work.json").read_text())
     found["rows"]["real"] = {
@@ -60,7 +60,7 @@ def test_the_table_says_why_a_peer_has_no_figures(bench):
     assert "| cloudcoil | not run: no such Python |  |  |  |  |  |  |  |  |" in lines
 
 
-def test_a_line_of_the_audit_log_that_is_still_being_written_is_read_once_it_is_whole(bench, tmp_path):
+def test_incomplete_audit_log_line_is_read_when_complete(bench, tmp_path):
     work, _ = bench
     about = {"userAgent": "x", "objectRef": {"resource": "pages"}, "responseStatus": {"code": 200}}
     line = json.dumps({**about, "verb": "get", "stage": "ResponseComplete"}) + "\n"

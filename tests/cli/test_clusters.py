@@ -66,7 +66,7 @@ def write(tmp_path):
     return write
 
 
-async def test_in_a_pod_it_works_as_the_service_account_in_its_own_namespace_by_lease(api, write, tmp_path):
+async def test_run_in_a_pod_uses_its_service_account_namespace_and_lease(api, write, tmp_path):
     client = Client(api.transport(), fl.World())
     elsewhere = f"{api.namespace}-other"
     await client.create(Namespace(elsewhere))
@@ -92,7 +92,7 @@ async def test_in_a_pod_it_works_as_the_service_account_in_its_own_namespace_by_
     assert lease.spec["holderIdentity"] == "", "let go at the end"
 
 
-async def test_another_cluster_is_named_by_its_context(api, write, tmp_path):
+async def test_other_cluster_is_selected_by_its_context(api, write, tmp_path):
     edge = Server(fl.World(), tokens=["edge"])
     listening = await edge.listen(tls=False)
     try:

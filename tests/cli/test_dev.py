@@ -34,7 +34,7 @@ async def changed(files):
     await asyncio.wait_for(files.wait_for_change(), 60)
 
 
-async def test_what_changes_while_it_is_loaded_counts(target):
+async def test_change_while_loading_is_detected(target):
     files = dev.SourceFiles(str(target))
 
     def load_operator():
@@ -47,7 +47,7 @@ async def test_what_changes_while_it_is_loaded_counts(target):
     assert files.load(lambda: load(str(target))).name == "two"
 
 
-async def test_what_others_wrote_does_not_count_and_stays_loaded(target):
+async def test_changes_of_other_packages_are_ignored_and_stay_loaded(target):
     packages = target.parent / "venv" / "lib" / "site-packages"
     packages.mkdir(parents=True)
     (packages / "of_somebody_else.py").write_text("")
@@ -80,7 +80,7 @@ async def test_what_others_wrote_does_not_count_and_stays_loaded(target):
     ],
     ids=["a hook that raises", "a wrong declaration", "a syntax error", "a file that vanishes"],
 )
-async def test_what_is_wrong_is_told_and_waited_out(target, text, told, monkeypatch, caplog):
+async def test_error_in_the_file_is_logged_until_the_next_change(target, text, told, monkeypatch, caplog):
     monkeypatch.setattr(dev, "POLL_INTERVAL", 0.01)
     world = World()
     server, files = Server(world), dev.SourceFiles(str(target))

@@ -27,14 +27,14 @@ def run(system, *more):
 
 
 @pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects", "pulsar", "orphans"])
-def test_a_reference_operator_needs_no_cluster(system):
+def test_reference_operator_runs_without_a_cluster(system):
     done = run(system)
     assert done.returncode == 0, done.stderr
     assert "allows every field" not in done.stderr
 
 
 @pytest.mark.parametrize("system", BAD)
-def test_what_its_schema_refuses_is_refused_there_too(system, tmp_path):
+def test_embedded_server_refuses_what_the_schema_refuses(system, tmp_path):
     version, kind, spec = BAD[system]
     (tmp_path / "bad.yaml").write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: bad}}\nspec: {spec}\n")
     done = run(system, "--apply", str(tmp_path / "bad.yaml"))
@@ -43,7 +43,7 @@ def test_what_its_schema_refuses_is_refused_there_too(system, tmp_path):
     assert "is invalid" in line
 
 
-def test_what_is_wrong_with_its_configuration_is_told_in_a_line(monkeypatch):
+def test_configuration_error_is_one_line(monkeypatch):
     monkeypatch.setenv("PROJECTS_EXTENDED_PERMISSIONS", "/no/such/file")
     done = run("projects")
     assert done.returncode != 0
@@ -52,7 +52,7 @@ def test_what_is_wrong_with_its_configuration_is_told_in_a_line(monkeypatch):
 
 
 @pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects", "pulsar", "orphans"])
-async def test_the_sample_of_its_readme_is_taken_by_the_embedded_server(system, tmp_path):
+async def test_embedded_server_accepts_the_sample_of_the_readme(system, tmp_path):
     world = World()
     readme = (ROOT / "operators" / system / "README.md").read_text(encoding="utf-8")
     sample, transport = tmp_path / "sample.yaml", Server(world).transport()

@@ -61,7 +61,7 @@ def thing(write):
 
 
 @pytest.mark.smoke
-def test_the_greeter_runs_once_with_no_cluster():
+def test_greeter_runs_once_without_a_cluster():
     done = fairlead("run", EXAMPLES / "greeter.py", "--embedded", "--once", "--apply", EXAMPLES / "greeting.yaml")
     assert done.returncode == 0, done.stderr
     assert "export KUBECONFIG=" in done.stderr
@@ -70,7 +70,7 @@ def test_the_greeter_runs_once_with_no_cluster():
     assert "[default/hello] applied ConfigMap hello" in done.stderr
 
 
-def test_a_file_is_a_program_with_the_same_flags():
+def test_operator_file_run_as_a_program_takes_the_same_flags():
     command = [sys.executable, EXAMPLES / "greeter.py", "--embedded", "--once"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
@@ -109,13 +109,13 @@ def test_mistake_in_user_code_is_reported_at_its_line_without_a_traceback(write,
     assert "Traceback" not in done.stderr
 
 
-def test_once_leaves_with_1_and_says_what_failed(failing, thing):
+def test_once_exits_with_1_and_names_what_failed(failing, thing):
     done = fairlead("run", failing, "--embedded", "--once", "--apply", thing)
     assert done.returncode == 1
     assert "thing default/t: no such colour" in done.stderr
 
 
-def test_json_logs_are_one_object_a_line(failing, thing):
+def test_json_logs_are_one_object_per_line(failing, thing):
     done = fairlead("run", failing, "--embedded", "--once", "--apply", thing, "--log-format", "json")
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     told = next(line for line in lines if "no such colour" in line["message"])
@@ -123,7 +123,7 @@ def test_json_logs_are_one_object_a_line(failing, thing):
     assert len(told["reconcile"]) == 8
 
 
-def test_an_option_has_a_twin_in_the_environment(failing):
+def test_options_can_be_set_by_environment_variables(failing):
     done = fairlead("run", failing, FAIRLEAD_RUN_EMBEDDED="1", FAIRLEAD_RUN_ONCE="1")
     assert done.returncode == 0, done.stderr
 
@@ -139,7 +139,7 @@ def test_an_option_has_a_twin_in_the_environment(failing):
         ("import no_such_module", "imports no_such_module, which is not installed"),
     ],
 )
-def test_what_cannot_be_loaded_is_one_line_with_the_remedy(write, text, told):
+def test_file_that_cannot_be_loaded_is_one_line_with_the_fix(write, text, told):
     done = fairlead("run", write("broken.py", text), "--embedded")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
@@ -158,14 +158,14 @@ def test_what_cannot_be_loaded_is_one_line_with_the_remedy(write, text, told):
         ([EXAMPLES / "greeter.py", "--health", "here", "--embedded"], "HOST:PORT"),
     ],
 )
-def test_a_wrong_call_is_one_line_with_the_remedy(args, told):
+def test_wrong_call_is_one_line_with_the_fix(args, told):
     done = fairlead("run", *args)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert told in line
 
 
-def test_a_cluster_that_is_not_there_is_one_line(tmp_path):
+def test_unreachable_cluster_is_one_line(tmp_path):
     config = tmp_path / "config"
     config.write_text(
         json.dumps(
@@ -186,7 +186,7 @@ def test_a_cluster_that_is_not_there_is_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("token", "told"), [("right", "does not serve Greeting in example.com/v1: install"), ("wrong", "Unauthorized")]
 )
-async def test_once_on_a_cluster_that_cannot_be_worked_on_ends_with_one_line(tmp_path, token, told):
+async def test_once_on_an_unusable_cluster_ends_with_one_line(tmp_path, token, told):
     listening = await Server(World(), tokens=["right"]).listen()
     config = tmp_path / "config"
     write_private(config, kubeconfig_text(listening.url, token, listening.ca))
@@ -203,7 +203,7 @@ async def test_once_on_a_cluster_that_cannot_be_worked_on_ends_with_one_line(tmp
     assert process.returncode == 2
 
 
-async def test_the_server_beside_it_collects_what_was_owned():
+async def test_embedded_server_collects_garbage():
     world = World()
     async with run_embedded_server(world) as transport, asyncio.timeout(10):
         client = Client(transport, world)
@@ -219,7 +219,7 @@ async def test_the_server_beside_it_collects_what_was_owned():
                     return
 
 
-def test_a_directory_and_a_package_run_their_operator(write, failing):
+def test_directory_and_package_run_their_operator(write, failing):
     write("pkg/__init__.py", "")
     write("pkg/names.py", "NAME = 'packaged'")
     home = write(
@@ -233,14 +233,14 @@ def test_a_directory_and_a_package_run_their_operator(write, failing):
     assert fairlead("run", home, "--embedded", "--once").returncode == 0
 
 
-def test_an_operator_py_in_a_directory_is_reported_with_the_new_name(write):
+def test_operator_py_in_a_directory_is_reported_with_the_new_name(write):
     home = write("old/operator.py", "import fairlead as fl\nop = fl.Operator('old')").parent
     done = fairlead("run", home, "--embedded", "--once")
     assert done.returncode != 0
     assert "rename it to controller.py" in done.stderr
 
 
-def test_dev_starts_the_operator_anew_when_its_file_changes(failing, thing):
+def test_dev_restarts_the_operator_when_its_file_changes(failing, thing):
     command = [sys.executable, "-m", "fairlead", "run", failing, "--embedded", "--dev", "--apply", thing]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
@@ -259,7 +259,7 @@ def wait_for(process, text):
     return any(text in line for line in process.stderr)
 
 
-def test_the_last_word_of_json_logs_is_json_as_well(write):
+def test_last_line_of_json_logs_is_json(write):
     hook = """
         import fairlead as fl
         op = fl.Operator("hooked")
@@ -275,7 +275,7 @@ def test_the_last_word_of_json_logs_is_json_as_well(write):
     assert done.returncode == 2
 
 
-def test_user_code_that_takes_no_notice_does_not_keep_the_process(write, thing):
+def test_user_code_that_ignores_cancellation_does_not_block_exit(write, thing):
     deaf = write(
         "deaf.py",
         """

@@ -28,7 +28,7 @@ def code(url, context, path, token=None):
         return refused.code
 
 
-def test_users_of_a_token_file_are_judged_and_noted(tmp_path):
+def test_users_of_a_token_file_are_authorized_and_audited(tmp_path):
     tokens, config, log = tmp_path / "tokens.csv", tmp_path / "config", tmp_path / "audit.log"
     tokens.write_text('root,root,1,system:masters\njane,jane,2,"dev,ops"\n')
     options = [
@@ -67,7 +67,7 @@ def test_users_of_a_token_file_are_judged_and_noted(tmp_path):
         (["--authorization-mode", "ABAC"], "'AlwaysAllow', 'RBAC'"),
     ],
 )
-def test_a_bad_option_is_refused_in_a_line_with_its_remedy(tmp_path, options, told):
+def test_bad_option_is_one_line_with_the_fix(tmp_path, options, told):
     bad = tmp_path / "tokens.csv"
     bad.write_text("token,user\n")
     command = [sys.executable, "-m", "fairlead", "serve", *[str(bad) if word == "TOKENS" else word for word in options]]

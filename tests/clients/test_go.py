@@ -21,6 +21,6 @@ def program():
 
 
 @pytest.mark.slow
-async def test_a_controller_follows_an_object_to_its_end(served, program):
+async def test_go_controller_handles_the_life_of_an_object(served, program):
     assert (await served.run(program)).splitlines()[-1] == "done"
     assert served.server.metrics.total(verb="POST", resource="leases", code="201") == 1  # a leader, by protobuf

@@ -99,7 +99,7 @@ async def test_apply_diff_get_and_describe(kubectl):
     assert "web:1" in described
 
 
-async def test_apply_server_side_and_who_else_owns_a_field(kubectl):
+async def test_server_side_apply_reports_conflicts_with_other_managers(kubectl):
     told = await kubectl("apply", "--server-side", "-f", "-", obj=DEPLOYMENT)
     assert told == "deployment.apps/web serverside-applied\n"
     other = changed(replicas=5)
@@ -111,7 +111,7 @@ async def test_apply_server_side_and_who_else_owns_a_field(kubectl):
     assert await kubectl("diff", "--server-side", "--field-manager=b", "-f", "-", obj=other) == ""
 
 
-async def test_a_misspelt_field_is_refused_before_anything_is_written(kubectl):
+async def test_unknown_field_is_refused_before_anything_is_written(kubectl):
     refused = await kubectl("apply", "-f", "-", obj=changed(replica=3), code=1)
     assert 'unknown field "spec.replica"' in refused
     assert "NotFound" in await kubectl("get", "deploy", "web", code=1)
@@ -154,7 +154,7 @@ async def test_rollout_status_follows_the_status(kubectl, served):
     assert "successfully rolled out" in await waiting
 
 
-async def test_wait_and_watch_see_changes_as_they_come(kubectl, served):
+async def test_wait_and_watch_see_changes(kubectl, served):
     await kubectl("apply", "-f", "-", obj=DEPLOYMENT)
     waiting = asyncio.ensure_future(kubectl("wait", "deploy/web", "--for=condition=Available", "--timeout=30s"))
     gone = asyncio.ensure_future(kubectl("wait", "configmap/c", "--for=create", "--timeout=30s"))
@@ -193,7 +193,7 @@ async def test_custom_resources_are_explained_applied_and_listed(kubectl):
     assert 'widget.example.com "w" deleted' in await kubectl("delete", "widget", "w")
 
 
-async def test_built_in_kinds_are_explained_down_to_a_leaf(kubectl):
+async def test_explain_covers_built_in_kinds_down_to_leaf_fields(kubectl):
     explained = await kubectl("explain", "deployment.spec")
     assert "KIND:       Deployment" in explained
     for line in (
@@ -216,7 +216,7 @@ async def test_api_resources_and_versions(kubectl):
     assert "clusterroles.rbac.authorization.k8s.io" in names
 
 
-async def test_roles_are_created_and_can_i_asks_by_them(kubectl):
+async def test_can_i_follows_created_roles(kubectl):
     await kubectl("create", "namespace", "team")
     await kubectl("create", "serviceaccount", "bot", "-n", "team")
     await kubectl("create", "role", "reader", "--verb=get,list", "--resource=configmaps", "-n", "team")
@@ -234,7 +234,7 @@ async def test_roles_are_created_and_can_i_asks_by_them(kubectl):
     assert token.count(".") == 2
 
 
-async def test_objects_are_created_by_generators_and_deleted_together(kubectl):
+async def test_create_commands_send_protobuf_and_delete_takes_many(kubectl):
     """These commands send protobuf, and have no other way."""
     await kubectl("create", "configmap", "c", "--from-literal=a=1")
     await kubectl("create", "secret", "generic", "s", "--from-literal=p=x")
@@ -251,7 +251,7 @@ async def test_objects_are_created_by_generators_and_deleted_together(kubectl):
     assert deleted.count("deleted") == 4
 
 
-async def test_what_is_applied_is_pruned_and_replaced(kubectl):
+async def test_apply_prunes_and_replace_replaces(kubectl):
     one = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -13,6 +13,6 @@ pytestmark = pytest.mark.skipif(not PYTHON.exists() and "FAIRLEAD_REQUIRE_CLIENT
 
 
 @pytest.mark.parametrize("program", sorted(path.stem for path in (HERE / "programs").glob("use_*.py")))
-async def test_a_client_runs_to_its_end(served, program):
+async def test_client_program_runs_to_its_end(served, program):
     out = await served.run(PYTHON, HERE / "programs" / f"{program}.py")
     assert out.splitlines()[-1] == "done"

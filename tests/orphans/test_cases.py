@@ -24,20 +24,20 @@ async def outlast(bed):
 # The original's own cases
 
 
-async def test_an_orphan_goes(bed):
+async def test_orphan_is_deleted_after_its_grace(bed):
     await bed.route()
     assert await outlast(bed) == [DeletionOutcome.DELETED]
     assert await bed.there() is None
 
 
-async def test_a_route_with_its_gateway_stays(bed):
+async def test_route_with_a_live_gateway_stays(bed):
     await bed.gateway()
     await bed.route()
     assert await outlast(bed) == []
     assert await bed.there()
 
 
-async def test_an_orphan_within_its_grace_stays_and_is_looked_at_again(bed):
+async def test_orphan_within_its_grace_stays_and_is_due_later(bed):
     await bed.route()
     await bed.collect()
     bed.clock.forward(GRACE - 1)
@@ -47,14 +47,14 @@ async def test_an_orphan_within_its_grace_stays_and_is_looked_at_again(bed):
     assert await bed.there()
 
 
-async def test_a_route_with_one_gateway_gone_and_one_alive_stays(bed):
+async def test_route_with_one_live_and_one_missing_gateway_stays(bed):
     await bed.gateway("present")
     await bed.route(parents=["missing", "present"])
     assert await outlast(bed) == []
     assert await bed.there()
 
 
-async def test_no_downstream_routes_is_no_error(bed):
+async def test_plan_without_downstream_routes_is_empty(bed):
     plan = await bed.plan()
     assert (plan.items, plan.problems) == ([], [])
 
@@ -63,13 +63,13 @@ async def test_no_downstream_routes_is_no_error(bed):
 
 
 @pytest.mark.parametrize("parents", [[], [{"group": "", "kind": "Service", "name": "mesh"}]])
-async def test_a_route_with_no_gateway_parents_is_no_orphan(bed, parents):
+async def test_route_without_gateway_parents_is_not_an_orphan(bed, parents):
     await bed.route(parents=parents)
     assert await outlast(bed) == []
     assert await bed.there()
 
 
-async def test_age_is_not_absence(bed):
+async def test_grace_starts_when_the_gateway_is_missing(bed):
     """An old route whose Gateway has been gone for a second is not yet an orphan."""
     await bed.gateway()
     await bed.route()
@@ -82,7 +82,7 @@ async def test_age_is_not_absence(bed):
     assert [done.outcome for done in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
-async def test_a_young_one_does_not_starve_those_after_it(bed):
+async def test_recent_orphan_does_not_delay_older_ones(bed):
     await bed.gateway("z")
     await bed.route("a-young", parents=["z"])
     await bed.route("b-old")
@@ -93,7 +93,7 @@ async def test_a_young_one_does_not_starve_those_after_it(bed):
     assert await bed.there("a-young")
 
 
-async def test_a_parent_in_another_namespace_is_looked_for_there(bed):
+async def test_parent_is_looked_up_in_its_own_namespace(bed):
     await bed.gateway("shared", namespace="infra")
     await bed.route(parents=[{"name": "shared", "namespace": "infra"}])
     await bed.route("other", parents=[{"name": "shared"}])
@@ -110,7 +110,7 @@ async def test_copies_of_other_kinds_are_not_selected(bed, labels):
     assert (await bed.plan()).selected["httproute-gateway"] == 0
 
 
-async def test_a_route_made_anew_under_the_name_is_left_alone(bed):
+async def test_route_recreated_before_the_delete_stays(bed):
     old = await bed.route()
     await bed.collect()
     bed.clock.forward(GRACE)
@@ -127,7 +127,7 @@ async def test_a_route_made_anew_under_the_name_is_left_alone(bed):
     assert (await bed.there()).uid != old.uid
 
 
-async def test_a_route_changed_in_the_last_moment_is_left_alone(bed):
+async def test_route_changed_before_the_delete_stays(bed):
     await bed.route()
     await bed.collect()
     bed.clock.forward(GRACE)
@@ -150,7 +150,7 @@ async def delete(bed, plan):
     return await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)
 
 
-async def test_absence_is_never_taken_from_a_memory(bed):
+async def test_absence_is_never_read_from_a_watch_cache(bed):
     """Each read goes without a resourceVersion: "0" would be answered by a replica that may know nothing yet."""
     await bed.route()
     await outlast(bed)
@@ -159,7 +159,7 @@ async def test_absence_is_never_taken_from_a_memory(bed):
     assert not [query for _, _, query in requests if "resourceVersion" in query]
 
 
-async def test_a_deleted_project_is_collected_once_it_is_named_as_retired(bed):
+async def test_copies_of_a_retired_cluster_are_deleted_after_the_grace(bed):
     await bed.route(cluster="cluster-gone")
     assert await outlast(bed) == []
     assert (await bed.verdict())[0] is State.REFUSED
@@ -170,7 +170,7 @@ async def test_a_deleted_project_is_collected_once_it_is_named_as_retired(bed):
 
 
 @pytest.mark.parametrize("label", ["cluster-project-a", "cluster-_project-a"])
-async def test_every_past_encoding_of_a_cluster_is_read(bed, label):
+async def test_every_past_encoding_of_a_cluster_name_is_read(bed, label):
     await bed.gateway()
     await bed.route("kept", cluster=label)
     await bed.route("orphan", cluster=label, parents=["missing"])
@@ -178,7 +178,7 @@ async def test_every_past_encoding_of_a_cluster_is_read(bed, label):
     assert await bed.there("kept")
 
 
-async def test_a_route_deleted_upstream_under_a_live_gateway_goes_by_a_rule_of_its_own(bed, tmp_path):
+async def test_upstream_rule_deletes_a_route_that_is_gone_upstream(bed, tmp_path):
     await bed.gateway()
     await bed.route()
     assert await outlast(bed) == []
@@ -189,7 +189,7 @@ async def test_a_route_deleted_upstream_under_a_live_gateway_goes_by_a_rule_of_i
     assert [done.why for done in await bed.collect()] == ["HTTPRoute default/web is gone from project-a"]
 
 
-async def test_the_rule_for_upstream_routes_keeps_what_has_one(bed, tmp_path):
+async def test_upstream_rule_keeps_a_route_that_exists_upstream(bed, tmp_path):
     spec = {"parentRefs": [{"name": "gw"}]}
     await bed.up["project-a"].create(HTTPRoute("web", "default", spec=spec))
     await bed.route()
@@ -201,7 +201,7 @@ async def test_the_rule_for_upstream_routes_keeps_what_has_one(bed, tmp_path):
 # What else must hold
 
 
-async def test_a_deleting_gateway_is_alive(bed):
+async def test_terminating_gateway_counts_as_alive(bed):
     gateway = await bed.gateway()
     patch = {"metadata": {"finalizers": ["example.com/hold"]}}
     await bed.up["project-a"].patch(Gateway, "gw", "default", patch, type=PatchType.MERGE)
@@ -211,13 +211,13 @@ async def test_a_deleting_gateway_is_alive(bed):
     assert await outlast(bed) == []
 
 
-async def test_an_orphan_older_than_the_start_goes_after_one_grace(bed):
+async def test_orphan_older_than_the_process_is_deleted_after_one_grace(bed):
     await bed.route()
     bed.clock.forward(30 * 86400)
     assert await outlast(bed) == [DeletionOutcome.DELETED]
 
 
-async def test_a_restart_neither_forgets_nor_shortens_the_grace(bed):
+async def test_restart_neither_loses_nor_shortens_the_grace(bed):
     await bed.route()
     await bed.collect()
     bed.clock.forward(GRACE - 1)
@@ -228,7 +228,7 @@ async def test_a_restart_neither_forgets_nor_shortens_the_grace(bed):
     assert [done.outcome for done in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
-async def test_a_gateway_that_came_back_for_a_while_begins_the_grace_anew(bed):
+async def test_gateway_that_came_back_restarts_the_grace(bed):
     await bed.route()
     await bed.collect()
     bed.clock.forward(GRACE - 1)
@@ -243,26 +243,26 @@ async def test_a_gateway_that_came_back_for_a_while_begins_the_grace_anew(bed):
     assert [done.outcome for done in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
-async def test_a_clock_that_is_set_forward_does_not_shorten_the_grace(bed):
+async def test_clock_set_forward_does_not_shorten_the_grace(bed):
     await bed.route()
     await bed.collect()
     bed.clock.wall += 86400
     assert await bed.collect() == []
 
 
-async def test_one_live_look_is_enough_for_a_grace_of_nothing(bed):
+async def test_zero_grace_deletes_after_one_scan(bed):
     await bed.route()
     assert [done.outcome for done in await bed.collect(grace=0.0)] == [DeletionOutcome.DELETED]
 
 
-async def test_a_run_over_the_cap_deletes_nothing(bed):
+async def test_run_above_the_cap_deletes_nothing(bed):
     for i in range(11):
         await bed.route(f"web-{i}")
     assert await bed.collect(grace=0.0) == []
     assert len(await bed.collect(grace=0.0, cap=Cap.parse("100%"))) == 11
 
 
-async def test_an_anchor_goes_when_its_owner_is_gone(bed):
+async def test_anchor_is_deleted_when_its_owner_is_gone(bed):
     await bed.gateway()
     said = {"cluster-name": "cluster-project-a", "group": Gateway.group, "kind": "Gateway", "namespace": "default"}
     for name, owner in (("anchor-1", "gw"), ("anchor-2", "missing"), ("settings", "missing")):
@@ -272,7 +272,7 @@ async def test_an_anchor_goes_when_its_owner_is_gone(bed):
     assert await bed.there("settings", fl.ConfigMap)
 
 
-async def test_a_deletion_is_an_event_and_in_the_journal_with_the_object_as_it_was(bed):
+async def test_deletion_writes_an_event_and_a_journal_entry_with_the_object(bed):
     route = await bed.route()
     await bed.collect(grace=0.0)
     (event,) = [e for e in (await bed.down.list(fl.Event, bed.namespace)).items if e["reason"] == "OrphanDeleted"]
@@ -283,7 +283,7 @@ async def test_a_deletion_is_an_event_and_in_the_journal_with_the_object_as_it_w
     assert (after["what"], after["cluster"], after["rule"]) == ("deleted", "project-a", "httproute-gateway")
 
 
-async def test_nothing_goes_unrecorded(bed, tmp_path):
+async def test_nothing_is_deleted_without_a_journal_entry(bed, tmp_path):
     await bed.route()
     bed.journal = DeletionJournalFile(tmp_path / "taken")
     bed.journal.path.mkdir()
@@ -292,7 +292,7 @@ async def test_nothing_goes_unrecorded(bed, tmp_path):
     assert await bed.there()
 
 
-async def test_labels_that_cannot_be_read_are_refused_with_the_reason(bed):
+async def test_unreadable_labels_are_refused_with_the_reason(bed):
     await bed.route("no-name")
     await bed.relabel("no-name", name=None)
     await bed.route("odd-cluster", cluster="project-a")

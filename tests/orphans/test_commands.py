@@ -16,7 +16,7 @@ from fairlead.tools.orphans.evidence_stores import EvidenceFile
 from fairlead.tools.orphans.rule_files import RulesError, load
 
 
-async def test_plan_then_apply_deletes_what_was_planned(shell):
+async def test_apply_deletes_the_planned_objects(shell):
     await shell.bed.gateway()
     await shell.bed.route("kept")
     await shell.bed.route("orphan", parents=["missing"])
@@ -35,7 +35,7 @@ async def test_plan_then_apply_deletes_what_was_planned(shell):
     assert [json.loads(line)["what"] for line in journal.read_text().splitlines()] == ["deleting", "deleted"]
 
 
-async def test_the_whole_way_as_a_process_of_its_own(shell):
+async def test_plan_and_apply_work_as_separate_processes(shell):
     await shell.bed.route()
     for args in (
         ("plan", "--grace", "0s", "-o", str(shell.plan)),
@@ -67,7 +67,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edited", EDITS)
-async def test_a_plan_edited_by_hand_deletes_nothing_that_the_rule_would_not(shell, edited):
+async def test_edited_plan_deletes_only_what_the_rules_allow(shell, edited):
     await shell.bed.gateway()
     kept = await shell.bed.route("kept")
     orphan = await shell.bed.route("orphan", parents=["missing"])
@@ -81,7 +81,7 @@ async def test_a_plan_edited_by_hand_deletes_nothing_that_the_rule_would_not(she
 
 
 @pytest.mark.parametrize("fields", [{"cluster": "project-b"}, {"why": "x", "evidence": []}, {"resourceVersion": "1"}])
-async def test_what_else_a_plan_says_about_an_orphan_changes_nothing(shell, fields):
+async def test_apply_ignores_the_informational_fields_of_a_plan(shell, fields):
     """Its cluster is read from its labels, live; what it says there is for people."""
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
@@ -90,7 +90,7 @@ async def test_what_else_a_plan_says_about_an_orphan_changes_nothing(shell, fiel
     assert await shell.bed.there() is None
 
 
-async def test_a_plan_names_only_what_it_lists(shell):
+async def test_apply_deletes_only_the_listed_objects(shell):
     """One that was cut down to nothing deletes nothing, whatever else is an orphan."""
     await shell.bed.route("one")
     await shell.bed.route("two")
@@ -102,7 +102,7 @@ async def test_a_plan_names_only_what_it_lists(shell):
     assert await shell.bed.there("two")
 
 
-async def test_a_plan_of_another_downstream_cluster_is_refused(shell):
+async def test_plan_of_another_downstream_cluster_is_refused(shell):
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     plan = json.loads(shell.plan.read_text())
@@ -113,7 +113,7 @@ async def test_a_plan_of_another_downstream_cluster_is_refused(shell):
 
 
 @pytest.mark.parametrize("harm", [{"namespace": ["default"]}, {"name": None}, {"uid": {}}, {"rule": 7}])
-async def test_a_plan_whose_items_name_no_object_is_refused(shell, harm):
+async def test_plan_with_an_invalid_item_is_refused(shell, harm):
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     shell.edit(**harm)
@@ -122,7 +122,7 @@ async def test_a_plan_whose_items_name_no_object_is_refused(shell, harm):
     assert await shell.bed.there()
 
 
-async def test_a_plan_without_end_is_not_read_to_its_end(shell, monkeypatch):
+async def test_plan_above_the_size_limit_is_refused(shell, monkeypatch):
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     monkeypatch.setattr(plan_files, "MAX_PLAN_BYTES", 2**8)
@@ -132,7 +132,7 @@ async def test_a_plan_without_end_is_not_read_to_its_end(shell, monkeypatch):
     assert await shell.bed.there()
 
 
-async def test_a_plan_is_written_over_a_plain_file_only(shell):
+async def test_plan_is_written_only_to_a_regular_file(shell):
     link, kept = shell.folder / "link.json", shell.folder / "evidence.json"
     link.symlink_to(shell.folder / "config")
     for output, said in (
@@ -147,7 +147,7 @@ async def test_a_plan_is_written_over_a_plain_file_only(shell):
 
 
 @pytest.mark.parametrize("upstreams", [("project-a=a", "project-b=a"), ("project-a=edge",)])
-async def test_contexts_that_lead_to_one_cluster_are_told(shell, upstreams):
+async def test_contexts_of_the_same_cluster_are_reported(shell, upstreams):
     await shell.bed.route()
     where = (*shell.where[:4], *(part for one in upstreams for part in ("--upstream", one)))
     status, out, _ = await shell("plan", "--grace", "0s", "-o", str(shell.plan), where=where)
@@ -156,7 +156,7 @@ async def test_contexts_that_lead_to_one_cluster_are_told(shell, upstreams):
     assert await shell.bed.there()
 
 
-async def test_what_went_before_an_interruption_is_told(shell):
+async def test_interrupted_apply_reports_what_it_deleted(shell):
     for i in range(30):
         await shell.bed.route(f"web-{i}")
     assert (await shell("plan", "--grace", "0s", "-o", str(shell.plan)))[0] == 0
@@ -200,7 +200,7 @@ async def at_a_terminal(shell, answer, *args):
 
 
 @pytest.mark.parametrize(("answer", "goes"), [(b"y\n", True), (b"n\n", False), (b"\n", False), (b"\x04", False)])
-async def test_on_a_terminal_it_asks_and_only_yes_is_yes(shell, answer, goes):
+async def test_apply_on_a_terminal_deletes_only_after_yes(shell, answer, goes):
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     status, shown = await at_a_terminal(shell, answer, "apply", str(shell.plan), "--grace", "0s")
@@ -210,14 +210,14 @@ async def test_on_a_terminal_it_asks_and_only_yes_is_yes(shell, answer, goes):
     assert (status == 0) == goes
 
 
-async def test_on_a_terminal_a_scan_says_how_far_it_is(shell):
+async def test_scan_on_a_terminal_shows_its_progress(shell):
     await shell.bed.route()
     status, shown = await at_a_terminal(shell, b"", "plan", "--grace", "0s")
     assert (status, "\r\x1b[K1 of 1 clusters looked at" in shown) == (0, True)
     assert "clusters looked at\r\x1b[K" in shown  # and leaves nothing of that behind
 
 
-async def test_without_a_terminal_and_without_yes_nothing_goes(shell):
+async def test_apply_without_a_terminal_requires_yes(shell):
     """Not even if someone pipes a yes into it."""
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
@@ -239,7 +239,7 @@ async def test_without_a_terminal_and_without_yes_nothing_goes(shell):
         ('{"version": 1, "downstream": "another"}', "it belongs to another downstream cluster"),
     ],
 )
-async def test_evidence_that_cannot_be_read_is_left_as_it_is(shell, text, said):
+async def test_unreadable_evidence_is_reported_and_not_overwritten(shell, text, said):
     await shell.bed.route()
     file = shell.folder / "evidence.json"
     file.write_text(text)
@@ -262,7 +262,7 @@ async def test_evidence_that_cannot_be_read_is_left_as_it_is(shell, text, said):
         lambda said: said.update(shared={"uid": [1]}),
     ],
 )
-async def test_evidence_that_was_tampered_with_is_not_guessed_at(shell, harm):
+async def test_damaged_evidence_is_reported_and_not_overwritten(shell, harm):
     await shell.bed.route()
     await shell("plan")
     said = json.loads(shell.evidence.read_text())
@@ -274,7 +274,7 @@ async def test_evidence_that_was_tampered_with_is_not_guessed_at(shell, harm):
     assert shell.evidence.read_text() == before
 
 
-async def test_evidence_from_the_future_shortens_nothing(shell):
+async def test_evidence_from_the_future_does_not_shorten_the_grace(shell):
     await shell.bed.route()
     await shell("plan")
     text = shell.evidence.read_text()
@@ -284,7 +284,7 @@ async def test_evidence_from_the_future_shortens_nothing(shell):
     assert [item["state"] for item in json.loads(out)["items"]] == ["waiting"]
 
 
-async def test_two_runs_at_once_do_not_share_evidence(shell):
+async def test_concurrent_runs_do_not_share_evidence(shell):
     await shell.bed.route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     before = shell.evidence.read_text()
@@ -296,7 +296,7 @@ async def test_two_runs_at_once_do_not_share_evidence(shell):
     assert shell.evidence.read_text() == before
 
 
-async def test_evidence_is_replaced_whole_or_not_at_all(shell, monkeypatch):
+async def test_evidence_is_written_atomically(shell, monkeypatch):
     await shell.bed.route()
     await shell("plan")
     before = shell.evidence.read_text()
@@ -314,7 +314,7 @@ async def test_evidence_is_replaced_whole_or_not_at_all(shell, monkeypatch):
     assert shell.evidence.stat().st_mode & 0o777 == 0o600
 
 
-async def test_an_evidence_file_that_is_a_link_is_not_followed(shell):
+async def test_evidence_file_does_not_follow_a_symlink(shell):
     target = shell.folder / "precious"
     target.write_text("{}")
     (shell.folder / "evidence.json").symlink_to(target)
@@ -326,7 +326,7 @@ async def test_an_evidence_file_that_is_a_link_is_not_followed(shell):
 
 
 @pytest.mark.parametrize("command", [(), ("plan",), ("apply",), ("watch",)])
-async def test_the_help_fits_and_cuts_nothing_off(shell, command, monkeypatch):
+async def test_help_fits_80_columns_and_is_not_truncated(shell, command, monkeypatch):
     monkeypatch.setitem(shell.env, "COLUMNS", "80")
     status, out, _ = await shell(*command, "--help", where=())
     assert status == 0
@@ -334,7 +334,7 @@ async def test_the_help_fits_and_cuts_nothing_off(shell, command, monkeypatch):
     assert "..." not in out.replace("COMMAND [ARGS]...", "")
 
 
-async def test_the_grace_is_counted_from_the_first_plan_and_told(shell):
+async def test_grace_starts_with_the_first_plan_and_is_reported(shell):
     await shell.bed.route()
     status, out, _ = await shell("plan", "-o", "-")
     assert status == 0
@@ -344,7 +344,7 @@ async def test_the_grace_is_counted_from_the_first_plan_and_told(shell):
     assert again["since"] == item["since"]
 
 
-async def test_what_cannot_be_judged_is_status_1_and_wrong_use_is_2(shell):
+async def test_exit_code_is_1_for_undecided_objects_and_2_for_wrong_usage(shell):
     await shell.bed.route(cluster="cluster-unheard-of")
     status, out, _ = await shell("plan")
     assert (status, "name it with --upstream or --retired" in out) == (1, True)
@@ -362,7 +362,7 @@ async def test_what_cannot_be_judged_is_status_1_and_wrong_use_is_2(shell):
         assert (status, len(errors.strip().splitlines())) == (2, 1), (wrong, errors)
 
 
-async def test_text_of_others_cannot_move_the_cursor(shell):
+async def test_escape_codes_in_a_rule_message_are_removed(shell):
     rules = shell.folder / "rules.py"
     rules.write_text(
         "import fairlead as fl\nfrom fairlead.tools.orphans.rules import OrphanRule\n"
@@ -389,7 +389,7 @@ async def test_text_of_others_cannot_move_the_cursor(shell):
         ("{", "not YAML at line"),
     ],
 )
-def test_a_rules_file_that_is_wrong_says_where(tmp_path, text, said):
+def test_error_in_a_rules_file_names_the_rule_and_field(tmp_path, text, said):
     (tmp_path / "rules.yaml").write_text(text)
     with pytest.raises(RulesError, match=said.replace("`", ".")):
         load(tmp_path / "rules.yaml")

@@ -304,7 +304,7 @@ def leads_astray(step):
 @example(([("now", ("partition", "a")), LONG], False))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenes)
-def test_no_copy_with_a_live_parent_goes_and_every_orphan_does(scene):
+def test_histories_delete_every_orphan_and_no_copy_with_a_live_parent(scene):
     steps, crossed = scene
 
     async def main():

@@ -92,7 +92,7 @@ async def known_again(bed):
     assert await bed.there("kept")
 
 
-async def test_a_killed_one_is_not_an_empty_one(bed, machine):
+async def test_killed_upstream_is_not_treated_as_empty(bed, machine):
     before = await bed.plan()
     machine.crash()
     try:
@@ -103,7 +103,7 @@ async def test_a_killed_one_is_not_an_empty_one(bed, machine):
     await known_again(bed)
 
 
-async def test_one_that_dies_between_two_pages_is_not_an_empty_one(bed, door, machine, monkeypatch):
+async def test_upstream_killed_between_two_pages_is_not_treated_as_empty(bed, door, machine, monkeypatch):
     await bed.gateway("another")
     monkeypatch.setattr(looks, "PAGE_SIZE", 1)
     asked = []
@@ -124,7 +124,7 @@ async def test_one_that_dies_between_two_pages_is_not_an_empty_one(bed, door, ma
     await bed.no_gateway("another")
 
 
-async def test_one_that_does_not_answer_in_time_is_not_an_empty_one(bed, door, machine):
+async def test_upstream_that_times_out_is_not_treated_as_empty(bed, door, machine):
     before = await bed.plan()
     door.patience = 0.5
     for pid in machine.pids:
@@ -139,7 +139,7 @@ async def test_one_that_does_not_answer_in_time_is_not_an_empty_one(bed, door, m
 
 
 @pytest.mark.parametrize("may", [[], ["namespaces"]])
-async def test_one_that_forbids_is_not_an_empty_one(bed, door, may):
+async def test_upstream_that_forbids_access_is_not_treated_as_empty(bed, door, may):
     """Its RBAC does: first everything but discovery, then the Gateways alone."""
     name = f"nobody-{len(may)}"
     rules = [{"apiGroups": [""], "resources": may, "verbs": ["get"]}] if may else []
@@ -172,7 +172,7 @@ def another_store(machine):
         machine.recover()
 
 
-async def test_one_that_is_empty_after_a_restart_is_another_cluster(bed, machine):
+async def test_upstream_with_an_empty_store_after_a_restart_is_another_cluster(bed, machine):
     before = await bed.plan()
     with another_store(machine):
         assert "another cluster than before" in await unknown(bed, before)
@@ -183,7 +183,7 @@ async def test_one_that_is_empty_after_a_restart_is_another_cluster(bed, machine
     await known_again(bed)
 
 
-async def test_one_that_is_replaced_in_the_middle_of_a_scan_is_unknown(bed, door):
+async def test_real_upstream_replaced_during_a_scan_is_unknown(bed, door):
     real, other = door.inner, Server(None).transport()
     await fleets.install(Client(other, bed.world))
 

@@ -11,7 +11,7 @@ CLUSTERS = max(4, ROUTES // 200)
 GATEWAYS, PAGE_SIZE = 20, 500
 
 
-async def test_the_requests_of_a_plan_grow_with_pages_and_clusters_and_not_with_routes(bed):
+async def test_requests_of_a_plan_grow_with_pages_and_clusters_only(bed):
     names = ["project-a", *(f"project-{i}" for i in range(1, CLUSTERS))]
     for name in names[1:]:
         await bed.upstream(name)

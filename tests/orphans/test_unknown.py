@@ -40,7 +40,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("when", ["always", "after a first look", "after the plan"])
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
-async def test_an_upstream_that_cannot_be_read_is_not_an_empty_one(bed, fault, when):
+async def test_unreadable_upstream_is_not_treated_as_empty(bed, fault, when):
     await bed.route()
     door = bed.doors["project-a"]
     if when == "always":
@@ -67,7 +67,7 @@ async def test_an_upstream_that_cannot_be_read_is_not_an_empty_one(bed, fault, w
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
-async def test_an_upstream_that_is_empty_after_a_restart_is_unknown(bed):
+async def test_upstream_that_is_empty_after_a_restart_is_unknown(bed):
     await bed.gateway()
     await bed.route()
     await bed.collect()
@@ -83,7 +83,7 @@ async def test_an_upstream_that_is_empty_after_a_restart_is_unknown(bed):
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
-async def test_an_upstream_that_lost_its_definitions_is_unknown(bed):
+async def test_upstream_that_lost_its_crds_is_unknown(bed):
     await bed.route()
     await bed.collect()
     bed.clock.forward(GRACE)
@@ -95,7 +95,7 @@ async def test_an_upstream_that_lost_its_definitions_is_unknown(bed):
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
-async def test_an_upstream_replaced_in_the_middle_of_a_scan_is_unknown(bed):
+async def test_upstream_replaced_during_a_scan_is_unknown(bed):
     await bed.gateway()
     await bed.route()
     door = bed.doors["project-a"]
@@ -117,7 +117,7 @@ async def test_an_upstream_replaced_in_the_middle_of_a_scan_is_unknown(bed):
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
-async def test_an_upstream_that_dies_between_two_pages_is_unknown(bed, monkeypatch):
+async def test_upstream_that_fails_between_two_pages_is_unknown(bed, monkeypatch):
     monkeypatch.setattr(looks, "PAGE_SIZE", 1)
     for name in ("a", "b", "gw"):
         await bed.gateway(name)
@@ -130,7 +130,7 @@ async def test_an_upstream_that_dies_between_two_pages_is_unknown(bed, monkeypat
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
-async def test_a_gateway_that_appears_after_the_plan_keeps_its_route(bed):
+async def test_gateway_created_after_the_plan_keeps_its_route(bed):
     await bed.route()
     await bed.collect()
     bed.clock.forward(GRACE)
@@ -141,7 +141,7 @@ async def test_a_gateway_that_appears_after_the_plan_keeps_its_route(bed):
     assert (done.outcome, done.why) == (DeletionOutcome.LEFT, "Gateway default/gw is in project-a")
 
 
-async def test_a_context_that_leads_to_the_wrong_cluster_is_noticed_where_it_can_be(bed):
+async def test_two_contexts_for_the_same_cluster_are_refused(bed):
     """Two names for one cluster, or the downstream itself: everything would look gone."""
     await bed.route()
     await bed.route("other", cluster="cluster-project-b")
@@ -155,7 +155,7 @@ async def test_a_context_that_leads_to_the_wrong_cluster_is_noticed_where_it_can
     assert "the downstream cluster and project-a are the same cluster" in why
 
 
-async def test_a_downstream_that_becomes_another_cluster_loses_nothing(bed):
+async def test_nothing_is_deleted_when_the_downstream_cluster_changes(bed):
     await bed.route()
     await bed.collect()
     bed.clock.forward(GRACE)
@@ -168,7 +168,7 @@ async def test_a_downstream_that_becomes_another_cluster_loses_nothing(bed):
         await bed.plan()
 
 
-async def test_a_parent_that_is_unknown_does_not_hide_one_that_lives(bed):
+async def test_live_parent_keeps_the_route_when_another_parent_is_unknown(bed):
     await bed.upstream("project-b")
     await bed.gateway("alive")
     await bed.route(parents=["alive", "missing"])
@@ -176,7 +176,7 @@ async def test_a_parent_that_is_unknown_does_not_hide_one_that_lives(bed):
 
 
 @pytest.mark.only("real", reason="the real server is upstream here, the embedded one downstream")
-async def test_a_real_upstream_is_looked_at_in_the_same_way(api):
+async def test_real_upstream_gives_the_same_results(api):
     import fleets
 
     bed = fleets.Bed(Server(None).transport(), "default", fleets.hand_world())
@@ -200,7 +200,7 @@ async def test_a_real_upstream_is_looked_at_in_the_same_way(api):
 
 
 @pytest.mark.only("embedded", reason="it is about the tests themselves")
-async def test_what_fails_inside_a_door_fails_the_test(bed):
+async def test_assertion_inside_a_fault_fails_the_test(bed):
     await bed.route()
 
     def wrong(method, path, query):
@@ -226,7 +226,7 @@ async def two_names_for_one(bed):
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
-async def test_two_that_were_one_cluster_are_told_apart_only_when_both_answer(bed):
+async def test_names_of_one_cluster_stay_refused_until_both_clusters_respond(bed):
     elsewhere = await two_names_for_one(bed)
     bed.doors["project-a"].shut()
     state, why = await bed.verdict("other", grace=0.0)
@@ -239,7 +239,7 @@ async def test_two_that_were_one_cluster_are_told_apart_only_when_both_answer(be
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
-async def test_a_cluster_that_was_known_by_another_name_is_unknown(bed):
+async def test_cluster_formerly_known_by_another_name_is_unknown(bed):
     await bed.route()
     await bed.collect()
     await bed.route("other", cluster="cluster-project-b")
@@ -249,7 +249,7 @@ async def test_a_cluster_that_was_known_by_another_name_is_unknown(bed):
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
-async def test_a_cluster_that_is_named_as_retired_and_lives_under_another_name_keeps_its_copies(bed):
+async def test_retired_cluster_that_responds_under_another_name_keeps_its_copies(bed):
     await bed.route()
     await bed.collect()
     bed.doors["renamed"] = bed.doors.pop("project-a")

@@ -37,7 +37,7 @@ def watching(bed, **options):
 
 
 @in_virtual_time(environment=started_bed)
-async def test_an_orphan_goes_after_its_grace_and_steady_state_writes_nothing(bed):
+async def test_controller_deletes_after_the_grace_and_idles_without_writes(bed):
     await bed.gateway("alive")
     await bed.route("kept", parents=["alive"])
     await bed.route()
@@ -55,7 +55,7 @@ async def test_an_orphan_goes_after_its_grace_and_steady_state_writes_nothing(be
 
 
 @in_virtual_time(environment=started_bed)
-async def test_a_restart_goes_on_where_the_last_process_was(bed):
+async def test_restarted_controller_continues_the_grace(bed):
     await bed.route()
     async with watching(bed):
         await asyncio.sleep(GRACE / 2)
@@ -67,7 +67,7 @@ async def test_a_restart_goes_on_where_the_last_process_was(bed):
 
 
 @in_virtual_time(environment=started_bed)
-async def test_of_two_replicas_one_looks_and_the_other_goes_on_with_its_evidence(bed):
+async def test_only_the_leader_scans_and_its_evidence_survives(bed):
     await bed.route()
     async with watching(bed), watching(bed):
         await asyncio.sleep(GRACE / 2)
@@ -83,7 +83,7 @@ async def test_of_two_replicas_one_looks_and_the_other_goes_on_with_its_evidence
 
 
 @in_virtual_time(environment=started_bed)
-async def test_a_cap_that_is_spent_stays_so_for_an_hour_also_after_a_restart(bed):
+async def test_reached_cap_lasts_an_hour_across_restarts(bed):
     for i in range(3):
         await bed.gateway(f"gw-{i}")
         await bed.route(f"web-{i}", parents=[f"gw-{i}"])
@@ -96,7 +96,7 @@ async def test_a_cap_that_is_spent_stays_so_for_an_hour_also_after_a_restart(bed
 
 
 @in_virtual_time(environment=started_bed)
-async def test_evidence_that_cannot_be_kept_deletes_nothing(bed):
+async def test_nothing_is_deleted_while_evidence_cannot_be_saved(bed):
     await bed.route()
     bed.door.fault = lambda method, path, query: 403 if "configmaps" in path and method != "GET" else None
     async with watching(bed, grace=0.0):
@@ -108,7 +108,7 @@ async def test_evidence_that_cannot_be_kept_deletes_nothing(bed):
 
 
 @in_virtual_time(environment=started_bed)
-async def test_too_much_evidence_for_a_configmap_keeps_the_oldest(bed):
+async def test_oversized_evidence_keeps_the_oldest_entries(bed):
     bed.evidence.record_cluster("project-a", "uid")
     for i in range(12_000):
         bed.evidence.absent(

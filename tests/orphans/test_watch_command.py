@@ -41,7 +41,7 @@ async def evidence_of(shell):
     return absent and absent[0]
 
 
-async def test_the_command_collects_and_leaves_when_it_is_told(shell):
+async def test_watch_deletes_orphans_and_exits_on_sigterm(shell):
     await shell.bed.gateway("alive")
     await shell.bed.route("kept", parents=["alive"])
     await shell.bed.route("orphan")
@@ -52,7 +52,7 @@ async def test_the_command_collects_and_leaves_when_it_is_told(shell):
     assert [json.loads(line)["what"] for line in journal.read_text().splitlines()] == ["deleting", "deleted"]
 
 
-async def test_the_command_started_again_goes_on_with_the_evidence_of_the_first(shell):
+async def test_restarted_watch_uses_the_evidence_of_the_first_run(shell):
     await shell.bed.route("orphan")
     async with at_work(shell, "--no-leader-elect"):
         seen = await until(lambda: evidence_of(shell))
@@ -63,7 +63,7 @@ async def test_the_command_started_again_goes_on_with_the_evidence_of_the_first(
     assert json.loads(journal.read_text().splitlines()[0])["since"] == seen[4][:19] + "Z"
 
 
-async def test_of_two_replicas_one_works_and_the_other_takes_over(shell):
+async def test_second_replica_takes_over_when_the_leader_stops(shell):
     async with at_work(shell, "--grace", "1s") as first:
         holder = await until(lambda: leader(shell))
         async with at_work(shell, "--grace", "1s"):

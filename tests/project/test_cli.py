@@ -31,7 +31,7 @@ def test_help_fits_80_columns_and_names_each_command():
 
 
 @pytest.mark.parametrize(("old", "new"), ALIASES.items())
-def test_an_old_command_still_works_and_names_the_new_one(old, new):
+def test_old_command_works_and_names_the_new_one(old, new):
     answer = call(*FAIRLEAD, old, "--help")
     assert answer.stderr == f"fairlead {old} is now called fairlead {new}\n"
     assert answer.stdout == call(*FAIRLEAD, *new.split(), "--help").stdout
@@ -66,7 +66,7 @@ def test_version():
         (["refuse"], "fairlead: the kubeconfig /x [2J cannot be read: check its mode"),
     ],
 )
-def test_what_the_user_can_put_right_is_one_line_and_status_2(args, says):
+def test_usage_error_is_one_line_with_exit_code_2(args, says):
     answer = call(*TOY, *args)
     assert answer.returncode == 2
     assert answer.stdout == ""
@@ -90,7 +90,7 @@ def test_what_the_user_can_put_right_is_one_line_and_status_2(args, says):
         (["demo", "httpproxy", "--kubeconfig", "{down}"], UNREACHABLE),
     ],
 )
-def test_each_commands_own_mistakes_too(args, says, tmp_path):
+def test_wrong_argument_of_a_command_is_one_line_with_exit_code_2(args, says, tmp_path):
     bad, down = tmp_path / "bad.yaml", tmp_path / "down.yaml"
     bad.write_text("{")
     down.write_text(kubeconfig_text("https://127.0.0.1:1", "token", None))
@@ -101,7 +101,7 @@ def test_each_commands_own_mistakes_too(args, says, tmp_path):
     assert answer.stderr.count("\n") == 1
 
 
-def test_ctrl_c_ends_the_demo_in_the_middle_of_virtual_time():
+def test_ctrl_c_stops_the_demo_during_virtual_time():
     ours, its = os.openpty()  # in a terminal it tells how far it is
     with subprocess.Popen([*FAIRLEAD, "demo", "httpproxy", "--scale", "1000"], stdout=its, stderr=its) as process:
         os.close(its)
@@ -118,7 +118,7 @@ def test_ctrl_c_ends_the_demo_in_the_middle_of_virtual_time():
     assert b"Traceback" not in told
 
 
-def test_an_option_has_a_twin_in_the_environment():
+def test_option_can_be_set_by_an_environment_variable():
     assert call(*TOY, "read", __file__, FAIRLEAD_READ_NAMESPACE="blue").stdout == "blue\n"
 
 
@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_no_traceback():
     assert (process.returncode, errors.strip()) == (130, "")
 
 
-def test_ctrl_c_while_it_still_loads_leaves_no_traceback():
+def test_ctrl_c_during_imports_leaves_no_traceback():
     code = """
 import sys
 
@@ -148,7 +148,7 @@ import runpy; runpy.run_module("fairlead", run_name="__main__")
 
 
 @pytest.mark.parametrize(("told", "leaves"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-def test_a_server_ends_as_it_is_told(told, leaves):
+def test_server_exits_with_the_code_of_its_signal(told, leaves):
     with subprocess.Popen([*FAIRLEAD, "serve"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().startswith("serving on https://127.0.0.1:")
         process.send_signal(told)
@@ -156,7 +156,7 @@ def test_a_server_ends_as_it_is_told(told, leaves):
     assert (process.returncode, errors.strip()) == (leaves, "")
 
 
-def test_a_reader_that_goes_away_leaves_no_traceback():
+def test_closed_output_pipe_leaves_no_traceback():
     with subprocess.Popen([*TOY, "talk"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.read(5)
         process.stdout.close()
@@ -179,7 +179,7 @@ def commands():
     return list(below(main, ["fairlead"]))
 
 
-def test_each_option_has_the_twin_that_its_name_promises():
+def test_every_option_has_an_environment_variable_named_after_it():
     import click
 
     for path, command in commands():
@@ -190,7 +190,7 @@ def test_each_option_has_the_twin_that_its_name_promises():
                 assert option.envvar == twin
 
 
-def test_a_twin_that_is_named_otherwise_in_the_code_is_read(monkeypatch):
+def test_environment_variables_of_renamed_parameters_are_read(monkeypatch):
     from fairlead.cli import main
 
     for name, value in {"NAMESPACE": "a b", "CONTEXT": "prod", "LEADER_ELECT": "1"}.items():

@@ -74,7 +74,7 @@ def test_durations_of_a_minute_and_more_are_in_minutes(seconds, text):
     assert page.format_duration(seconds) == text
 
 
-def test_the_page_shows_the_output_of_the_demo():
+def test_page_shows_the_output_of_the_demo():
     output = PAGE.partition("<!-- fairlead demo -->\n```\n")[2].partition("\n```\n")[0]
     completed = subprocess.run([*DEMO, "pulsar", "orphans"], capture_output=True, text=True, check=True)
     assert output.endswith(completed.stdout.rstrip())

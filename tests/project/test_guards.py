@@ -12,10 +12,10 @@ TABLE = (ROOT / "docs" / "evidence" / "guards.md").read_text()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard)
-def test_the_text_of_a_guard_stands_once_in_its_file(mutant):
+def test_source_of_a_guard_appears_once_in_its_file(mutant):
     assert (ROOT / "src" / "fairlead" / mutant.file).read_text().count(mutant.old) == 1
 
 
-def test_the_table_has_each_guard_once_and_no_other():
+def test_table_lists_every_guard_once():
     rows = re.findall(r"^\| (.+?) \|", TABLE.partition("|---")[2], re.MULTILINE)
     assert sorted(rows) == sorted(mutant.guard for mutant in MUTANTS)

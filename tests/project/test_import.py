@@ -17,13 +17,13 @@ def test_importing_fairlead_loads_nothing_heavy():
     assert not loaded & HEAVY
 
 
-def test_each_public_name_can_be_had():
+def test_every_public_name_can_be_imported():
     import fairlead
 
     assert all(getattr(fairlead, name) is not None for name in fairlead.__all__)
 
 
-def test_an_unknown_name_is_an_attribute_error():
+def test_unknown_name_raises_an_attribute_error():
     import fairlead
 
     with pytest.raises(AttributeError, match="NoSuchThing"):

@@ -25,7 +25,7 @@ def fairlead(*args):
 
 
 @pytest.mark.smoke
-def test_the_operator_of_the_readme_runs(tmp_path):
+def test_operator_of_the_readme_runs(tmp_path):
     code = code_block("python")
     assert len(code.strip().splitlines()) <= 15
     (tmp_path / "greeter.py").write_text(code)
@@ -34,12 +34,12 @@ def test_the_operator_of_the_readme_runs(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_operator_of_the_readme_is_the_example_of_the_docs():
+def test_operator_of_the_readme_is_the_example_of_the_docs():
     assert code_block("python").strip() in (ROOT / "docs/examples/greeter.py").read_text()
     assert code_block("yaml").strip() == (ROOT / "docs/examples/greeting.yaml").read_text().strip()
 
 
-def test_the_results_equal_a_fresh_run_of_the_demo_row_by_row():
+def test_results_equal_a_fresh_run_of_the_demo():
     table = README.partition("<!-- results: fairlead demo --json -->")[2].partition("\n\n")[0]
     shown = [re.sub(r"\[(\w+)\]\(.*?\)", r"\1", line) for line in table.strip().splitlines()[2:]]
     assert shown == [result_row(*item) for item in json.loads(fairlead("demo", "--json").stdout)["systems"].items()]

@@ -22,21 +22,21 @@ def samples(grows=None, by=0.0, count=24):
     ]
 
 
-def test_what_wavers_is_flat():
+def test_fluctuating_figures_pass():
     assert SOAK["verdict"](samples(), [])
 
 
 @pytest.mark.parametrize(("figure", "by"), [("tasks", 10), ("descriptors", 16), ("traced MB", 4), ("resident MB", 20)])
-def test_each_figure_that_grows_is_seen(figure, by, capsys):
+def test_growing_figure_fails(figure, by, capsys):
     assert not SOAK["verdict"](samples(figure, by), [])
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "GREW" in line] == [figure.split()[0]]
 
 
-def test_a_world_that_is_wrong_at_rest_is_a_failure_though_nothing_grew():
+def test_wrong_cluster_state_fails_without_growth():
     assert not SOAK["verdict"](samples(), ["ConfigMap t1-0"])
 
 
-def test_one_bad_sample_is_no_growth():
+def test_single_outlier_passes():
     spiked = samples()
     spiked[-1] = tuple(2 * figure for figure in spiked[-1])
     assert SOAK["verdict"](spiked, [])

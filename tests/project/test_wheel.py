@@ -18,18 +18,18 @@ def wheel_files(project, folder):
 
 
 @pytest.mark.parametrize("project", [".", "operators"])
-def test_a_wheel_contains_no_tests(project, tmp_path):
+def test_wheel_contains_no_tests(project, tmp_path):
     files = wheel_files(project, tmp_path)
     assert not [name for name in files if "/tests/" in name or "test_" in name or "conftest" in name]
 
 
-def test_the_framework_wheel_contains_no_legacy_module_and_no_operator(tmp_path):
+def test_framework_wheel_contains_no_legacy_module_and_no_operator(tmp_path):
     files = wheel_files(".", tmp_path)
     assert "fairlead/runtime/operator.py" in files
     assert not [name for name in files if "legacy" in name or "fairlead_operators" in name]
 
 
-def test_the_operators_wheel_contains_the_systems_and_their_crds(tmp_path):
+def test_operators_wheel_contains_the_systems_and_their_crds(tmp_path):
     files = wheel_files("operators", tmp_path)
     assert "fairlead_operators/httpproxy/controller.py" in files
     assert "fairlead_operators/httpproxy/crds/httproutes.gateway.networking.k8s.io.json" in files

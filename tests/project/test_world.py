@@ -24,7 +24,7 @@ def clock_readers(tree):
 
 
 @pytest.mark.smoke
-def test_only_the_world_reads_time_and_chance():
+def test_only_the_world_reads_time_and_randomness():
     found = {
         str(path.relative_to(SRC)): offences
         for path in sorted(SRC.rglob("*.py"))
@@ -37,5 +37,5 @@ def test_only_the_world_reads_time_and_chance():
     "code",
     ["import time", "from random import choice", "import uuid", "datetime.now()", "os.urandom(4)", "import secrets"],
 )
-def test_the_check_sees_each_way_round_it(code):
+def test_check_detects_every_way_to_read_time_or_randomness(code):
     assert list(clock_readers(ast.parse(code)))
