@@ -47,7 +47,7 @@ class FailingDemo:
     SCALE = 1
 
     async def play(self, run, variant, scale):
-        client, held = run.client("operator"), {"finalizers": ["example.com/held"]}
+        client, finalizers = run.client("operator"), {"finalizers": ["example.com/held"]}
         for obj in (
             fl.Namespace(f"{run.namespace}-more"),
             fl.ConfigMap("held", run.namespace),
@@ -55,7 +55,7 @@ class FailingDemo:
             fl.ClusterRole(f"role-of-{run.namespace}", rules=[]),
             fl.ConfigMap("held", "default"),
         ):
-            obj["metadata"].update(held if obj.kind == "ConfigMap" else {})
+            obj["metadata"].update(finalizers if obj.kind == "ConfigMap" else {})
             await client.create(obj)
         await run.admin.create(fl.ClusterRole("role-that-came-along", labels=run.labels, rules=[]))
         for crd, kind in ((OWN, Can), (SHARED, Bin)):
@@ -63,7 +63,7 @@ class FailingDemo:
             await run.admin.create(labelled)
             await until(run.admin, CustomResourceDefinition, crd["metadata"]["name"], None, is_served)
             obj = kind("held", run.namespace)
-            obj["metadata"].update(held)
+            obj["metadata"].update(finalizers)
             await run.admin.create(obj)
         await run.admin.create(Bin("theirs", "default"))
         raise RuntimeError("in the middle")

@@ -57,9 +57,9 @@ class Environment:
 async def env(api):
     """An environment without a running operator."""
     async with AsyncExitStack() as stack:
-        it = Environment(api, stack)
-        await demo.install(it.client)
-        yield it
+        environment = Environment(api, stack)
+        await demo.install(environment.client)
+        yield environment
 
 
 @pytest.fixture

@@ -68,9 +68,9 @@ class Environment:
 @pytest.fixture
 async def env(api):
     async with AsyncExitStack() as stack:
-        it = Environment(api, stack)
-        await demo.install(it.client, it.system)
-        yield it
+        environment = Environment(api, stack)
+        await demo.install(environment.client, environment.system)
+        yield environment
 
 
 def is_deleted(obj):
@@ -82,9 +82,9 @@ async def test_project_gets_a_namespace_and_thirteen_objects(env):
     await env.create()
     namespace = await env.get(fl.Namespace)
     assert (namespace.labels[PROJECT_LABEL], FINALIZER in namespace.finalizers) == ("true", True)
-    found = {kind.kind: (await env.client.list(kind, env.name)).items for kind in (fl.Role, fl.RoleBinding)}
-    assert sorted(role.name for role in found["Role"]) == ["kargo-admin", "kargo-promoter", "kargo-viewer"]
-    assert sorted(each.name for each in found["RoleBinding"]) == [
+    objects = {kind.kind: (await env.client.list(kind, env.name)).items for kind in (fl.Role, fl.RoleBinding)}
+    assert sorted(role.name for role in objects["Role"]) == ["kargo-admin", "kargo-promoter", "kargo-viewer"]
+    assert sorted(obj.name for obj in objects["RoleBinding"]) == [
         "kargo-admin",
         "kargo-project-admin",
         "kargo-project-secrets-reader",
@@ -176,8 +176,8 @@ async def test_project_is_deleted_when_its_namespace_is_deleted(env):
 async def test_recreated_project_waits_for_the_old_namespace_to_terminate(env):
     running = await env.operator()
     await env.create()
-    held = {"metadata": {"finalizers": [FINALIZER, "example.com/mine"]}}
-    await env.merge(fl.Namespace, env.name, held)
+    patch = {"metadata": {"finalizers": [FINALIZER, "example.com/mine"]}}
+    await env.merge(fl.Namespace, env.name, patch)
     await env.client.delete(Project, env.name)
     await env.until(Project, None, lambda o: o is None)
     again = await env.client.create(Project(env.name))
@@ -259,7 +259,7 @@ async def test_new_controller_account_costs_one_request_per_project(env):
     for name in names:
         await until(env.client, Project, name, None, lambda o: o.is_true("Ready"))
     await running.wait_until_idle()
-    projects = [each for each in (await env.client.list(Project)).items if each.is_true("Ready")]
+    projects = [project for project in (await env.client.list(Project)).items if project.is_true("Ready")]
     assert len(projects) >= len(names)  # a shared server may have more
     costs = []
     for change in (

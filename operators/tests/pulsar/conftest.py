@@ -153,9 +153,9 @@ class Environment:
 async def env(api, pulsar):
     """An environment without a running operator."""
     async with AsyncExitStack() as stack:
-        it = Environment(api, pulsar, stack)
-        await crds.install(it.client, "fairlead_operators.pulsar")
-        yield it
+        environment = Environment(api, pulsar, stack)
+        await crds.install(environment.client, "fairlead_operators.pulsar")
+        yield environment
 
 
 @pytest.fixture

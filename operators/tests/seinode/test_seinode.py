@@ -55,9 +55,9 @@ class Environment:
 @pytest.fixture
 async def env(api):
     async with AsyncExitStack() as stack:
-        it = Environment(api, stack)
-        await crds.install(it.client, demo.__package__)
-        yield it
+        environment = Environment(api, stack)
+        await crds.install(environment.client, demo.__package__)
+        yield environment
 
 
 def owners(obj):
