@@ -1,4 +1,4 @@
-"""The audit log: the same requests leave the same lines as on a real server."""
+"""The audit log has the same lines as that of a real server."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ REQUESTS = [
 
 
 def send(url, ca, token):
-    """Every request in turn, over TLS."""
+    """Send all requests one after another, over TLS."""
     context = create_default_context(cadata=ca.decode())
     for method, path, body, headers in REQUESTS:
         given = {"Authorization": f"Bearer {token}", "User-Agent": "audit/1", "Content-Type": "application/json"}
@@ -56,7 +56,7 @@ def send(url, ca, token):
 
 
 def lines(path):
-    """The events of the requests above, without what differs from run to run."""
+    """Return the events of the requests above, without the fields that differ between runs."""
     found = []
     for line in path.read_text().splitlines():
         event = json.loads(line)
@@ -78,7 +78,7 @@ async def embedded(path):
 
 
 class Audited(RealServer):
-    """A real server that keeps an audit log at the level Metadata."""
+    """A real server with an audit log at the level Metadata."""
 
     def __init__(self, folder):
         super().__init__()
@@ -95,7 +95,7 @@ class Audited(RealServer):
 
 @pytest.mark.real
 @pytest.mark.slow
-async def test_the_same_requests_leave_the_same_lines_as_on_a_real_server(tmp_path):
+async def test_requests_are_logged_like_on_a_real_server(tmp_path):
     ours = await embedded(tmp_path / "audit.log")
     with Audited(tmp_path) as server:
         await asyncio.to_thread(send, server.url, server.ca_data, server.token)
@@ -107,7 +107,7 @@ async def test_the_same_requests_leave_the_same_lines_as_on_a_real_server(tmp_pa
     assert theirs == ours
 
 
-async def test_a_watch_is_noted_when_it_starts_and_when_it_ends_under_one_id(tmp_path):
+async def test_a_watch_is_logged_at_its_start_and_end_with_one_id(tmp_path):
     path = tmp_path / "audit.log"
     await embedded(path)
     watches = [event for event in map(json.loads, path.read_text().splitlines()) if event["verb"] == "watch"]
@@ -116,7 +116,7 @@ async def test_a_watch_is_noted_when_it_starts_and_when_it_ends_under_one_id(tmp
     assert watches[0]["stageTimestamp"] < watches[1]["stageTimestamp"]
 
 
-async def test_bodies_never_reach_the_log_which_only_its_owner_reads(tmp_path):
+async def test_the_log_has_no_bodies_and_mode_0600(tmp_path):
     path = tmp_path / "audit.log"
     server = Server(World(), tokens={"t": ADMIN}, audit=path)
     body = json.dumps({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}).encode()
@@ -129,7 +129,7 @@ async def test_bodies_never_reach_the_log_which_only_its_owner_reads(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-async def test_a_log_that_cannot_be_written_is_told_of_once_and_stops_nothing(tmp_path, caplog):
+async def test_a_failing_audit_log_is_logged_once_and_requests_succeed(tmp_path, caplog):
     server = Server(World(), tokens=["t"], audit=tmp_path / "audit.log")
     os.dup2(os.open("/dev/full", os.O_WRONLY), server.audit._file)
     codes = [(await server.transport().request(HttpRequest("GET", "/version"))).status for _ in range(3)]
@@ -139,6 +139,6 @@ async def test_a_log_that_cannot_be_written_is_told_of_once_and_stops_nothing(tm
     ]
 
 
-def test_a_log_in_no_folder_is_refused_with_the_remedy(tmp_path):
+def test_an_audit_log_in_a_missing_folder_is_rejected_with_advice(tmp_path):
     with pytest.raises(ValueError, match="name a file in a folder"):
         Server(World(), audit=tmp_path / "none" / "audit.log")

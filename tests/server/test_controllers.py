@@ -1,4 +1,4 @@
-"""Garbage collection and namespace finalisation, where they are switched on."""
+"""The garbage collector and the namespace controller."""
 
 import json
 
@@ -33,7 +33,7 @@ def played(main, *controllers):
     virtual.run(run())
 
 
-def test_dependents_go_with_their_last_owner():
+def test_dependents_are_deleted_with_their_last_owner():
     async def main(transport):
         a, b = await make(transport, "a"), await make(transport, "b")
         child = await make(transport, "child", a, b)
@@ -48,7 +48,7 @@ def test_dependents_go_with_their_last_owner():
     played(main, "gc")
 
 
-def test_an_object_made_for_an_owner_that_is_gone_goes_too():
+def test_an_object_created_for_a_deleted_owner_is_deleted():
     async def main(transport):
         a = await make(transport, "a")
         await transport.request(HttpRequest("DELETE", f"{MAPS}/a"))
@@ -58,7 +58,7 @@ def test_an_object_made_for_an_owner_that_is_gone_goes_too():
     played(main, "gc")
 
 
-def test_foreground_deletion_ends_with_the_owner():
+def test_foreground_deletion_deletes_the_owner_last():
     async def main(transport):
         a = await make(transport, "a")
         await make(transport, "child", a, block=True)
@@ -85,7 +85,7 @@ def test_foreground_deletion_ends_with_the_owner():
     played(main, "gc")
 
 
-def test_orphans_stay_without_their_owner():
+def test_orphan_deletion_keeps_dependents_without_their_owner():
     async def main(transport):
         a = await make(transport, "a")
         await make(transport, "child", a)
@@ -97,7 +97,7 @@ def test_orphans_stay_without_their_owner():
     played(main, "gc")
 
 
-def test_without_the_collector_nothing_is_collected():
+def test_without_gc_dependents_stay():
     async def main(transport):
         a = await make(transport, "a")
         await make(transport, "child", a)
@@ -107,7 +107,7 @@ def test_without_the_collector_nothing_is_collected():
     played(main)
 
 
-def test_a_namespace_goes_when_it_is_empty():
+def test_a_terminating_namespace_is_removed_when_it_is_empty():
     async def main(transport):
         await transport.request(HttpRequest("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"n"}}'))
         await make(transport, "a", path="/api/v1/namespaces/n/configmaps")
@@ -118,6 +118,6 @@ def test_a_namespace_goes_when_it_is_empty():
     played(main, "namespace")
 
 
-def test_an_unknown_controller_is_refused():
+def test_an_unknown_controller_is_rejected():
     with pytest.raises(ValueError, match="no such controller: nope"):
         Server(controllers=["nope"])

@@ -1,4 +1,4 @@
-"""A 409 storm can be seen with a standard query."""
+"""Requests are counted by verb, kind and code."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Who a request is from: tokens, certificates, ServiceAccount tokens, impersonation."""
+"""Authentication: tokens, certificates, ServiceAccount tokens and impersonation."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ async def who(transport, **headers):
     return body["status"]["userInfo"]
 
 
-def test_a_token_file_is_read_as_a_real_server_reads_one():
+def test_a_token_file_is_parsed_like_on_a_real_server():
     text = 'aaa,jane,42,"dev,ops"\n# a comment\nbbb,joe,43\n\nccc\n'
     assert static_tokens.parse_token_file(text) == {
         "aaa": User("jane", ("dev", "ops", "system:authenticated"), "42"),
@@ -51,12 +51,12 @@ def test_a_token_file_is_read_as_a_real_server_reads_one():
 
 
 @pytest.mark.parametrize("line", ["a,b", ",user,uid", "token,,uid"])
-def test_a_bad_line_of_a_token_file_is_named(line):
+def test_the_error_names_the_malformed_line_of_a_token_file(line):
     with pytest.raises(ValueError, match="line 2 should be"):
         static_tokens.parse_token_file(f"good\n{line}\n")
 
 
-async def test_a_token_says_who_one_is():
+async def test_a_static_token_authenticates_its_user():
     server = Server(World(), tokens={"j": User("jane", ("dev",), "42"), "r": ADMIN})
     assert await who(server.transport("j")) == {
         "username": "jane",
@@ -67,7 +67,7 @@ async def test_a_token_says_who_one_is():
     assert (status, review["status"]["user"]["username"]) == (201, "jane")
 
 
-async def test_a_token_of_the_servers_own_is_good_for_no_other_audience(api):
+async def test_a_static_token_is_not_valid_for_another_audience(api):
     async def reviewed(*audiences):
         body = {"spec": {"token": api.token, "audiences": list(audiences)}}
         status, review = await ask(api.transport(), "POST", REVIEW, body, content_type="application/json")
@@ -82,7 +82,7 @@ async def test_a_token_of_the_servers_own_is_good_for_no_other_audience(api):
 
 
 @pytest.mark.parametrize("authorization", ["AlwaysAllow", "RBAC"])
-async def test_without_a_token_only_health_and_version_answer(authorization):
+async def test_without_a_token_only_health_and_version_are_served(authorization):
     server = Server(World(), tokens=["t"], authorization=authorization)
     listening = await server.listen(tls=False)
     codes = {}
@@ -98,7 +98,7 @@ async def test_without_a_token_only_health_and_version_answer(authorization):
     }
 
 
-async def test_impersonation_takes_groups_uid_and_extra_from_repeated_headers():
+async def test_impersonation_reads_groups_uid_and_extra_from_repeated_headers():
     server = Server(World(), tokens=["t"], authorization="RBAC")
     listening = await server.listen(tls=False)
     headers = [
@@ -117,7 +117,7 @@ async def test_impersonation_takes_groups_uid_and_extra_from_repeated_headers():
     }
 
 
-async def test_who_may_not_impersonate_is_refused_and_a_right_to_one_name_is_no_right_to_a_group():
+async def test_impersonation_needs_access_to_the_user_and_to_each_group():
     server = Server(World(), tokens={"r": ADMIN, "j": User("jane")}, authorization="RBAC")
     admin, jane = server.transport("r"), server.transport("j")
     status, refused = await ask(jane, "GET", "/version", impersonate_user="bob")
@@ -139,7 +139,7 @@ async def test_who_may_not_impersonate_is_refused_and_a_right_to_one_name_is_no_
     assert (await ask(jane, "GET", "/version", impersonate_group="g"))[0] == 400
 
 
-def test_an_account_token_ends_with_its_time_its_account_and_the_object_it_is_bound_to():
+def test_a_service_account_token_is_valid_only_while_its_objects_exist():
     async def main():
         server = Server(virtual.world(), tokens=["t"], authorization="RBAC")
         admin = server.transport()
@@ -186,7 +186,7 @@ def certificate(name, groups, ca=None, ca_key=None):
     import datetime
 
     now = datetime.datetime.now(datetime.UTC)
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(ca.subject if ca else subject)
@@ -197,16 +197,16 @@ def certificate(name, groups, ca=None, ca_key=None):
         .add_extension(x509.BasicConstraints(ca=ca is None, path_length=None), critical=True)
         .sign(ca_key or key, hashes.SHA256())
     )
-    return made, key
+    return certificate, key
 
 
-def pem(made, key):
-    return made.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
+def pem(certificate, key):
+    return certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
-async def test_a_client_certificate_names_its_holder(tmp_path):
+async def test_a_client_certificate_authenticates_its_holder(tmp_path):
     ca, ca_key = certificate("clients", [])
     authority = ca.public_bytes(serialization.Encoding.PEM)
     server = Server(World(), tokens=["t"], authorization="RBAC")
@@ -219,7 +219,7 @@ async def test_a_client_certificate_names_its_holder(tmp_path):
             seen = (await reply.json())["status"]["userInfo"]
         plain = ssl.create_default_context(cadata=listening.ca.decode())
         async with session.get(listening.url + "/version", ssl=plain) as reply:
-            assert reply.status == 200  # a certificate is asked for, not demanded
+            assert reply.status == 200  # a certificate is optional
     await listening.close()
     assert seen == {"username": "jane", "groups": ["dev", "ops", "system:authenticated"]}
 
@@ -229,7 +229,7 @@ async def test_a_client_certificate_names_its_holder(tmp_path):
     st.text(max_size=60) | st.from_regex(r"[\w\-]{0,40}\.[\w\-]{0,40}\.[\w\-=.]{0,90}"),
     st.dictionaries(HEADERS, st.text(max_size=20)),
 )
-def test_whatever_is_sent_for_a_credential_is_a_401_or_a_refusal_and_never_a_fault(token, more):
+def test_no_credential_causes_an_internal_error(token, more):
     server = Server(World(), tokens=["t"], authorization="RBAC")
     account = {"metadata": {"name": "x", "namespace": "default", "uid": "u"}}
     server.service_account_tokens.issue(account, ["a"], 600, {})  # so that there is a key to compare with

@@ -1,4 +1,4 @@
-"""Acting as another, asked of both servers: who may, as whom, in what, and how a refusal reads."""
+"""Impersonation on both servers: who may impersonate whom, for which requests, and the error messages."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ async def ask(transport, method, path, body=None, **headers):
 
 @pytest.fixture
 async def asker(api, monkeypatch):
-    """A ServiceAccount's transport and what gives it rights; on the embedded half RBAC judges, as on the real one."""
+    """Yield a ServiceAccount's transport and a function that grants it access. Both servers use RBAC."""
     if api.name == "embedded":
         from fairlead.server.authorization import bootstrap, rbac
 
@@ -93,11 +93,11 @@ async def asker(api, monkeypatch):
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
-async def test_impersonation_is_judged_alike(api, asker, case):
+async def test_impersonation_gets_the_same_response_from_both_servers(api, asker, case):
     transport, allow = asker
     rules, headers, path = CASES[case]
     await allow(rules)
     status, body = await ask(transport, "GET", path.replace("NS", f"namespaces/{api.namespace}"), **headers)
-    told = body.get("message"), body.get("details")
-    seen = status, json.loads(json.dumps(told).replace(api.namespace, "NS"))
+    error = body.get("message"), body.get("details")
+    seen = status, json.loads(json.dumps(error).replace(api.namespace, "NS"))
     assert SEEN.setdefault(case, seen) == seen

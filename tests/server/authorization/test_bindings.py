@@ -1,4 +1,4 @@
-"""The index of bindings finds what a look at every binding finds, whatever was written before."""
+"""The index of bindings returns the same bindings as a scan, after any history of writes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +37,7 @@ def applies(user, subject, namespace):
 
 
 @given(WRITES, st.integers(1, 5))
-def test_the_index_finds_what_a_scan_finds(writes, history):
+def test_the_index_returns_the_same_bindings_as_a_scan(writes, history):
     store = Store(history=history)  # so short that the index must start over at times
     table = store.table("rbac.authorization.k8s.io", "rolebindings")
     index = Bindings(table)

@@ -1,4 +1,4 @@
-"""Who may do what, asked of both servers: the same request gets the same answer, to the letter.
+"""RBAC on both servers: the same request gets the same response, byte for byte.
 
 Users act by impersonation, as an administrator may let them; their rights are the bindings that each case makes.
 """
@@ -30,7 +30,7 @@ ONE_NAME = [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["
 
 
 class Actor:
-    """Someone with rights of their own in the test's namespace."""
+    """A user with its own access in the namespace of the test."""
 
     def __init__(self, api, name, groups=()):
         self.api, self.name, self.groups = api, f"{name}-{api.namespace}", groups
@@ -51,20 +51,20 @@ class Actor:
         kind = "ClusterRole" if cluster else "Role"
         subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": self.name}]
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": metadata["name"]}
-        made = {"metadata": metadata, "rules": list(rules)}
+        role = {"metadata": metadata, "rules": list(rules)}
         bound = {"metadata": metadata, "roleRef": reference, "subjects": subjects}
-        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}s", made, admin=True))[0] == 201
+        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}s", role, admin=True))[0] == 201
         assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}bindings", bound, admin=True))[0] == 201
         if rules:
             await self._known(rules[0], cluster)
 
     async def _known(self, rule, cluster):
-        asked = {"verb": rule["verbs"][0], "group": (rule.get("apiGroups") or [""])[0]}
+        attributes = {"verb": rule["verbs"][0], "group": (rule.get("apiGroups") or [""])[0]}
         resource, _, subresource = (rule.get("resources") or [""])[0].partition("/")
-        asked |= {"resource": resource, "subresource": subresource, "name": (rule.get("resourceNames") or [""])[0]}
+        attributes |= {"resource": resource, "subresource": subresource, "name": (rule.get("resourceNames") or [""])[0]}
         if not cluster:
-            asked["namespace"] = self.api.namespace
-        spec = {"user": self.name, "resourceAttributes": asked}
+            attributes["namespace"] = self.api.namespace
+        spec = {"user": self.name, "resourceAttributes": attributes}
         for _ in range(100):
             _, review = await self.ask(
                 "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec}, admin=True
@@ -72,12 +72,12 @@ class Actor:
             if review["status"]["allowed"]:
                 return
             await asyncio.sleep(0.05)  # a real server's authorizer learns by watching
-        raise AssertionError(f"{self.name} was never allowed {asked}")
+        raise AssertionError(f"{self.name} was never allowed {attributes}")
 
 
 @pytest.fixture
 def rbac(api, monkeypatch):
-    """The embedded half judges by RBAC, as the real one does."""
+    """Both servers use RBAC."""
     if api.name == "embedded":
         from fairlead.server.authorization import bootstrap, rbac
 
@@ -183,34 +183,39 @@ ESCALATIONS = [
 
 
 def answer(status, body, actor):
-    """What is compared: the code, and of a refusal its reason, details and words."""
+    """Return what is compared: the code and, of an error, its reason, details and message."""
     if isinstance(body, bytes):
         return status, body.decode()
-    told = (body.get("reason"), body.get("message"), body.get("details"), body.get("kind") if status < 300 else None)
-    return status, json.loads(json.dumps(told).replace(actor.api.namespace, "NS"))
+    compared = (
+        body.get("reason"),
+        body.get("message"),
+        body.get("details"),
+        body.get("kind") if status < 300 else None,
+    )
+    return status, json.loads(json.dumps(compared).replace(actor.api.namespace, "NS"))
 
 
 RECORDED = {}  # answers of the embedded half, for the real half to be compared with
 
 
 @pytest.mark.parametrize("case", range(len(REQUESTS) + len(ESCALATIONS)))
-async def test_the_same_request_gets_the_same_answer(rbac, case):
+async def test_a_request_gets_the_same_response_from_both_servers(rbac, case):
     rights, (method, path, *rest), wanted = (REQUESTS + ESCALATIONS)[case]
     actor = Actor(rbac, "u")
     await actor.may(*rights)
     where, _, query = path.partition("?")
-    asked = dict(pair.split("=", 1) for pair in query.split("&")) if query else {}
-    status, body = await actor.ask(method, where, *rest, **asked)
+    parameters = dict(pair.split("=", 1) for pair in query.split("&")) if query else {}
+    status, body = await actor.ask(method, where, *rest, **parameters)
     assert status == wanted, body
     seen = answer(status, body, actor)
     assert RECORDED.setdefault(case, seen) == seen
 
 
-async def test_a_role_cannot_be_widened_but_can_be_relabelled_within_ones_rights(rbac):
+async def test_a_role_can_be_relabelled_but_not_extended_beyond_ones_access(rbac):
     actor = Actor(rbac, "u")
     await actor.may(*BINDER, *READER)
-    made = {"metadata": {"name": "w"}, "rules": READER}
-    assert (await actor.ask("POST", f"{RBAC}/NS/roles", made))[0] == 201
+    role = {"metadata": {"name": "w"}, "rules": READER}
+    assert (await actor.ask("POST", f"{RBAC}/NS/roles", role))[0] == 201
     wider = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
     merge = "application/merge-patch+json"
     status, refused = await actor.ask("PATCH", f"{RBAC}/NS/roles/w", wider, merge)
@@ -221,7 +226,7 @@ async def test_a_role_cannot_be_widened_but_can_be_relabelled_within_ones_rights
     assert (status, kept["rules"]) == (200, READER)
 
 
-async def test_finalizers_of_a_role_can_be_removed_without_holding_its_rights(rbac):
+async def test_finalizers_of_a_role_can_be_removed_without_its_access(rbac):
     actor = Actor(rbac, "u")
     await actor.may(*BINDER)
     wide = {"metadata": {"name": "w", "finalizers": ["example.com/x"]}, "rules": [*READER]}
@@ -231,7 +236,7 @@ async def test_finalizers_of_a_role_can_be_removed_without_holding_its_rights(rb
     assert status == 200, body
 
 
-async def test_a_service_account_token_carries_the_accounts_rights(rbac):
+async def test_a_service_account_token_has_the_access_of_its_account(rbac):
     admin = Actor(rbac, "a")
     assert (await admin.ask("POST", "/api/v1/NS/serviceaccounts", {"metadata": {"name": "bot"}}, admin=True))[0] == 201
     name = f"system:serviceaccount:{rbac.namespace}:bot"
@@ -261,7 +266,7 @@ async def test_a_service_account_token_carries_the_accounts_rights(rbac):
 
 
 async def _as(api, transport, method, path, headers, body):
-    """With another credential than the transport's own."""
+    """Send a request with another credential than the transport's own."""
     if api.name == "embedded":
         return await transport.request(HttpRequest(method, path, headers=headers, body=body))
     from fairlead.client.access import Cluster
@@ -276,8 +281,8 @@ async def _as(api, transport, method, path, headers, body):
         await other.close()
 
 
-async def test_impersonation_needs_the_right_to_it(rbac):
-    """Nobody but an administrator may act as another; the administrator's own rights do not come along."""
+async def test_impersonation_needs_the_impersonate_verb(rbac):
+    """Only an administrator may impersonate, and loses the administrator's access by it."""
     actor = Actor(rbac, "u")
     status, refused = await actor.ask("GET", "/api/v1/NS/configmaps")
     assert (status, refused["reason"]) == (403, "Forbidden")
@@ -287,7 +292,7 @@ async def test_impersonation_needs_the_right_to_it(rbac):
     assert (await actor.ask("POST", path, review, admin=True))[1]["status"]["allowed"]
 
 
-async def test_rules_reviews_list_what_one_may(rbac):
+async def test_a_rules_review_lists_the_rules_of_the_user(rbac):
     actor = Actor(rbac, "u")
     await actor.may(*READER)
     path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
@@ -297,13 +302,13 @@ async def test_rules_reviews_list_what_one_may(rbac):
     assert review["status"]["incomplete"] is False
 
 
-async def test_without_rbac_everyone_may_do_everything():
+async def test_always_allow_allows_everything():
     server = Server(World(), tokens={"t": User("jane")})
     reply = await server.transport("t").request(HttpRequest("GET", "/api/v1/secrets"))
     assert reply.status == 200
 
 
-async def test_an_unknown_mode_names_the_ones_there_are():
+async def test_the_error_for_an_unknown_authorization_mode_names_the_valid_ones():
     with pytest.raises(ValueError, match="AlwaysAllow, RBAC"):
         Server(World(), authorization="ABAC")
 
@@ -317,7 +322,7 @@ async def test_an_unknown_mode_names_the_ones_there_are():
     ],
 )
 @pytest.mark.parametrize("place", ["clusterrolebindings", "NS/rolebindings"])
-async def test_a_subject_of_a_foreign_group_is_refused(api, place, kind, group, only):
+async def test_a_subject_with_a_wrong_api_group_is_rejected(api, place, kind, group, only):
     subject = {"kind": kind, "name": "a", "apiGroup": group}
     if kind == "ServiceAccount":
         subject["namespace"] = "default"
@@ -325,9 +330,9 @@ async def test_a_subject_of_a_foreign_group_is_refused(api, place, kind, group, 
     bound = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
     code, refused = await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, admin=True, dryRun="All")
     assert code == 422, refused
-    told = f'Unsupported value: "{group}": supported values: "{only}"'
+    message = f'Unsupported value: "{group}": supported values: "{only}"'
     assert refused["details"]["causes"] == [
-        {"reason": "FieldValueNotSupported", "message": told, "field": "subjects[0].apiGroup"}
+        {"reason": "FieldValueNotSupported", "message": message, "field": "subjects[0].apiGroup"}
     ]
     subject["apiGroup"] = only
     assert (await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, admin=True, dryRun="All"))[0] == 201

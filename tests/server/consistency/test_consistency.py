@@ -1,13 +1,13 @@
-"""What was promised of watches, reads and writes holds on random histories under faults, and its judges can judge."""
+"""Watches, reads and writes keep their guarantees on random histories with faults; the checkers detect violations."""
 
 import os
 from collections import Counter
 from math import inf
 
 import pytest
-from tests.server.consistency.linearisability import Operation, explainable
-from tests.server.consistency.play import play
-from tests.server.consistency.watching import violations
+from tests.server.consistency.histories import run_history
+from tests.server.consistency.linearizability import Operation, explainable
+from tests.server.consistency.watch_guarantees import violations
 
 from fairlead.server.storage.store import ObjectTable, Store
 from fairlead.server.verbs import lists, watch
@@ -16,45 +16,49 @@ from fairlead.server.write import pipeline
 SEEDS = int(os.environ.get("FAIRLEAD_HISTORIES", "30"))
 
 
-def broken(seeds):
-    """The promises that these histories saw broken, and how often."""
+def violations_of(seeds):
+    """Return the guarantees that are violated in these histories, and how often."""
     found = Counter()
     for seed in seeds:
-        played = play(seed)
-        for watcher in played.watchers:
-            found += violations(played.truth, watcher)
-        for operations in played.operations.values():
+        histories = run_history(seed)
+        for watcher in histories.watchers:
+            found += violations(histories.truth, watcher)
+        for operations in histories.operations.values():
             if not explainable(operations):
                 found["linearisable: no order explains what was read and written"] += 1
     return found
 
 
-def test_every_promise_is_kept():
-    assert not broken(range(SEEDS))
+def test_all_guarantees_hold_on_random_histories():
+    assert not violations_of(range(SEEDS))
 
 
-def test_histories_are_worth_judging():
-    played = [play(seed) for seed in range(5)]
-    streams = [stream for one in played for watcher in one.watchers for stream in watcher.streams]
-    answers = Counter(op.answer for one in played for ops in one.operations.values() for op in ops)
+def test_random_histories_contain_conflicts_faults_and_resumed_watches():
+    histories = [run_history(seed) for seed in range(5)]
+    streams = [stream for history in histories for watcher in history.watchers for stream in watcher.streams]
+    answers = Counter(op.answer for history in histories for ops in history.operations.values() for op in ops)
     assert all(answers[kind] > 5 for kind in ("ok", "exists", "conflict", "missing", "unknown"))
     assert sum(stream.start is not None for stream in streams) > 50
     assert sum(kind == "BOOKMARK" for stream in streams for kind, _ in stream.frames) > 50
-    for one in played:
-        for watcher in one.watchers:
-            told = [int(obj["metadata"]["resourceVersion"]) for stream in watcher.streams for _, obj in stream.frames]
-            assert max(told) >= max(version for version, *_ in one.truth.commits), "all was told in the end"
+    for history in histories:
+        for watcher in history.watchers:
+            versions = [
+                int(obj["metadata"]["resourceVersion"]) for stream in watcher.streams for _, obj in stream.frames
+            ]
+            assert max(versions) >= max(version for version, *_ in history.truth.commits), (
+                "a watcher did not receive the last event"
+            )
 
 
-def breaks(promise):
-    """The server as it is now breaks this promise in some history."""
+def assert_detected(guarantee):
+    """Assert that the patched server violates this guarantee in some history."""
     for seed in range(40):
-        if any(line.startswith(promise) for line in broken([seed])):
+        if any(line.startswith(guarantee) for line in violations_of([seed])):
             return
-    pytest.fail(f"a server that is not {promise} was not found out")
+    pytest.fail(f"a server that is not {guarantee} was not detected")
 
 
-def test_a_server_that_swaps_changes_is_found_out(monkeypatch):
+def test_swapped_events_are_detected(monkeypatch):
     read = ObjectTable.events_from
 
     def swapped(self, position):
@@ -62,55 +66,55 @@ def test_a_server_that_swaps_changes_is_found_out(monkeypatch):
         return [*events[:-2], *events[:-3:-1]] if events else events
 
     monkeypatch.setattr(ObjectTable, "events_from", swapped)
-    breaks("ordered")
+    assert_detected("ordered")
 
 
-def test_a_server_that_repeats_on_resuming_is_found_out(monkeypatch):
+def test_events_repeated_after_a_resume_are_detected(monkeypatch):
     position = ObjectTable.position_after
     monkeypatch.setattr(
         ObjectTable, "position_after", lambda self, version: max(self.first, position(self, version) - 1)
     )
-    breaks("unique")
+    assert_detected("unique")
 
 
-def test_a_server_that_skips_a_change_is_found_out(monkeypatch):
+def test_a_skipped_event_is_detected(monkeypatch):
     frame = watch.Watch._encode_event
     monkeypatch.setattr(watch.Watch, "_encode_event", lambda self, e: b"" if e.version % 7 == 0 else frame(self, e))
-    breaks("reliable")
+    assert_detected("reliable")
 
 
-def test_a_server_that_skips_on_resuming_is_found_out(monkeypatch):
+def test_an_event_skipped_after_a_resume_is_detected(monkeypatch):
     position = ObjectTable.position_after
     monkeypatch.setattr(ObjectTable, "position_after", lambda self, version: position(self, version + 1))
-    breaks("resumable")
+    assert_detected("resumable")
 
 
-def test_a_server_whose_bookmarks_run_ahead_is_found_out(monkeypatch):
+def test_bookmarks_ahead_of_the_events_are_detected(monkeypatch):
     bookmark = watch.Watch._bookmark
 
     def ahead(self, version, annotations):
         return bookmark(self, version if annotations else self.server.store.version, annotations)
 
     monkeypatch.setattr(watch.Watch, "_bookmark", ahead)
-    breaks("bookmarkable")
+    assert_detected("bookmarkable")
 
 
-def test_a_server_whose_plain_reads_are_stale_is_found_out(monkeypatch):
+def test_stale_consistent_reads_are_detected(monkeypatch):
     at_least = lists.read_version
 
     def stale(server, request, text, *, reading):
         return at_least(server, request, text or "0", reading=reading)
 
     monkeypatch.setattr("fairlead.server.verbs.get.read_version", stale)
-    breaks("linearisable")
+    assert_detected("linearisable")
 
 
-def test_a_server_that_ignores_the_version_written_upon_is_found_out(monkeypatch):
+def test_an_ignored_resource_version_is_detected(monkeypatch):
     monkeypatch.setattr(pipeline, "_requested_version", lambda obj: 0)
-    breaks("linearisable")
+    assert_detected("linearisable")
 
 
-def test_a_server_that_forgets_a_write_is_found_out(monkeypatch):
+def test_a_lost_write_is_detected(monkeypatch):
     put = Store.put
 
     def forgetful(self, table, obj, *rest):
@@ -120,7 +124,7 @@ def test_a_server_that_forgets_a_write_is_found_out(monkeypatch):
         return stored
 
     monkeypatch.setattr(Store, "put", forgetful)
-    breaks("linearisable")
+    assert_detected("linearisable")
 
 
 @pytest.mark.parametrize(
@@ -136,5 +140,5 @@ def test_a_server_that_forgets_a_write_is_found_out(monkeypatch):
         ([("create", 0, 1, "ok", "a"), ("delete", 2, 3, "ok"), ("delete", 4, 5, "ok")], False),
     ],
 )
-def test_the_judge_of_registers(operations, verdict):
+def test_linearizability_checker(operations, verdict):
     assert explainable([Operation(*given) for given in operations]) is verdict

@@ -1,4 +1,4 @@
-"""A fault plan does what it says to whom it says, the same each time, and to nobody else."""
+"""A fault plan affects the matching requests and no others, in the same way each time."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from fairlead.testing import virtual
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-class Bed:
+class FaultyServer:
     def __init__(self, *faults, seed=0):
         self.server = Server(virtual.world())
         self.transport = self.server.transport()
@@ -35,7 +35,7 @@ class Bed:
     async def put(self, name, value, **rest):
         return await self.send("PUT", name, {"metadata": {"name": name}, "data": {"v": value}}, **rest)
 
-    def there(self, name):
+    def exists(self, name):
         return self.server.store.table("", "configmaps").get("default", name) is not None
 
     async def watch(self, **query):
@@ -46,44 +46,44 @@ class Bed:
 
 
 @in_virtual_time
-async def test_a_delay_comes_before_the_request_is_looked_at():
-    bed = Bed(Fault(delay=2.0, verb="create"))
-    sent = asyncio.create_task(bed.create("a"))
+async def test_a_delay_comes_before_the_request_is_executed():
+    faulty = FaultyServer(Fault(delay=2.0, verb="create"))
+    sent = asyncio.create_task(faulty.create("a"))
     await asyncio.sleep(1.9)
-    assert not bed.there("a")
+    assert not faulty.exists("a")
     assert (await sent)[0] == 201
-    assert bed.now() == 2.0
+    assert faulty.now() == 2.0
 
 
 @in_virtual_time
-async def test_what_is_held_is_carried_out_later_though_its_sender_gave_up():
-    bed = Bed(Fault(hold=60.0, verb="create", count=1))
+async def test_a_held_request_is_executed_although_its_client_gave_up():
+    faulty = FaultyServer(Fault(hold=60.0, verb="create", count=1))
     with pytest.raises(TimeoutError):
-        await bed.create("a", timeout=5.0)
-    assert bed.now() == 5.0
-    assert not bed.there("a")
+        await faulty.create("a", timeout=5.0)
+    assert faulty.now() == 5.0
+    assert not faulty.exists("a")
     await asyncio.sleep(56)
-    assert bed.there("a")
-    assert (await bed.create("b"))[0] == 201
-    assert bed.server.faults.counts == {"hold": 1}
+    assert faulty.exists("a")
+    assert (await faulty.create("b"))[0] == 201
+    assert faulty.server.faults.counts == {"hold": 1}
 
 
 @in_virtual_time
-async def test_a_request_in_this_process_ends_at_its_deadline_too():
-    bed = Bed(Fault(delay=60.0, verb="create"))
+async def test_an_in_process_request_times_out():
+    faulty = FaultyServer(Fault(delay=60.0, verb="create"))
     with pytest.raises(TimeoutError):
-        await bed.create("a", timeout=5.0)
+        await faulty.create("a", timeout=5.0)
     await asyncio.sleep(100)
-    assert not bed.there("a")
+    assert not faulty.exists("a")
 
 
-@pytest.mark.parametrize(("when", "there"), [("before", False), ("after", True)])
-def test_a_drop_looks_the_same_before_and_after_the_commit(when, there):
+@pytest.mark.parametrize(("when", "exists"), [("before", False), ("after", True)])
+def test_a_dropped_connection_does_not_show_whether_the_write_happened(when, exists):
     async def main():
-        bed = Bed(Fault(drop=when, verb="create"))
+        faulty = FaultyServer(Fault(drop=when, verb="create"))
         with pytest.raises(ConnectionResetError):
-            await bed.create("a")
-        assert bed.there("a") == there
+            await faulty.create("a")
+        assert faulty.exists("a") == exists
 
     virtual.run(main())
 
@@ -92,74 +92,74 @@ def test_a_drop_looks_the_same_before_and_after_the_commit(when, there):
     ("code", "reason"),
     [(409, "Conflict"), (410, "Expired"), (500, "InternalError"), (503, "ServiceUnavailable"), (504, "Timeout")],
 )
-def test_a_refusal_is_a_status_with_its_reason(code, reason):
+def test_an_injected_status_has_its_reason(code, reason):
     async def main():
-        bed = Bed(Fault(status=code, verb="get", kind="ConfigMap"))
-        status, body = await bed.send("GET", "a")
+        faulty = FaultyServer(Fault(status=code, verb="get", kind="ConfigMap"))
+        status, body = await faulty.send("GET", "a")
         assert (status, body["kind"], body["code"], body["reason"]) == (code, "Status", code, reason)
 
     virtual.run(main())
 
 
 @in_virtual_time
-async def test_too_many_requests_say_when_to_come_back():
-    bed = Bed(Fault(status=429))
-    answer = await bed.transport.request(HttpRequest("GET", MAPS))
+async def test_an_injected_429_has_a_retry_after_header():
+    faulty = FaultyServer(Fault(status=429))
+    answer = await faulty.transport.request(HttpRequest("GET", MAPS))
     assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
 
 
-def test_a_write_that_timed_out_may_have_happened():
+def test_a_write_with_an_injected_504_may_have_happened():
     async def main(seed):
-        bed = Bed(Fault(status=504, verb="create"), seed=seed)
-        assert (await bed.create("a"))[0] == 504
-        return bed.there("a")
+        faulty = FaultyServer(Fault(status=504, verb="create"), seed=seed)
+        assert (await faulty.create("a"))[0] == 504
+        return faulty.exists("a")
 
     assert {virtual.run(main(seed)) for seed in range(10)} == {True, False}
 
 
 @in_virtual_time
-async def test_what_the_plan_answers_is_counted_once_as_any_answer():
-    bed = Bed(
+async def test_an_injected_response_is_counted_once_in_the_metrics():
+    faulty = FaultyServer(
         Fault(status=409, verb="update", count=2), Fault(status=429, verb="list"), Fault(status=504, verb="create")
     )
     for _ in range(10):
-        await bed.create("a")
+        await faulty.create("a")
     for _ in range(3):
-        await bed.put("a", "x")
-    await bed.send("GET")
-    total = bed.server.metrics.total
-    assert bed.there("a")
+        await faulty.put("a", "x")
+    await faulty.send("GET")
+    total = faulty.server.metrics.total
+    assert faulty.exists("a")
     assert (total(verb="PUT", code="409"), total(verb="PUT", code="200")) == (2, 1)
     assert total(verb="LIST", resource="configmaps", code="429") == 1
     assert total(verb="POST", resource="configmaps") == total(verb="POST", resource="configmaps", code="504") == 10
 
 
 @in_virtual_time
-async def test_a_fault_strikes_only_whom_it_names():
-    bed = Bed(
+async def test_a_fault_affects_only_matching_requests():
+    faulty = FaultyServer(
         Fault(status=503, verb=("update", "patch"), user_agent="kubectl/*"),
         Fault(status=409, verb="create", kind="widgets.example.com"),
         Fault(status=500, kind="Secret"),
     )
-    assert (await bed.create("a", agent="kubectl/v1"))[0] == 201
-    assert (await bed.put("a", "1", agent="other"))[0] == 200
-    assert (await bed.put("a", "1", agent="kubectl/v1"))[0] == 503
-    assert (await bed.transport.request(HttpRequest("GET", "/api/v1/secrets"))).status == 500
-    assert (await bed.transport.request(HttpRequest("GET", "/version"))).status == 200
-    assert bed.faults.counts == {"503": 1, "500": 1}
+    assert (await faulty.create("a", agent="kubectl/v1"))[0] == 201
+    assert (await faulty.put("a", "1", agent="other"))[0] == 200
+    assert (await faulty.put("a", "1", agent="kubectl/v1"))[0] == 503
+    assert (await faulty.transport.request(HttpRequest("GET", "/api/v1/secrets"))).status == 500
+    assert (await faulty.transport.request(HttpRequest("GET", "/version"))).status == 200
+    assert faulty.faults.counts == {"503": 1, "500": 1}
 
 
 @in_virtual_time
-async def test_a_count_bounds_how_often_it_strikes():
-    bed = Bed(Fault(status=409, verb="update", count=2))
-    await bed.create("a")
-    assert [(await bed.put("a", str(i)))[0] for i in range(4)] == [409, 409, 200, 200]
+async def test_count_bounds_how_often_a_fault_applies():
+    faulty = FaultyServer(Fault(status=409, verb="update", count=2))
+    await faulty.create("a")
+    assert [(await faulty.put("a", str(i)))[0] for i in range(4)] == [409, 409, 200, 200]
 
 
-def test_chance_follows_from_the_seed():
+def test_random_faults_follow_from_the_seed():
     async def main(seed):
-        bed = Bed(Fault(status=500, probability=0.5), seed=seed)
-        return [(await bed.send("GET"))[0] for _ in range(40)]
+        faulty = FaultyServer(Fault(status=500, probability=0.5), seed=seed)
+        return [(await faulty.send("GET"))[0] for _ in range(40)]
 
     first = virtual.run(main(1))
     assert set(first) == {200, 500}
@@ -168,87 +168,87 @@ def test_chance_follows_from_the_seed():
 
 
 @in_virtual_time
-async def test_a_watch_is_cut_after_its_time():
-    bed = Bed(Fault(cut=(5, 9)))
-    stream = await bed.watch(resourceVersion=str(bed.server.store.version))
-    await bed.create("a")
+async def test_a_watch_is_cut_after_the_given_seconds():
+    faulty = FaultyServer(Fault(cut=(5, 9)))
+    stream = await faulty.watch(resourceVersion=str(faulty.server.store.version))
+    await faulty.create("a")
     assert json.loads(await stream.read())["type"] == "ADDED"
     with pytest.raises(ConnectionResetError):
         await stream.read()
-    assert 5 <= bed.now() <= 9
+    assert 5 <= faulty.now() <= 9
 
 
 @in_virtual_time
-async def test_every_watch_can_be_cut_at_once():
-    bed = Bed()
-    streams = [await bed.watch(resourceVersion=str(bed.server.store.version)) for _ in range(3)]
+async def test_cut_breaks_all_open_watches():
+    faulty = FaultyServer()
+    streams = [await faulty.watch(resourceVersion=str(faulty.server.store.version)) for _ in range(3)]
     reads = [asyncio.create_task(stream.read()) for stream in streams[:2]]
     await asyncio.sleep(1)
-    bed.faults.cut()
+    faulty.faults.cut()
     for read in (*reads, streams[2].read()):
         with pytest.raises(ConnectionResetError):
             await read
 
 
 @in_virtual_time
-async def test_an_expired_watch_is_told_in_its_stream():
-    bed = Bed(Fault(status=410, verb="watch"))
-    stream = await bed.watch(resourceVersion=str(bed.server.store.version))
+async def test_an_injected_410_of_a_watch_is_an_error_event():
+    faulty = FaultyServer(Fault(status=410, verb="watch"))
+    stream = await faulty.watch(resourceVersion=str(faulty.server.store.version))
     event = json.loads(await stream.read())
     assert (stream.status, event["type"], event["object"]["code"]) == (200, "ERROR", 410)
     assert await stream.read() == b""
 
 
 @in_virtual_time
-async def test_a_lagging_replica_answers_reads_that_may_be_stale():
-    bed = Bed(Fault(stale=10, user_agent="test"))
-    _, made = await bed.create("a")
+async def test_a_lagging_replica_serves_reads_that_may_be_stale():
+    faulty = FaultyServer(Fault(stale=10, user_agent="test"))
+    _, created = await faulty.create("a")
     await asyncio.sleep(20)
-    _, new = await bed.put("a", "1")
-    await bed.create("b")
-    old, new = made["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"]
-    assert (await bed.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == old
-    assert (await bed.send("GET", "b", resourceVersion="0"))[0] == 404
-    stale = (await bed.send("GET", resourceVersion="0"))[1]
+    _, new = await faulty.put("a", "1")
+    await faulty.create("b")
+    old, new = created["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"]
+    assert (await faulty.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == old
+    assert (await faulty.send("GET", "b", resourceVersion="0"))[0] == 404
+    stale = (await faulty.send("GET", resourceVersion="0"))[1]
     assert (stale["metadata"]["resourceVersion"], [item["metadata"]["name"] for item in stale["items"]]) == (old, ["a"])
-    fresh = (await bed.send("GET", "a"))[1]["metadata"]["resourceVersion"]
+    fresh = (await faulty.send("GET", "a"))[1]["metadata"]["resourceVersion"]
     assert fresh == new, "a read that asks for no version is never stale"
-    assert len((await bed.send("GET"))[1]["items"]) == 2
+    assert len((await faulty.send("GET"))[1]["items"]) == 2
     await asyncio.sleep(10)
-    assert (await bed.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == new
+    assert (await faulty.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == new
 
 
 @in_virtual_time
-async def test_a_lagging_replica_is_waited_for_and_then_given_up():
-    bed = Bed(Fault(stale=10))
-    _, made = await bed.create("a")
-    version = made["metadata"]["resourceVersion"]
-    status, body = await bed.send("GET", "a", resourceVersion=version)
-    assert (status, body["details"]["causes"][0]["reason"], bed.now()) == (504, "ResourceVersionTooLarge", 3.0)
+async def test_a_read_waits_for_a_lagging_replica_up_to_a_timeout():
+    faulty = FaultyServer(Fault(stale=10))
+    _, created = await faulty.create("a")
+    version = created["metadata"]["resourceVersion"]
+    status, body = await faulty.send("GET", "a", resourceVersion=version)
+    assert (status, body["details"]["causes"][0]["reason"], faulty.now()) == (504, "ResourceVersionTooLarge", 3.0)
     await asyncio.sleep(5)
-    status, body = await bed.send("GET", "a", resourceVersion=version)
-    assert (status, bed.now()) == (200, 10.0)
+    status, body = await faulty.send("GET", "a", resourceVersion=version)
+    assert (status, faulty.now()) == (200, 10.0)
 
 
 @in_virtual_time
-async def test_a_lagging_replica_tells_watches_late():
-    bed = Bed(Fault(stale=10, verb="watch"))
-    await bed.create("a")
+async def test_a_lagging_replica_delays_watch_events():
+    faulty = FaultyServer(Fault(stale=10, verb="watch"))
+    await faulty.create("a")
     await asyncio.sleep(20)
-    await bed.create("b")
-    stream = await bed.watch(resourceVersion="0")
+    await faulty.create("b")
+    stream = await faulty.watch(resourceVersion="0")
     assert json.loads(await stream.read())["object"]["metadata"]["name"] == "a"
     assert json.loads(await stream.read())["object"]["metadata"]["name"] == "b"
-    assert bed.now() == 30
+    assert faulty.now() == 30
     await stream.close()
 
 
 @in_virtual_time
-async def test_without_a_plan_there_is_no_trouble():
-    bed = Bed(Fault(status=500))
-    assert (await bed.send("GET"))[0] == 500
-    bed.server.inject(None)
-    assert (await bed.send("GET"))[0] == 200
+async def test_without_a_plan_no_fault_is_injected():
+    faulty = FaultyServer(Fault(status=500))
+    assert (await faulty.send("GET"))[0] == 500
+    faulty.server.inject(None)
+    assert (await faulty.send("GET"))[0] == 200
 
 
 PLAN = """
@@ -262,7 +262,7 @@ faults:
 """
 
 
-def test_a_plan_is_read_from_yaml_and_from_json():
+def test_a_plan_is_parsed_from_yaml_and_from_json():
     plan = Plan.read(PLAN)
     assert plan.seed == 7
     assert plan.faults[0] == Fault(delay=(0.05, 0.2), probability=0.3)
@@ -272,7 +272,7 @@ def test_a_plan_is_read_from_yaml_and_from_json():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "a plan is a map"),
         ("[", "not YAML"),
@@ -304,14 +304,14 @@ def test_a_plan_is_read_from_yaml_and_from_json():
         ("faults: [{status: 409, agent: x}]", "not agent"),
     ],
 )
-def test_a_bad_plan_is_one_line_that_says_where_and_why(text, told):
+def test_an_invalid_plan_raises_an_error_that_names_the_place(text, message):
     with pytest.raises(PlanError) as caught:
         Plan.read(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-async def test_faults_break_real_connections_too():
+async def test_faults_break_http_connections():
     from fairlead.api.world import World
     from fairlead.client.access import Cluster
     from fairlead.client.credentials import StaticCredentials
@@ -338,7 +338,7 @@ async def test_faults_break_real_connections_too():
         await listening.close()
 
 
-def test_the_command_tells_a_bad_plan_in_one_line(tmp_path):
+def test_serve_reports_an_invalid_plan_in_one_line(tmp_path):
     from click.testing import CliRunner
 
     from fairlead.cli.serve import serve

@@ -1,4 +1,4 @@
-"""What no client should send is refused as the real server refuses it, and neither hangs."""
+"""Malformed requests get the same error from both servers, and neither hangs."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ CODES = {"another type": 415, "too large": 413}
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # the client's, and meant here
 @pytest.mark.parametrize("name", BAD)
-async def test_a_bad_body_is_refused_with_the_same_code(api, name):
+async def test_a_malformed_body_gets_the_same_code_from_both_servers(api, name):
     body, kind = BAD[name]
     path = f"/api/v1/namespaces/{api.namespace}/configmaps"
     answer = await api.transport().request(
@@ -37,7 +37,7 @@ async def test_a_bad_body_is_refused_with_the_same_code(api, name):
     assert (answer.status, json.loads(answer.body)["code"]) == (CODES.get(name, 400), CODES.get(name, 400))
 
 
-async def test_half_a_request_holds_nobody_up(api):
+async def test_an_incomplete_request_does_not_block_other_requests(api):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     host, port = api.url.removeprefix("https://").split(":")

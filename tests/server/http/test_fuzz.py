@@ -1,7 +1,7 @@
-"""Valid requests, spoiled: whatever comes of them is told by the server, never a fault of it.
+"""Fuzzing: corrupted requests never cause an internal error.
 
-The same thousands on every machine; FAIRLEAD_FUZZ_SECONDS asks for longer, FAIRLEAD_FUZZ_SEED (0) from where on. A
-failure names the request.
+The requests are the same on every machine. FAIRLEAD_FUZZ_SECONDS makes the test run longer, FAIRLEAD_FUZZ_SEED changes
+the seed (0). A failure names the request.
 """
 
 import json
@@ -97,19 +97,19 @@ FAULT = re.compile(rb"Internal error occurred: [A-Z]\w*(Error|Exception): ")  # 
 OPERATIONS = ["add", "remove", "replace", "move", "copy", "test", "nope", 1]
 
 
-def spoiled(value, chance):
-    """The value with one thing in it wrong."""
-    if not isinstance(value, dict | list) or not value or chance.random() < 0.15:
-        return chance.choice(WRONG)
+def corrupt(value, rng):
+    """Return the value with one part corrupted."""
+    if not isinstance(value, dict | list) or not value or rng.random() < 0.15:
+        return rng.choice(WRONG)
     if isinstance(value, list):
-        at = chance.randrange(len(value))
-        if chance.random() < 0.2:
-            return [*value, chance.choice([*value, *WRONG])]
-        return [spoiled(one, chance) if index == at else one for index, one in enumerate(value)]
-    if chance.random() < 0.2:
-        return {**value, chance.choice(KEYS): chance.choice(WRONG)}
-    key = chance.choice(list(value))
-    return {**value, key: spoiled(value[key], chance)}
+        at = rng.randrange(len(value))
+        if rng.random() < 0.2:
+            return [*value, rng.choice([*value, *WRONG])]
+        return [corrupt(one, rng) if index == at else one for index, one in enumerate(value)]
+    if rng.random() < 0.2:
+        return {**value, rng.choice(KEYS): rng.choice(WRONG)}
+    key = rng.choice(list(value))
+    return {**value, key: corrupt(value[key], rng)}
 
 
 def pointers(value, path=""):
@@ -119,50 +119,50 @@ def pointers(value, path=""):
         yield from pointers(inner, f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}")
 
 
-def requested(path, obj, chance):
-    """One request, most of it right."""
-    whole = spoiled(obj, chance)
-    if chance.random() < 0.3:
-        whole = spoiled(whole, chance)
-    place = path + chance.choice(["/a", "/a", "/a", "/a/status", "/a/scale", "/b"])
-    query = chance.choice([{}, {}, {"dryRun": ["All"]}, {"fieldValidation": ["Strict"]}, {"force": ["true"]}])
-    kind = chance.choice(["POST", "PUT", "JSON", "PATCH", "PATCH", "PATCH"])
+def random_request(path, obj, rng):
+    """Return a request that is mostly valid."""
+    document = corrupt(obj, rng)
+    if rng.random() < 0.3:
+        document = corrupt(document, rng)
+    target = path + rng.choice(["/a", "/a", "/a", "/a/status", "/a/scale", "/b"])
+    query = rng.choice([{}, {}, {"dryRun": ["All"]}, {"fieldValidation": ["Strict"]}, {"force": ["true"]}])
+    kind = rng.choice(["POST", "PUT", "JSON", "PATCH", "PATCH", "PATCH"])
     if kind == "POST":
-        return "POST", path, query, "application/json", whole
+        return "POST", path, query, "application/json", document
     if kind == "PUT":
-        return "PUT", place, query, chance.choice(["application/json", "application/yaml"]), whole
+        return "PUT", target, query, rng.choice(["application/json", "application/yaml"]), document
     if kind == "JSON":
         known = [*pointers(obj), "/metadata/finalizers/-", "x", "/~", "/a/b/c"]
         operations = []
-        for _ in range(chance.randrange(1, 4)):
-            one = {"op": chance.choice(OPERATIONS), "path": chance.choice(known)}
-            operations.append({**one, "from": chance.choice(known), "value": chance.choice(WRONG)})
-        return "PATCH", place, query, "application/json-patch+json", operations
-    return "PATCH", place, {**query, "fieldManager": [chance.choice("mn")]}, chance.choice(PATCHES), whole
+        for _ in range(rng.randrange(1, 4)):
+            one = {"op": rng.choice(OPERATIONS), "path": rng.choice(known)}
+            operations.append({**one, "from": rng.choice(known), "value": rng.choice(WRONG)})
+        return "PATCH", target, query, "application/json-patch+json", operations
+    return "PATCH", target, {**query, "fieldManager": [rng.choice("mn")]}, rng.choice(PATCHES), document
 
 
-def test_no_spoiled_request_is_a_fault_of_the_server():
-    chance = random.Random(SEED)
+def test_a_corrupted_request_never_causes_an_internal_error():
+    rng = random.Random(SEED)
     server = Server()
-    end, asked = time.monotonic() + SECONDS, 0
-    while asked < REQUESTS or time.monotonic() < end:
-        if asked % 50 == 0:
+    end, sent = time.monotonic() + SECONDS, 0
+    while sent < REQUESTS or time.monotonic() < end:
+        if sent % 50 == 0:
             send(server, "POST", DEFINITIONS, {}, "application/json", DEFINITION)
-        path = chance.choice(list(OBJECTS))
+        path = rng.choice(list(OBJECTS))
         api_version, kind, rest = OBJECTS[path]
         name = "knabs.example.com" if kind == DEFINITION["kind"] else "a"
         obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": {"l": "m"}}, **rest}
         send(server, "POST", path, {}, "application/json", obj)
-        request = requested(path, obj, chance)
+        request = random_request(path, obj, rng)
         start = time.process_time()
         answer = send(server, *request)
         took = time.process_time() - start
-        asked += 1
-        told = (SEED, asked, request)
+        sent += 1
+        failure = (SEED, sent, request)
         assert not isinstance(answer, StreamingResponse)
-        assert not FAULT.search(answer.body), (told, answer.body)
-        assert took < LONG, (told, took)
-        if asked % 50 == 0:
+        assert not FAULT.search(answer.body), (failure, answer.body)
+        assert took < LONG, (failure, took)
+        if sent % 50 == 0:
             assert send(server, "GET", "/api/v1/namespaces", {}, "application/json", None).status == 200
             send(server, "DELETE", path, {}, "application/json", None)
 

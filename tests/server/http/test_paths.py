@@ -1,4 +1,4 @@
-"""Odd paths and credentials: both servers give the same answer, to the letter."""
+"""Unusual paths and credentials: both servers send the same response, byte for byte."""
 
 import asyncio
 import http.client
@@ -91,7 +91,7 @@ CREDENTIALS = {
 
 
 def ask(api, method, path, credential=None):
-    """One request as it stands, with no client that would put its path in order."""
+    """Send a request without a client that would normalize its path."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     connection = http.client.HTTPSConnection(urlsplit(api.url).netloc, context=context, timeout=20)
@@ -108,7 +108,7 @@ def ask(api, method, path, credential=None):
 
 
 async def kind(api):
-    """A custom kind, known to discovery."""
+    """Create a custom kind and wait until discovery lists it."""
     names = {"plural": "knobs", "kind": "Knob"}
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}
@@ -122,18 +122,18 @@ async def kind(api):
 
 
 @pytest.mark.timeout(60)
-async def test_odd_paths_are_answered_alike(api):
+async def test_unusual_paths_get_the_same_response_from_both_servers(api):
     await kind(api)
     wrong = []
-    for asked, status, message in ANSWERS:
-        found = await asyncio.to_thread(ask, api, *asked.split())
-        if found != (status, message):
-            wrong.append((asked, found, (status, message)))
+    for request_line, status, message in ANSWERS:
+        response = await asyncio.to_thread(ask, api, *request_line.split())
+        if response != (status, message):
+            wrong.append((request_line, response, (status, message)))
     assert not wrong
 
 
 @pytest.mark.parametrize("credential", CREDENTIALS)
-async def test_what_is_no_bearer_token_is_no_credential(api, monkeypatch, credential):
+async def test_only_a_bearer_token_counts_as_a_credential(api, monkeypatch, credential):
     if api.name == "embedded":
         monkeypatch.setattr(api.server.authenticator, "_allow_anonymous", True)
         monkeypatch.setattr(api.server, "authorizer", RBAC(api.server.store))

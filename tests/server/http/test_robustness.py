@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a 4xx that says why (or a real server's bare 500), and the server goes on."""
+"""Malformed input gets a 4xx with a reason (or the plain 500 of a real server), and the server keeps serving."""
 
 import json
 import logging
@@ -23,16 +23,16 @@ TYPES = [
 ]
 
 
-def server():
-    made = Server()
+def create_server():
+    server = Server()
     body = json.dumps({"metadata": {"name": "a"}, "data": {"k": "v"}}).encode()
-    assert send(made, "POST", MAPS, body).status == 201
-    return made
+    assert send(server, "POST", MAPS, body).status == 201
+    return server
 
 
-def send(made, method, path, body=b"", kind="application/json", **query):
+def send(server, method, path, body=b"", kind="application/json", **query):
     headers = {"content-type": kind, "user-agent": "test"}
-    return made.respond(Request(method, path, {k: [v] for k, v in query.items()}, headers, body))
+    return server.respond(Request(method, path, {k: [v] for k, v in query.items()}, headers, body))
 
 
 def nested(depth):
@@ -64,20 +64,20 @@ BOMB = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
         (b"x" * (3 * 1024 * 1024 + 1), "application/json", 413),
     ],
 )
-def test_a_bad_body_is_refused_with_a_status(body, kind, code):
-    made = server()
-    answer = send(made, "POST", MAPS, body, kind)
+def test_a_malformed_body_is_rejected_with_a_status(body, kind, code):
+    server = create_server()
+    answer = send(server, "POST", MAPS, body, kind)
     assert (answer.status, json.loads(answer.body)["code"]) == (code, code)
-    assert send(made, "GET", f"{MAPS}/a").status == 200
+    assert send(server, "GET", f"{MAPS}/a").status == 200
 
 
 @pytest.mark.parametrize("size", [10_001, 20_000])
-def test_too_many_operations_are_refused(size):
+def test_a_json_patch_with_too_many_operations_is_rejected(size):
     body = json.dumps([{"op": "test", "path": "/data/k", "value": "v"}] * size).encode()
-    assert send(server(), "PATCH", f"{MAPS}/a", body, "application/json-patch+json").status == 413
+    assert send(create_server(), "PATCH", f"{MAPS}/a", body, "application/json-patch+json").status == 413
 
 
-FUZZED = server()
+FUZZED = create_server()
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -102,7 +102,7 @@ FUZZED = server()
         ).map(lambda value: json.dumps(value).encode()),
     ),
 )
-def test_no_body_is_a_fault_of_the_server(method, kind, body):
+def test_no_body_causes_an_internal_error(method, kind, body):
     logging.disable(logging.CRITICAL)
     try:
         send(FUZZED, "POST", MAPS, b'{"metadata":{"name":"a"}}')
@@ -117,7 +117,7 @@ def test_no_body_is_a_fault_of_the_server(method, kind, body):
 
 @settings(max_examples=200, deadline=None)
 @given(path=st.text(alphabet="/apisv1namespaceconfigmaps.%2e:?", max_size=40))
-def test_no_path_is_a_fault_of_the_server(path):
+def test_no_path_causes_an_internal_error(path):
     answer = send(FUZZED, "GET", "/" + path)
     if answer.status >= 500:  # a namespace '..' is, on a real server too
         assert "reason" not in json.loads(answer.body), answer.body

@@ -1,4 +1,4 @@
-"""What Tables show of built-in objects: each row holds on the embedded and on the real server."""
+"""The cells of built-in kinds, on both servers."""
 
 import json
 
@@ -41,8 +41,8 @@ def pod(starting=0, staying=0):
 
 
 def container(name, state, *, ready=False, restarts=0, started=None):
-    made = {"name": name, "image": "i", "imageID": "", "ready": ready, "restartCount": restarts, "state": state}
-    return made if started is None else {**made, "started": started}
+    status = {"name": name, "image": "i", "imageID": "", "ready": ready, "restartCount": restarts, "state": state}
+    return status if started is None else {**status, "started": started}
 
 
 def ended(code, **more):
@@ -182,7 +182,7 @@ async def ask(api, method, path, body=None, kind="application/json", accept="app
 
 
 async def shown(api, collection, name, obj, status):
-    """The row of an object with this status, by its columns."""
+    """Return the row of an object with this status, by column name."""
     metadata = {"name": name, **(obj.get("metadata") or {})}
     path = f"{collection}/{name}"
     await ask(api, "POST", collection, {**obj, "metadata": metadata})
@@ -196,7 +196,7 @@ async def shown(api, collection, name, obj, status):
     return table["rows"][0], dict(zip(columns, table["rows"][0]["cells"], strict=True))
 
 
-async def test_what_a_pod_is_doing_is_told_in_a_word(api):
+async def test_the_status_cell_of_a_pod_summarizes_its_containers(api):
     for index, (obj, status, wanted) in enumerate(POD_ROWS):
         row, cells = await shown(api, PODS.format(ns=api.namespace), f"p{index}", obj, status)
         assert (status, [cells[key] for key in ("Ready", "Status", "Restarts")]) == (status, wanted)
@@ -205,7 +205,7 @@ async def test_what_a_pod_is_doing_is_told_in_a_word(api):
 
 
 @pytest.mark.parametrize("index", range(len(ROWS)))
-async def test_a_row_shows_what_people_look_for(api, index):
+async def test_the_cells_of_each_kind_match_a_real_server(api, index):
     path, obj, status, wanted = ROWS[index]
     _, cells = await shown(api, path.format(ns=api.namespace), f"cells-{api.namespace}", obj, status)
     assert {key: cells[key] for key in wanted} == wanted

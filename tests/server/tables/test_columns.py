@@ -1,4 +1,4 @@
-"""Paths of printer columns; the answers are a real server's."""
+"""JSONPaths of printer columns. The expected values are those of a real server."""
 
 import json
 
@@ -58,5 +58,5 @@ def test_objects_without_a_namespace_are_not_selected_by_one():
     spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions}
     definition = {"kind": "CustomResourceDefinition", "metadata": {"name": "ws.example.com"}, "spec": spec}
     assert ask("POST", path, body={"apiVersion": "apiextensions.k8s.io/v1", **definition})[0] == 201
-    status, told = ask("GET", "/apis/example.com/v1/ws", {"fieldSelector": ["metadata.namespace=a"]})
-    assert (status, told["message"]) == (400, "field label not supported: metadata.namespace")
+    status, body = ask("GET", "/apis/example.com/v1/ws", {"fieldSelector": ["metadata.namespace=a"]})
+    assert (status, body["message"]) == (400, "field label not supported: metadata.namespace")

@@ -1,4 +1,4 @@
-"""What a DELETE asks for besides the object: each holds on the embedded and on the real server."""
+"""The options of a DELETE, on both servers."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.api.requests import HttpRequest
 
-KEPT = ["example.com/kept"]
+FINALIZERS = ["example.com/kept"]
 PODS_STAY = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
     "set propagationPolicy=Orphan to suppress this warning"
@@ -29,8 +29,8 @@ async def send(api):
 
 
 @pytest.fixture
-async def made(send):
-    reply = await send("POST", "configmaps", {"metadata": {"name": "a", "finalizers": KEPT}})
+async def existing(send):
+    reply = await send("POST", "configmaps", {"metadata": {"name": "a", "finalizers": FINALIZERS}})
     assert reply.status == 201
     return json.loads(reply.body)["metadata"]
 
@@ -41,32 +41,32 @@ async def metadata(send):
 
 @pytest.mark.parametrize("path", ["configmaps", "configmaps/a"])
 @pytest.mark.parametrize("key", ["uid", "resourceVersion"])
-async def test_a_query_has_preconditions_as_a_body_has(send, made, path, key):
+async def test_a_delete_takes_preconditions_from_the_query(send, existing, path, key):
     newer = {"resourceVersionMatch": "NotOlderThan"} if key == "resourceVersion" else {}
     refused = await send("DELETE", path, **{key: "1"}, **newer)
     assert (refused.status, json.loads(refused.body)["reason"]) == (409, "Conflict")
-    assert await metadata(send) == made
-    assert (await send("DELETE", path, **{key: made[key]}, **newer)).status == 200
+    assert await metadata(send) == existing
+    assert (await send("DELETE", path, **{key: existing[key]}, **newer)).status == 200
     assert "deletionTimestamp" in await metadata(send)
 
 
-async def test_a_collection_is_deleted_as_it_was_at_the_version_asked_for(send, made):
+async def test_deletecollection_deletes_the_objects_of_the_requested_version(send, existing):
     await send("DELETE", "configmaps", resourceVersion="1")
-    assert await metadata(send) == made
-    future = await send("DELETE", "configmaps", resourceVersion=str(int(made["resourceVersion"]) + 10**6))
+    assert await metadata(send) == existing
+    future = await send("DELETE", "configmaps", resourceVersion=str(int(existing["resourceVersion"]) + 10**6))
     assert future.status == 504
-    assert await metadata(send) == made
+    assert await metadata(send) == existing
 
 
 @pytest.mark.parametrize("path", ["configmaps", "configmaps/a"])
-async def test_orphaning_adds_its_finalizer_to_those_of_the_object(send, made, path):
+async def test_orphan_deletion_adds_its_finalizer_to_existing_ones(send, existing, path):
     assert (await send("DELETE", path, propagationPolicy="Orphan")).status == 200
-    assert (await metadata(send))["finalizers"] == [*KEPT, "orphan"]
+    assert (await metadata(send))["finalizers"] == [*FINALIZERS, "orphan"]
 
 
 @pytest.mark.parametrize("path", ["jobs", "jobs/none"])
-@pytest.mark.parametrize("said", [{}, {"propagationPolicy": "Orphan"}, {"orphanDependents": "false"}])
-async def test_who_deletes_jobs_and_says_nothing_of_their_pods_hears_that_these_stay(send, path, said):
-    reply = await send("DELETE", path, **said)
+@pytest.mark.parametrize("options", [{}, {"propagationPolicy": "Orphan"}, {"orphanDependents": "false"}])
+async def test_deleting_a_job_without_a_policy_warns_that_its_pods_stay(send, path, options):
+    reply = await send("DELETE", path, **options)
     assert reply.status == (404 if "/" in path else 200)
-    assert list(reply.warnings) == ([] if said else [f'299 - "{PODS_STAY}"'])
+    assert list(reply.warnings) == ([] if options else [f'299 - "{PODS_STAY}"'])

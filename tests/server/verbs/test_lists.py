@@ -1,4 +1,4 @@
-"""Pages of one list show one moment, whatever is written between them."""
+"""Lists: pages of one snapshot, options, tables."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ writes = st.lists(st.tuples(st.sampled_from(["create", "delete"]), st.sampled_fr
 
 @settings(max_examples=40, deadline=None)
 @given(first=st.sets(st.sampled_from("abcdefgh"), min_size=1), limit=st.integers(1, 4), between=writes)
-def test_pages_are_one_snapshot(first, limit, between):
+def test_all_pages_of_a_list_show_one_snapshot(first, limit, between):
     server = Server()
     for name in first:
         create(server, name)
@@ -47,7 +47,7 @@ def test_pages_are_one_snapshot(first, limit, between):
     assert found == sorted(first)
 
 
-def test_no_collection_is_deleted_at_a_version_that_is_forgotten():
+def test_deletecollection_rejects_an_expired_version():
     server = Server()
     create(server, "a")
     _, before = send(server, "GET", MAPS)
@@ -58,7 +58,7 @@ def test_no_collection_is_deleted_at_a_version_that_is_forgotten():
     assert [item["metadata"]["name"] for item in send(server, "GET", MAPS)[1]["items"]] == ["a", "b"]
 
 
-def test_an_expired_page_says_how_to_go_on():
+def test_an_expired_continue_token_gets_a_new_one():
     server = Server()
     for name in "abcd":
         create(server, name)
@@ -71,7 +71,7 @@ def test_an_expired_page_says_how_to_go_on():
     assert (code, [item["metadata"]["name"] for item in rest["items"]]) == (200, ["d"])
 
 
-def test_remaining_items_are_told_where_nothing_is_selected():
+def test_remaining_item_count_is_set_without_a_selector_only():
     server = Server()
     for name in "abcd":
         create(server, name)
@@ -84,7 +84,7 @@ def token(**parts):
 
 
 @pytest.mark.parametrize(
-    ("query", "code", "told"),
+    ("query", "code", "message"),
     [
         ({"timeoutSeconds": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
         ({"sendInitialEvents": "true"}, 422, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"),
@@ -98,13 +98,13 @@ def token(**parts):
         ({"resourceVersion": "-1"}, 400, 'strconv.ParseUint: parsing "-1": invalid syntax'),
     ],
 )
-def test_a_list_that_cannot_be_is_refused(query, code, told):
+def test_a_list_with_invalid_options_is_rejected(query, code, message):
     status, answer = send(Server(), "GET", MAPS, **query)
     assert status == code
-    assert answer["message"].endswith(told)
+    assert answer["message"].endswith(message)
 
 
-def test_a_page_follows_where_anything_does_chosen_or_not():
+def test_another_page_follows_if_any_object_is_left():
     server = Server()
     for name in "abc":
         create(server, name)
@@ -117,14 +117,14 @@ def test_a_page_follows_where_anything_does_chosen_or_not():
     assert "continue" not in page["metadata"]
 
 
-def test_rows_hold_an_object_its_metadata_or_nothing():
+def test_include_object_selects_what_a_row_carries():
     accept = {"user-agent": "t", "accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
     answer = Server().respond(Request("GET", MAPS, {"includeObject": ["X"]}, accept, b""))
     assert answer.status == 400
     assert b"must be 'Metadata', 'Object', 'None', or empty" in answer.body
 
 
-def test_a_list_from_memory_has_no_pages():
+def test_a_list_at_version_0_ignores_the_limit():
     server = Server()
     for name in "abc":
         create(server, name)
@@ -133,7 +133,7 @@ def test_a_list_from_memory_has_no_pages():
     assert "continue" not in page["metadata"]
 
 
-def test_tables_and_metadata_come_at_the_version_that_was_asked_for():
+def test_tables_and_metadata_have_the_requested_api_version():
     server = Server()
     create(server, "a")
     for shape in ("Table", "PartialObjectMetadataList"):
@@ -154,7 +154,7 @@ def test_tables_and_metadata_come_at_the_version_that_was_asked_for():
         ("/apis/apps/v1/namespaces/default/controllerrevisions", {"revision": 3, "data": {"a": 1}}, ["<none>", 3]),
     ],
 )
-def test_a_table_has_the_columns_of_the_kind(path, obj, cells):
+def test_a_table_has_the_columns_of_its_kind(path, obj, cells):
     server = Server()
     assert send(server, "POST", path, {"metadata": {"name": "a"}, **obj})[0] == 201
     accept = {"user-agent": "t", "accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
@@ -163,7 +163,7 @@ def test_a_table_has_the_columns_of_the_kind(path, obj, cells):
 
 
 @pytest.mark.parametrize("named", [{}, {"kind": "ConfigMap", "apiVersion": "v1"}, {"kind": "ConfigMap"}], ids=str)
-def test_items_of_a_list_leave_out_what_the_list_says_however_they_were_sent(named):
+def test_list_items_omit_api_version_and_kind(named):
     server = Server()
     for obj in ({"metadata": {"name": "a"}, **named}, {**named, "metadata": {"name": "b"}}):
         assert send(server, "POST", MAPS, obj)[0] == 201
@@ -171,7 +171,7 @@ def test_items_of_a_list_leave_out_what_the_list_says_however_they_were_sent(nam
     assert [sorted(item) for item in items] == [["metadata"]] * 2
 
 
-def test_the_finalizers_of_a_namespace_have_a_domain():
+def test_finalizers_of_a_namespace_need_a_domain():
     status, answer = send(
         Server(), "POST", "/api/v1/namespaces", {"metadata": {"name": "n"}, "spec": {"finalizers": ["bad"]}}
     )

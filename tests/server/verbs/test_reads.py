@@ -1,4 +1,4 @@
-"""Reads that few clients send are answered alike by both servers."""
+"""Unusual reads get the same response from both servers."""
 
 import base64
 import json
@@ -26,29 +26,29 @@ async def ask(api, query, headers=None):
         ({"continue": "abc", MATCH: "NotOlderThan", "resourceVersion": "1"}, [UNASKED, CONTINUED]),
     ],
 )
-async def test_a_watch_goes_on_from_no_page(api, query, causes):
+async def test_a_watch_rejects_a_continue_token(api, query, causes):
     answer = await ask(api, {"watch": "1", "timeoutSeconds": "1", **query})
     found = json.loads(answer.body)["details"]["causes"]
     assert (answer.status, [(cause["field"], cause["message"]) for cause in found]) == (422, causes)
 
 
-async def test_events_come_in_no_yaml(api):
+async def test_a_watch_rejects_yaml(api):
     answer = await ask(api, {"watch": "1", "timeoutSeconds": "1"}, YAML)
     assert answer.status == 406
     assert b"only the following media types are accepted: application/json;stream=watch," in answer.body
 
 
 @pytest.mark.parametrize("selector", ["=", "==", "!=", "=,metadata.name=none"])
-async def test_a_field_selector_of_nothing_asks_for_nothing(api, selector):
+async def test_a_field_selector_with_an_empty_key_is_ignored(api, selector):
     assert (await ask(api, {"fieldSelector": selector})).status == 200
 
 
 @pytest.mark.parametrize(("bound", "status"), [("9223372036854775807", 200), ("9223372036854775808", 400)])
-async def test_labels_are_compared_as_int64(api, bound, status):
+async def test_label_bounds_are_compared_as_int64(api, bound, status):
     assert (await ask(api, {"labelSelector": f"i>{bound}"})).status == status
 
 
-async def test_a_page_of_the_future_is_refused(api):
+async def test_a_continue_token_of_a_future_version_is_rejected(api):
     token = {"v": "meta.k8s.io/v1", "rv": 99999999999, "start": "c1\0"}
     text = base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
     answer = await ask(api, {"limit": "1", "continue": text})
@@ -58,7 +58,7 @@ async def test_a_page_of_the_future_is_refused(api):
     )
 
 
-async def test_aggregated_discovery_names_groups_of_other_kinds_only(api):
+async def test_aggregated_discovery_sets_response_groups_of_subresources_only(api):
     accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
     answer = await api.transport().request(HttpRequest("GET", "/apis", headers=accept, timeout=20))
     (apps,) = (group for group in json.loads(answer.body)["items"] if group["metadata"]["name"] == "apps")

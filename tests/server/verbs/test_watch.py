@@ -30,8 +30,8 @@ async def read_all(stream):
 def test_a_watch_resumes_from_any_version_in_history_without_gap_or_repeat():
     async def main():
         transport = Server(virtual.world()).transport()
-        made = [await put(transport, "a", v=str(i)) for i in range(20)]
-        versions = [m["metadata"]["resourceVersion"] for m in made]
+        written = [await put(transport, "a", v=str(i)) for i in range(20)]
+        versions = [m["metadata"]["resourceVersion"] for m in written]
         for at in range(20):
             query = {"watch": "1", "resourceVersion": versions[at], "timeoutSeconds": "1"}
             events = await read_all(await transport.stream(HttpRequest("GET", MAPS, query=query)))
@@ -40,7 +40,7 @@ def test_a_watch_resumes_from_any_version_in_history_without_gap_or_repeat():
     virtual.run(main())
 
 
-def test_a_version_older_than_history_is_an_error_frame_with_410():
+def test_a_version_older_than_the_history_is_an_error_event_with_410():
     async def main():
         server = Server(virtual.world())
         transport = server.transport()
@@ -56,7 +56,7 @@ def test_a_version_older_than_history_is_an_error_frame_with_410():
     virtual.run(main())
 
 
-def test_a_slow_reader_is_cut_when_it_falls_behind_history():
+def test_a_watch_ends_with_410_when_its_reader_falls_behind_the_history():
     async def main():
         server = Server(virtual.world())
         transport = server.transport()
@@ -75,7 +75,7 @@ def test_a_slow_reader_is_cut_when_it_falls_behind_history():
     virtual.run(main())
 
 
-def test_bookmarks_come_each_minute_and_before_the_end():
+def test_bookmarks_are_sent_every_minute_and_before_the_end():
     async def main():
         server = Server(virtual.world())
         query = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": "150"}
@@ -103,8 +103,8 @@ def test_an_event_is_encoded_once_for_all_watchers():
     virtual.run(main())
 
 
-def test_a_table_tells_versions_and_the_end_of_the_initial_events():
-    """kubectl reads both from it."""
+def test_a_table_carries_versions_and_the_initial_events_annotation():
+    """kubectl reads both from the table."""
 
     async def main():
         transport = Server(virtual.world()).transport()
@@ -123,15 +123,15 @@ def test_a_table_tells_versions_and_the_end_of_the_initial_events():
     virtual.run(main())
 
 
-def test_a_bookmark_can_be_a_row_of_every_kind():
+def test_every_kind_can_represent_a_bookmark_as_a_row():
     for resource in builtin.resources():
         if "watch" in resource.verbs:
             table = TableRepresentation(resource, False, "v1", "", 0.0)
             assert table.bookmark(5, {})["rows"][0]["cells"], resource.plural
 
 
-def test_a_watch_warns_of_what_a_list_warns_of():
+def test_a_watch_has_the_same_warnings_as_a_list():
     server = Server()
     path = "/api/v1/namespaces/default/endpoints"
-    told = [server.respond(Request("GET", path, query, {})).warnings for query in ({}, {"watch": ["true"]})]
-    assert told == [["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]] * 2
+    warnings = [server.respond(Request("GET", path, query, {})).warnings for query in ({}, {"watch": ["true"]})]
+    assert warnings == [["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]] * 2

@@ -1,4 +1,4 @@
-"""A write costs the same however much else there is: counted in calls and in looks at other objects, not in seconds."""
+"""The cost of a write, in function calls and object reads, does not depend on the number of other objects."""
 
 import asyncio
 import gc
@@ -18,7 +18,7 @@ APPLY = {"Content-Type": "application/apply-patch+yaml"}
 
 
 class Bucket(dict):
-    """Objects of a namespace, counting how often all of them are looked at."""
+    """The objects of a namespace. It counts how often they are scanned."""
 
     looks = 0
 
@@ -36,7 +36,7 @@ class Bucket(dict):
 
 
 class Log(list):
-    """The history of a kind, counting how much of it is copied or walked."""
+    """The history of a kind. It counts how many events are copied or iterated."""
 
     def __getitem__(self, at):
         got = super().__getitem__(at)
@@ -56,7 +56,7 @@ def counted(server):
 
 
 async def cost(server, transport):
-    """Calls made and objects looked at by one round of writes to one ConfigMap."""
+    """Return the calls and object reads of one round of writes to one ConfigMap."""
     bodies = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": v}} for v in "xxyz"]
     writes = [("POST", MAPS, bodies[0], {}), ("PUT", f"{MAPS}/a", bodies[2], {})]
     writes += [("PATCH", f"{MAPS}/a", body, APPLY) for body in bodies[1:]]
@@ -77,13 +77,13 @@ async def cost(server, transport):
         )
         sys.setprofile(None)
         codes.append(answer.status)
-        await asyncio.sleep(0.1)  # watches are told in their own time
+        await asyncio.sleep(0.1)  # the watches read their events meanwhile
     assert codes == [201, 200, 200, 200, 200, 200]
     return calls, Bucket.looks
 
 
 async def fill(server, transport, objects):
-    """Other objects, of this kind and of another, in other namespaces and in this one."""
+    """Create objects of this and another kind, in this and other namespaces."""
     await transport.request(HttpRequest("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"other"}}'))
     for index in range(objects):
         body = json.dumps({"metadata": {"name": f"o{index}"}}).encode()
@@ -92,7 +92,7 @@ async def fill(server, transport, objects):
 
 
 async def watch(server, transport, watchers):
-    """Watchers of another kind, each waiting."""
+    """Start idle watchers of another kind."""
     path, query = "/api/v1/secrets", {"watch": "1", "resourceVersion": str(server.store.version)}
     streams = [await transport.stream(HttpRequest("GET", path, query=query)) for _ in range(watchers)]
     reads = [asyncio.create_task(stream.read()) for stream in streams]
@@ -120,20 +120,20 @@ def measured(objects=0, watchers=0):
 @pytest.fixture(autouse=True)
 def prepared():
     gc.disable()  # others listen to it, and would be counted
-    measured()  # schemas are compiled once, texts of times kept
+    measured()  # the first round compiles schemas and fills caches
     yield
     gc.enable()
 
 
-def test_a_write_does_not_grow_with_other_objects():
+def test_the_cost_of_a_write_does_not_depend_on_other_objects():
     assert measured(objects=300) == measured(objects=3)
 
 
-def test_a_write_does_not_grow_with_watchers_of_other_kinds():
+def test_the_cost_of_a_write_does_not_depend_on_watchers_of_other_kinds():
     assert measured(watchers=300) == measured(watchers=0)
 
 
-def test_the_count_sees_a_write_that_looks_at_every_object(monkeypatch):
+def test_a_write_that_scans_all_objects_is_detected(monkeypatch):
     from fairlead.server.storage.store import ObjectTable
 
     record = ObjectTable.record
@@ -148,7 +148,7 @@ def test_the_count_sees_a_write_that_looks_at_every_object(monkeypatch):
         assert measured(objects=30) == measured(objects=3)
 
 
-def test_what_was_overwritten_and_forgotten_is_kept_by_nobody():
+def test_overwritten_objects_are_freed():
     server = Server()
     table = server.store.table("", "configmaps")
     server.respond(Request("POST", MAPS, {}, {}, b'{"metadata":{"name":"a"},"data":{"n":"1"}}'), trusted=True)

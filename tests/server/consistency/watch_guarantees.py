@@ -1,8 +1,10 @@
-"""What a watch promises, as etcd's guarantees state it, judged on what watches were told and what truly happened.
+"""Checks of the guarantees of watches, as etcd states them, on received events and actual commits.
 
-Ordered: by version. Unique: no event twice, over resumptions too. Reliable: no gap between what was told. Resumable: a
-watch that broke goes on after the last version it told. Bookmarkable: whatever is not newer than a bookmark was told
-before it.
+- Ordered: events come in the order of their versions.
+- Unique: an event never comes twice, even after a resume.
+- Reliable: there is no gap between events.
+- Resumable: a broken watch resumes after the last version it received.
+- Bookmarkable: every event that is not newer than a bookmark comes before it.
 """
 
 from collections import Counter
@@ -11,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Stream:
-    """One watch from its beginning to its end. `start` is the version it goes on from (None: it tells the present)."""
+    """One watch. `start` is the version it resumes from; None means that it starts with the current objects."""
 
     start: int | None
     frames: list = field(default_factory=list)  # (type, object)
@@ -19,7 +21,7 @@ class Stream:
 
 @dataclass
 class Watcher:
-    """Streams one after another, each resuming the one before unless it starts with the present again."""
+    """Consecutive watches. Each resumes the previous one, unless it starts with the current objects."""
 
     label: str | None = None  # only objects that carry it
     namespace: str | None = None
@@ -67,20 +69,20 @@ class Truth:
         return there
 
     def events(self, watcher, after):
-        """What a watcher is to be told of what happened after a version: (version, type, name)."""
-        told = []
+        """Return the events that a watcher must receive after a version: (version, type, name)."""
+        events = []
         for version, key, before, now in self.commits:
             was = before is not None and watcher.selects(before)
             is_ = now is not None and watcher.selects(now)
             if version > after and (was or is_):
-                told.append((version, "MODIFIED" if was and is_ else "ADDED" if is_ else "DELETED", key))
-        return told
+                events.append((version, "MODIFIED" if was and is_ else "ADDED" if is_ else "DELETED", key))
+        return events
 
 
 def violations(truth, watcher):
-    """The promises that were broken to a watcher, each with a line about how."""
-    found = Counter()
-    told, chain, began = Counter(), [], None
+    """Return the guarantees that were violated for a watcher, each with a line that says how."""
+    violated = Counter()
+    received, chain, began = Counter(), [], None
     for stream in watcher.streams:
         initial = stream.start is None
         since = stream.start
@@ -94,13 +96,13 @@ def violations(truth, watcher):
                     initial, since = False, version
                     wanted = {key: obj for key, obj in truth.state(version).items() if watcher.selects(obj)}
                     if present != {key: obj["metadata"]["resourceVersion"] for key, obj in wanted.items()}:
-                        found["reliable: the initial events are not what was there"] += 1
+                        violated["reliable: the initial events are not what was there"] += 1
                     chain, began = [], version
-                    told.clear()
+                    received.clear()
                 elif since is not None:
                     missed = [e for e in truth.events(watcher, since) if e[0] <= version and e not in got]
                     if missed:
-                        found["bookmarkable: a change was not told before the bookmark that covers it"] += 1
+                        violated["bookmarkable: an event did not come before the bookmark that covers it"] += 1
                 continue
             key = metadata["namespace"], metadata["name"]
             if initial:
@@ -108,20 +110,20 @@ def violations(truth, watcher):
                 continue
             got.append((version, kind, key))
             chain.append((version, kind, key))
-            told[version, key] += 1
+            received[version, key] += 1
         versions = [version for version, _, _ in got]
         if versions != sorted(versions):
-            found["ordered: an older change was told after a newer one"] += 1
+            violated["ordered: an older event came after a newer one"] += 1
         if since is not None and versions:
             wanted = [event for event in truth.events(watcher, since) if event[0] <= max(versions)]
             if set(wanted) - set(got):
-                found["reliable: a change was passed over"] += 1
+                violated["reliable: a change was passed over"] += 1
             if set(got) - set(truth.events(watcher, -1)):
-                found["reliable: something was told that did not happen"] += 1
+                violated["reliable: an event came that did not happen"] += 1
         if began is not None and chain:
             wanted = [event for event in truth.events(watcher, began) if event[0] <= max(e[0] for e in chain)]
             if set(wanted) - set(chain):
-                found["resumable: a change was lost between two streams"] += 1
-        if any(count > 1 for count in told.values()):
-            found["unique: a change was told twice"] += 1
-    return found
+                violated["resumable: a change was lost between two streams"] += 1
+        if any(count > 1 for count in received.values()):
+            violated["unique: an event came twice"] += 1
+    return violated

@@ -1,7 +1,7 @@
-"""Whether what clients saw of one key can be explained by one order of operations, each at one moment of its duration.
+"""A linearizability checker for one key: is there an order of the operations that explains what clients saw?
 
-The search of Wing and Gong: take any operation that may come first, and go on with the rest; a set of operations done
-and the value they left is tried once. Values are unique, so that a value names the write that made it.
+The search is that of Wing and Gong: take any operation that may come first, and continue with the rest. Each pair of
+completed operations and resulting value is tried once. Values are unique, so a value identifies its write.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ GONE = None
 
 @dataclass(frozen=True)
 class Operation:
-    """One request: `verb` get, create, put, cas or delete; `answer` ok, exists, conflict, missing, or unknown."""
+    """One request: `verb` is get, create, put, cas or delete; `answer` is ok, exists, conflict, missing or unknown."""
 
     verb: str
     start: float
@@ -50,7 +50,7 @@ class Operation:
 
 
 def explainable(operations):
-    """Whether some order explains the answers. What is unknown may have happened at any time since, or never."""
+    """Return whether some order explains the answers. An unknown operation may take effect late or never."""
     ops = sorted(operations, key=lambda op: op.start)
     ends = [inf if op.answer == "unknown" else op.end for op in ops]
     needed = sum(1 << i for i, op in enumerate(ops) if op.answer != "unknown")

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-import random
 from collections import defaultdict
+from random import Random
 
-from tests.server.consistency.linearisability import Operation
-from tests.server.consistency.watching import Stream, Truth, Watcher
+from tests.server.consistency.linearizability import Operation
+from tests.server.consistency.watch_guarantees import Stream, Truth, Watcher
 
 from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
@@ -28,11 +28,11 @@ TROUBLE = [
 SPACES, NAMES = ("default", "kube-public"), "abc"
 
 
-class Play:
-    """Writers and watchers on one server; `operations` by key and `watchers` are what they saw."""
+class History:
+    """Writers and watchers on one server. `operations` (by key) and `watchers` record what they saw."""
 
     def __init__(self, seed, turns):
-        self.chance = random.Random(seed)
+        self.random = Random(seed)
         self.world = virtual.world(seed)
         self.server = Server(self.world)
         self.server.inject(Plan(TROUBLE, seed))
@@ -40,7 +40,7 @@ class Play:
         self.transport = SlowTransport(self.server.transport(), self.world, request=(0.0, 0.2), watch=(0.0, 0.0))
         self.operations = defaultdict(list)
         self.turns = turns
-        self.made = 0
+        self.write_count = 0
         self.watchers = [
             Watcher(),
             Watcher(namespace=SPACES[0]),
@@ -61,9 +61,9 @@ class Play:
 
     async def write(self):
         for _ in range(self.turns):
-            await asyncio.sleep(self.chance.expovariate(2))
-            key = self.chance.choice(SPACES), self.chance.choice(NAMES)
-            verb = self.chance.choices(["get", "create", "put", "cas", "delete"], [3, 3, 2, 4, 2])[0]
+            await asyncio.sleep(self.random.expovariate(2))
+            key = self.random.choice(SPACES), self.random.choice(NAMES)
+            verb = self.random.choices(["get", "create", "put", "cas", "delete"], [3, 3, 2, 4, 2])[0]
             await getattr(self, verb)(key)
 
     async def get(self, key):
@@ -78,7 +78,7 @@ class Play:
 
     async def cas(self, key):
         if seen := await self.get(key):
-            await asyncio.sleep(self.chance.expovariate(2))
+            await asyncio.sleep(self.random.expovariate(2))
             expected = seen["data"]["v"]
             body = self.body(key, resourceVersion=seen["metadata"]["resourceVersion"])
             await self.operate(key, "cas", "PUT", body, expected)
@@ -87,9 +87,9 @@ class Play:
         await self.operate(key, "delete", "DELETE")
 
     def body(self, key, **metadata):
-        self.made += 1
-        labels = {"even": ""} if self.made % 2 == 0 else {}
-        return {"metadata": {"name": key[1], "labels": labels, **metadata}, "data": {"v": f"v{self.made}"}}
+        self.write_count += 1
+        labels = {"even": ""} if self.write_count % 2 == 0 else {}
+        return {"metadata": {"name": key[1], "labels": labels, **metadata}, "data": {"v": f"v{self.write_count}"}}
 
     async def operate(self, key, verb, method, body=None, expected=None):
         path = f"/api/v1/namespaces/{key[0]}/configmaps" + (f"/{key[1]}" if method != "POST" else "")
@@ -108,8 +108,8 @@ class Play:
         if verb == "get" and status == 404:
             answers[404] = "ok"
         if status in answers or verb != "get":
-            told = answers.get(status, "unknown")
-            self.operations[key].append(Operation(verb, start, end, told, value, expected))
+            answer = answers.get(status, "unknown")
+            self.operations[key].append(Operation(verb, start, end, answer, value, expected))
         return status, got
 
     # Watchers
@@ -122,8 +122,8 @@ class Play:
             last = await self.read(watcher, stream)
 
     async def read(self, watcher, stream):
-        """Read one stream to its end. Answers the version to resume from, None for the present."""
-        timeout = self.chance.choice(["4", "6", "100"])  # a bookmark comes two seconds before the end
+        """Read one watch to its end. Return the version to resume from, or None to start with the current objects."""
+        timeout = self.random.choice(["4", "6", "100"])  # a bookmark comes two seconds before the end
         query = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": timeout}
         if watcher.label:
             query["labelSelector"] = watcher.label
@@ -136,7 +136,7 @@ class Play:
                 {},
                 {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"},
             ]
-            query |= self.chance.choice(modes)
+            query |= self.random.choice(modes)
         where = f"/namespaces/{watcher.namespace}" if watcher.namespace else ""
         try:
             opened = await self.transport.stream(HttpRequest("GET", f"/api/v1{where}/configmaps", query=query))
@@ -161,10 +161,10 @@ class Play:
         return last if begun else None
 
 
-def play(seed, turns=30):
-    """What came of one history."""
+def run_history(seed, turns=30):
+    """Run one history and return its record."""
 
     async def main():
-        return await Play(seed, turns).run()
+        return await History(seed, turns).run()
 
     return virtual.run(main())
