@@ -5,7 +5,7 @@ import pytest
 from fairlead.api import documents
 
 
-def test_empty_documents_are_left_out():
+def test_parse_all_skips_empty_documents():
     assert documents.parse_all("a: 1\n---\n---\n- 2\n") == [{"a": 1}, [2]]
     assert documents.parse_all(b"") == []
 
@@ -21,14 +21,14 @@ def test_empty_documents_are_left_out():
         ("[" * 5000, "not YAML"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line_with_its_place(text, says):
+def test_invalid_yaml_error_is_one_line_with_the_line_number(text, says):
     with pytest.raises(documents.InvalidYaml) as refused:
         documents.parse_all(text)
     assert str(refused.value).startswith(says)
     assert "\n" not in str(refused.value)
 
 
-def test_one_document_means_one():
+def test_parse_one_rejects_two_documents():
     assert documents.parse_one("") is None
     with pytest.raises(documents.InvalidYaml, match="one YAML document is wanted, not 2"):
         documents.parse_one("1\n---\n2")

@@ -28,7 +28,7 @@ def above(short, long):
 
 
 @given(pairs)
-def test_the_algebra_is_that_of_sets_of_paths(pair):
+def test_field_set_operations_equal_those_of_sets_of_paths(pair):
     a, b = pair
     ours, theirs = FieldSet.of(*a), FieldSet.of(*b)
     assert frozenset(ours | theirs) == a | b
@@ -51,7 +51,7 @@ def test_membership_and_prefixes(model, probe):
 
 
 @given(models)
-def test_leaves_have_nothing_below_them(model):
+def test_leaves_have_no_paths_below_them(model):
     expected = {p for p in model if not any(above(p, q) and p != q for q in model)}
     assert frozenset(FieldSet.of(*model).leaves()) == expected
 
@@ -65,14 +65,14 @@ def test_fields_v1_round_trips_through_json(model):
 
 
 @given(pairs)
-def test_nothing_changes_its_arguments(pair):
+def test_operations_do_not_change_their_arguments(pair):
     a, b = (FieldSet.of(*model) for model in pair)
     before = json.dumps([a.trie, b.trie])
     _ = a | b, a & b, a - b, a.recursive_difference(b), a.leaves(), union([a, b]), list(a)
     assert json.dumps([a.trie, b.trie]) == before
 
 
-def test_the_empty_path_is_no_ones():
+def test_no_field_set_contains_the_empty_path():
     assert not FieldSet.of(())
     assert () not in FieldSet.of(path("a"))
 
@@ -89,17 +89,17 @@ def test_the_empty_path_is_no_ones():
         (None, {}),
     ],
 )
-def test_what_is_read_becomes_canonical(said, meant):
+def test_decoded_elements_are_canonical(said, meant):
     assert FieldSet.decode(said).encode() == meant
 
 
 @pytest.mark.parametrize("said", [{"nonsense": {}}, {"f:a": 1}, {"k:[]": {}}, {"v:{": {}}, {"i:x": {}}, [], {"f": {}}])
-def test_what_is_no_fields_v1_is_refused(said):
+def test_decode_rejects_what_is_not_fields_v1(said):
     with pytest.raises(ValueError):  # noqa: PT011
         FieldSet.decode(said)
 
 
-def test_encoding_is_in_a_servers_order():
+def test_encode_uses_the_servers_order():
     said = {
         "i:0": {},
         "v:2": {},
@@ -115,7 +115,7 @@ def test_encoding_is_in_a_servers_order():
     assert list(encoded["f:b"]) == [".", "f:x"]
 
 
-def test_paths_come_members_first():
+def test_iteration_yields_members_before_paths_below_them():
     ours = FieldSet.of(path("b"), path("a", "x"), path("a"), path("b", "y"))
     assert [format_path(p) for p in ours] == [".a", ".b", ".a.x", ".b.y"]
 
@@ -134,5 +134,5 @@ def test_paths_come_members_first():
         ((value('a"\n\x00é\u200b'),), '[="a\\"\\n\\x00é\\u200b"]'),
     ],
 )
-def test_paths_print_as_in_conflicts(said, shown):
+def test_format_path_matches_conflict_messages(said, shown):
     assert format_path(said) == shown

@@ -42,7 +42,7 @@ RECORDED = [
 
 
 @pytest.mark.parametrize(("value", "encoded"), RECORDED)
-def test_values_are_written_as_go_writes_them(value, encoded):
+def test_dumps_encodes_values_as_go_does(value, encoded):
     assert gojson.dumps(value) == encoded
 
 
@@ -53,32 +53,32 @@ values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(te
 
 
 @given(values)
-def test_what_is_written_reads_back_as_the_same_value(value):
+def test_encoded_value_decodes_to_the_same_value(value):
     same = json.loads(json.dumps(value), parse_int=float)  # 1e17 may be spelled without its exponent
     assert json.loads(gojson.dumps(value), parse_int=float) == same
     assert json.loads(gojson.yaml_dumps(value), parse_int=float) == same
 
 
 @given(values)
-def test_nothing_given_is_changed(value):
+def test_dumps_does_not_change_its_argument(value):
     before = json.dumps(value)
     gojson.dumps(value)
     assert json.dumps(value) == before
 
 
 @given(texts)
-def test_what_goes_to_a_yaml_reader_holds_nothing_that_yaml_folds_or_refuses(text):
+def test_yaml_dumps_escapes_what_yaml_changes_or_rejects(text):
     raw = gojson.yaml_dumps(text).decode()
     assert not [c for c in raw if "\x7f" <= c <= "\x9f" or c in "\ufeff\ufffe\uffff\u2028\u2029"]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, {"a": [-math.inf]}, "\ud800", {1: 2}, object()])
-def test_what_json_cannot_say_is_refused(value):
+def test_dumps_rejects_values_that_json_cannot_express(value):
     with pytest.raises(ValueError, match="not JSON"):
         gojson.dumps(value)
 
 
-def test_an_object_is_its_dict():
+def test_object_encodes_as_its_dict():
     assert gojson.dumps(Object({"metadata": {"name": "a"}})) == b'{"metadata":{"name":"a"}}'
 
 
@@ -126,11 +126,11 @@ any_bits = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(go_values | any_bits.filter(math.isfinite), min_size=1, max_size=80))
-def test_go_agrees_on_everything(go_marshal, values):
+def test_go_encodes_every_value_equally(go_marshal, values):
     assert [gojson.dumps(value) for value in values] == go_marshal(values)
 
 
-def test_go_agrees_on_the_recorded_rows(go_marshal):
+def test_recorded_go_output_is_equal(go_marshal):
     rows = [row for row in RECORDED if not isinstance(row[0], int) or abs(row[0]) < 2**53]
     assert go_marshal([value for value, _ in rows]) == [encoded for _, encoded in rows]
 
@@ -139,5 +139,5 @@ def test_go_agrees_on_the_recorded_rows(go_marshal):
     ("value", "text"),
     [(3e10, "3e+10"), (1234567.5, "1.2345675e+06"), (123456.7, "123456.7"), (1.5e-05, "1.5e-05"), (1e-4, "0.0001")],
 )
-def test_a_float_is_printed_as_go_prints_it(value, text):
+def test_format_percent_v_formats_floats_as_go_does(value, text):
     assert gojson.format_percent_v(value) == text

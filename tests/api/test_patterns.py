@@ -24,14 +24,14 @@ ITEM = {"name": "http"}
         ("metadata.finalizers[=a.b/c]", (*path("metadata", "finalizers"), value("a.b/c"))),
     ],
 )
-def test_a_field_is_named_as_messages_print_it(text, meant):
+def test_parse_pattern_accepts_paths_as_messages_show_them(text, meant):
     assert parse_pattern(text) == meant
 
 
 @pytest.mark.parametrize(
     "text", ["", "spec..x", "spec.ports[", "spec.ports[]", "spec.ports[name]", "a[b=c,]", "a.", "."]
 )
-def test_what_names_no_field_says_how_to(text):
+def test_parse_pattern_error_shows_the_syntax(text):
     with pytest.raises(ValueError, match=r"write it like spec\.replicas"):
         parse_pattern(text)
 
@@ -45,12 +45,12 @@ _PARTS = st.lists(st.one_of(_NAME, _KEY), min_size=1, max_size=4).filter(lambda 
 
 
 @given(_PARTS)
-def test_what_is_printed_is_read_back(parts):  # but for control characters, which Go spells as JSON does not
+def test_formatted_path_parses_to_the_same_path(parts):  # but for control characters, which Go spells as JSON does not
     meant = path(*parts)
     assert parse_pattern(format_path(meant)) == meant
 
 
-def test_an_item_goes_with_its_key_and_the_rest_of_it_does_not():
+def test_pattern_of_a_key_field_selects_the_item_but_not_its_other_fields():
     ports = path("spec", "ports")
     item = (*ports, *path(ITEM))
     owned = FieldSet.of(ports, item, (*item, "f:name"), (*item, "f:port"), (*item, "f:tls", "f:mode"))

@@ -48,14 +48,14 @@ def test_label_selectors(text, matches):
         ("a>b", "for 'Gt', 'Lt' operators, the value must be an integer"),
     ],
 )
-def test_what_does_not_parse_says_where(text, message):
+def test_invalid_selector_error_names_the_position(text, message):
     with pytest.raises(selectors.SelectorError) as refused:
         selectors.parse_labels(text)
     assert message in str(refused.value)
 
 
 @given(st.text(alphabet="ab=!<>(),in not\\", max_size=30))
-def test_any_text_parses_or_is_refused(text):
+def test_any_text_parses_or_raises_selector_error(text):
     for parse in (selectors.parse_labels, selectors.parse_fields):
         with contextlib.suppress(selectors.SelectorError):
             parse(text)

@@ -118,7 +118,7 @@ class History:
 @pytest.mark.parametrize("streams", [True, False], ids=["initial events", "pages"])
 @settings(max_examples=300, deadline=None)
 @given(actions=st.lists(action, max_size=40), seed=st.integers(0, 2**16))
-def test_the_cache_ends_as_the_server_is(chaos, streams, actions, seed):
+def test_the_cache_converges_after_any_history_of_faults(chaos, streams, actions, seed):
     async def main():
         world = chaos.World(seed)
         world.server.streams = streams
@@ -137,7 +137,7 @@ def test_the_cache_ends_as_the_server_is(chaos, streams, actions, seed):
 
 @settings(max_examples=100, deadline=None)
 @given(before=st.lists(action, max_size=10), after=st.lists(action, max_size=10), seed=st.integers(0, 2**16))
-def test_the_cache_ends_as_a_restored_server_is(chaos, before, after, seed):
+def test_the_cache_converges_after_a_restore_from_backup(chaos, before, after, seed):
     async def main():
         world = chaos.World(seed)
         world.server.put("a")

@@ -22,7 +22,7 @@ SCOPES = {
 
 
 @pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)
-async def test_nothing_differs_at_any_moment_while_others_write(api, scope):
+async def test_find_differences_is_empty_during_concurrent_writes(api, scope):
     client = Client(api.transport(), World())
     cache = Cache(Client(api.transport(), World()), World(), field_managers=["ours"])
     view = cache.watch(ConfigMap, namespaces=[api.namespace], **scope)
@@ -48,7 +48,7 @@ async def test_nothing_differs_at_any_moment_while_others_write(api, scope):
         assert view.health()[0].synced
 
 
-async def test_each_sort_of_difference_is_told(api):
+async def test_find_differences_reports_each_kind_of_difference(api):
     client = Client(api.transport(), World())
     for name in ("changed", "missing"):
         made = await client.create(ConfigMap(name, api.namespace, data={"n": "1"}))
@@ -70,7 +70,7 @@ async def test_each_sort_of_difference_is_told(api):
         assert int(informer.resource_version) >= int(made.resource_version)
 
 
-def test_a_version_that_the_server_has_forgotten_is_told_unless_a_newer_one_comes():
+def test_find_differences_reports_a_compacted_version():
     async def main():
         world = virtual.world()
         server = Server(world)

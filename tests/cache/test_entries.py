@@ -23,21 +23,21 @@ def pod(**metadata):
     return {**head, "metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7", **metadata}}
 
 
-def test_name_uid_and_version_are_read_and_the_object_comes_back_whole():
+def test_entry_has_name_uid_version_and_decodes_to_the_object():
     codec = EntryCodec(Pod)
     namespace, name, version, entry = codec.encode(compact(pod(labels={"a": "b"})))
     assert (namespace, name, version, entry.uid, entry.version) == ("n", "a", "7", "u", 7)
     assert codec.decode(entry) == pod(labels={"a": "b"})
 
 
-def test_each_read_is_a_fresh_object():
+def test_each_decode_returns_a_new_object():
     codec = EntryCodec(Pod)
     *_, entry = codec.encode(compact(pod(labels={"a": "b"})))
     codec.decode(entry)["metadata"]["labels"]["a"] = "changed by a careless reader"
     assert codec.decode(entry) == pod(labels={"a": "b"})
 
 
-def test_an_item_of_a_list_and_an_event_are_kept_as_the_same_bytes():
+def test_list_items_and_events_are_stored_as_the_same_bytes():
     """Items of built-in kinds come without apiVersion and kind."""
     codec = EntryCodec(Pod)
     event = pod()
@@ -46,13 +46,13 @@ def test_an_item_of_a_list_and_an_event_are_kept_as_the_same_bytes():
     assert codec.decode(codec.encode(compact(item))[3]) == event
 
 
-def test_metadata_only_objects_are_called_by_their_own_kind():
+def test_metadata_only_objects_keep_their_own_kind():
     partial = {**pod(), "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
     codec = EntryCodec(Pod)
     assert codec.decode(codec.encode(compact(partial))[3]).kind == "Pod"
 
 
-def test_a_custom_resource_with_fields_before_its_kind_comes_back_whole():
+def test_a_custom_resource_with_fields_before_its_kind_decodes_completely():
     widget = kind("example.com/v1", "Widget")
     obj = {"apiVersion": "example.com/v1", "data": 1, "kind": "Widget", "metadata": {"name": "a"}}
     codec = EntryCodec(widget)
@@ -61,7 +61,7 @@ def test_a_custom_resource_with_fields_before_its_kind_comes_back_whole():
 
 @pytest.mark.parametrize("position", ["first", "middle", "last", "alone"])
 @pytest.mark.parametrize("encode", [compact, lambda value: json.dumps(value, indent=2).encode()])
-def test_managed_fields_are_cut_except_our_own_apply_entry(position, encode):
+def test_managed_fields_are_dropped_except_own_apply_entries(position, encode):
     managed = [ENTRY, OWN, {**OWN, "operation": "Update"}]
     rest = {"name": "a", "resourceVersion": "7"}
     metadata = {
@@ -78,7 +78,7 @@ def test_managed_fields_are_cut_except_our_own_apply_entry(position, encode):
         assert codec.decode(codec.encode(encode(obj))[3]) == expected
 
 
-def test_the_same_bytes_elsewhere_in_the_object_are_left_alone():
+def test_managed_fields_outside_metadata_are_kept():
     widget = kind("example.com/v1", "Widget")
     copy = {"managedFields": [ENTRY]}
     obj = {"apiVersion": "example.com/v1", "data": copy, "kind": "Widget", "metadata": {"name": "a", **copy}, "z": copy}
@@ -101,7 +101,7 @@ values = st.recursive(
     st.lists(st.sampled_from([ENTRY, OWN]), max_size=3),
     st.booleans(),
 )
-def test_nothing_but_managed_fields_is_ever_lost(value, extra, managed, spaced):
+def test_only_managed_fields_are_dropped(value, extra, managed, spaced):
     obj = {"apiVersion": "v1", "data": value, "kind": "ConfigMap", "metadata": {**extra, "managedFields": managed}}
     obj["metadata"]["name"] = "a"
     obj["zeta"] = value
@@ -114,13 +114,13 @@ def test_nothing_but_managed_fields_is_ever_lost(value, extra, managed, spaced):
     assert codec.decode(codec.encode(raw)[3]) == expected
 
 
-def test_a_transform_may_drop_anything_and_the_cache_still_knows_the_version():
+def test_a_transformed_entry_keeps_its_version():
     codec = EntryCodec(Pod, transform=lambda obj: {"spec": obj.get("spec")})
     _, name, version, entry = codec.encode(compact({**pod(), "spec": {"a": 1}, "status": {"b": 2}}))
     assert (name, version, entry.uid, entry.version) == ("a", "7", "u", 7)
     assert codec.decode(entry) == {"apiVersion": "v1", "kind": "Pod", "spec": {"a": 1}}
 
 
-def test_versions_that_are_not_integers_compare_as_nothing():
+def test_a_version_that_is_not_an_integer_is_zero():
     codec = EntryCodec(Pod)
     assert codec.encode(compact(pod(resourceVersion="a7")))[3].version == 0

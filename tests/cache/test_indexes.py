@@ -13,7 +13,7 @@ step = st.tuples(st.sampled_from(KEYS), st.one_of(st.none(), st.lists(value, max
 
 
 @given(st.lists(step, max_size=30))
-def test_any_history_of_puts_and_removes(steps):
+def test_index_matches_a_model_after_any_puts_and_removes(steps):
     index, truth = Index(lambda entry: tuple(entry.uid)), {}
     for key, values in steps:
         if values is None:
@@ -38,7 +38,7 @@ write = st.tuples(st.sampled_from(KEYS), st.text("xyz", min_size=1, max_size=3),
 
 
 @given(st.lists(st.one_of(write, st.integers(0, 9), st.none()), max_size=30))
-def test_any_history_of_own_writes(steps):
+def test_overlay_index_matches_a_model_after_any_writes(steps):
     """A write, how far behind the newest the stream then is, or a server whose versions went backwards."""
     overlay, truth, version, position = Overlay(), {}, 0, 0
     for step in steps:
@@ -62,7 +62,7 @@ def test_any_history_of_own_writes(steps):
             )
 
 
-def test_each_own_write_is_looked_into_once_however_many_wait_for_the_stream():
+def test_each_own_write_is_indexed_once():
     looked = []
 
     def of(entry):

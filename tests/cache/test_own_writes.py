@@ -65,7 +65,7 @@ async def view():
     return view
 
 
-async def test_a_write_is_seen_at_once_and_until_the_stream_has_passed_it(view):
+async def test_a_write_is_visible_until_the_watch_has_passed_it(view):
     view.wrote(obj(version=12))
     assert view.version() == 12
     view.streamed("MODIFIED", obj("b", 11, "u2"))
@@ -75,13 +75,13 @@ async def test_a_write_is_seen_at_once_and_until_the_stream_has_passed_it(view):
     assert view.settled
 
 
-async def test_a_bookmark_passes_a_write_too(view):
+async def test_a_bookmark_drops_an_older_write(view):
     view.wrote(obj(version=12))
     view.informer.apply_bookmark("12")
     assert view.settled
 
 
-async def test_a_write_answered_after_the_stream_told_it_is_not_overlaid(view):
+async def test_a_write_that_the_watch_already_reported_is_not_recorded(view):
     view.streamed("MODIFIED", obj(version=12))
     view.streamed("MODIFIED", obj(version=13))
     view.wrote(obj(version=12))
@@ -89,7 +89,7 @@ async def test_a_write_answered_after_the_stream_told_it_is_not_overlaid(view):
     assert view.settled
 
 
-async def test_answers_that_come_out_of_order_leave_the_newest(view):
+async def test_answers_out_of_order_keep_the_newest_version(view):
     view.wrote(obj(version=13))
     view.wrote(obj(version=12))
     assert view.version() == 13
@@ -97,7 +97,7 @@ async def test_answers_that_come_out_of_order_leave_the_newest(view):
     assert view.settled
 
 
-async def test_own_writes_are_events_too(view):
+async def test_handlers_are_called_when_the_watch_reports_an_own_write(view):
     view.wrote(obj(version=12))
     assert view.changes == []
     view.streamed("MODIFIED", obj(version=12))
@@ -105,7 +105,7 @@ async def test_own_writes_are_events_too(view):
     assert (old.version, new.version) == (5, 12)
 
 
-async def test_a_created_object_is_seen_in_lists_and_indexes(view):
+async def test_a_created_object_is_visible_in_lists_and_indexes(view):
     view.informer.index("size", lambda each: [str(len(each["data"]))])
     owner = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "owner"}]
     view.wrote(obj("b", 12, "u2", data={"x": "1"}, ownerReferences=owner))
@@ -119,7 +119,7 @@ async def test_a_created_object_is_seen_in_lists_and_indexes(view):
     assert sorted(each.uid for each in view.informer.indexed("size", "0")) == ["u1", "u2"]
 
 
-async def test_a_delete_is_seen_at_once_and_its_tombstone_goes_with_the_event(view):
+async def test_a_delete_hides_the_object_until_its_deletion_event(view):
     view.deleted("u1")
     assert view.version() is None
     view.streamed("MODIFIED", obj(version=12))  # someone's write before our delete
@@ -129,19 +129,19 @@ async def test_a_delete_is_seen_at_once_and_its_tombstone_goes_with_the_event(vi
     assert view.settled
 
 
-async def test_a_delete_that_waits_for_finalizers_shows_the_object_deleting(view):
+async def test_a_delete_that_waits_for_finalizers_shows_deletion_timestamp(view):
     answer = obj(version=12, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x/y"])
     view.deleted("u1", answer)
     assert view.informer.get("a", "n").object().deleting
 
 
-async def test_a_delete_answered_with_the_object_itself_is_gone(view):
+async def test_a_delete_that_returns_the_last_state_hides_the_object(view):
     """Services and the like are answered with their last state, without a deletionTimestamp."""
     view.deleted("u1", obj(version=12))
     assert view.version() is None
 
 
-async def test_removing_the_last_finalizer_answers_with_the_old_version_and_means_gone(view):
+async def test_removing_the_last_finalizer_hides_the_object(view):
     view.streamed("MODIFIED", obj(version=12, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x/y"]))
     view.wrote(obj(version=12, deletionTimestamp="2026-01-01T00:00:00Z"))
     assert view.version() is None
@@ -150,19 +150,19 @@ async def test_removing_the_last_finalizer_answers_with_the_old_version_and_mean
 
 
 @pytest.mark.parametrize("kept_by", [{"finalizers": ["x/y"]}, {"deletionGracePeriodSeconds": 30}])
-async def test_what_still_waits_is_not_gone(view, kept_by):
+async def test_a_terminating_object_stays_visible(view, kept_by):
     view.wrote(obj(version=12, deletionTimestamp="2026-01-01T00:00:00Z", **kept_by))
     assert view.version() == 12
 
 
-async def test_a_late_answer_does_not_revive_what_we_deleted(view):
+async def test_a_late_answer_does_not_restore_an_object_that_we_deleted(view):
     flight = view.departs()
     view.deleted("u1")
     view.wrote(obj(version=12), flight)
     assert view.version() is None
 
 
-async def test_a_late_answer_does_not_revive_what_the_stream_deleted(view):
+async def test_a_late_answer_does_not_restore_an_object_deleted_by_others(view):
     flight = view.departs()
     view.streamed("DELETED", obj(version=13))
     view.wrote(obj(version=12), flight)
@@ -170,19 +170,19 @@ async def test_a_late_answer_does_not_revive_what_the_stream_deleted(view):
     assert view.settled
 
 
-async def test_a_deleted_event_that_overtakes_the_answer_leaves_no_tombstone(view):
+async def test_a_deletion_event_before_the_answer_leaves_no_tombstone(view):
     flight = view.departs()
     view.streamed("DELETED", obj(version=13))
     view.deleted("u1", None, flight)
     assert view.settled
 
 
-async def test_a_delete_of_what_the_stream_never_told_leaves_no_tombstone(view):
+async def test_deleting_an_unknown_object_leaves_no_tombstone(view):
     view.deleted("u9", name="elsewhere")
     assert view.settled
 
 
-async def test_a_delete_before_the_first_list_hides_what_that_list_still_has():
+async def test_a_delete_before_the_first_list_hides_the_listed_object():
     view = View()
     view.deleted("u1")
     view.deleted("u2", name="b")
@@ -192,14 +192,14 @@ async def test_a_delete_before_the_first_list_hides_what_that_list_still_has():
     assert view.settled
 
 
-async def test_an_implied_delete_that_overtakes_the_answer_leaves_no_tombstone(view):
+async def test_a_relist_without_the_object_before_the_answer_leaves_no_tombstone(view):
     flight = view.departs()
     await view.listed(20)
     view.deleted("u1", None, flight)
     assert view.settled
 
 
-async def test_an_object_made_anew_is_seen_although_its_predecessor_has_a_tombstone(view):
+async def test_a_recreated_object_is_visible_despite_the_old_tombstone(view):
     view.deleted("u1")
     view.wrote(obj(version=14, uid="u2"))
     assert view.version() == 14
@@ -210,14 +210,14 @@ async def test_an_object_made_anew_is_seen_although_its_predecessor_has_a_tombst
     assert view.settled
 
 
-async def test_a_relist_keeps_what_is_newer_than_itself(view):
+async def test_a_relist_keeps_newer_own_writes(view):
     view.wrote(obj("b", 22, "u2"))
     view.wrote(obj("c", 18, "u3"))
     await view.listed(20, obj(version=5))
     assert (view.version("b"), view.version("c")) == (22, None)
 
 
-async def test_a_relist_older_than_our_delete_does_not_bring_it_back(view):
+async def test_a_relist_older_than_our_delete_does_not_restore_the_object(view):
     view.deleted("u1")
     await view.listed(20, obj(version=15))
     assert view.version() is None
@@ -225,13 +225,13 @@ async def test_a_relist_older_than_our_delete_does_not_bring_it_back(view):
     assert view.settled
 
 
-async def test_a_relist_that_no_longer_has_it_ends_the_tombstone(view):
+async def test_a_relist_without_the_object_drops_its_tombstone(view):
     view.deleted("u1")
     await view.listed(20)
     assert view.settled
 
 
-async def test_a_relist_older_than_both_our_create_and_our_delete_shows_neither(view):
+async def test_a_relist_older_than_our_create_and_delete_shows_nothing(view):
     view.wrote(obj("b", 22, "u2"))
     view.deleted("u2", obj("b", 23, "u2"), name="b")
     await view.listed(20, obj(version=5))
@@ -242,7 +242,7 @@ async def test_a_relist_older_than_both_our_create_and_our_delete_shows_neither(
     assert view.settled
 
 
-async def test_versions_that_go_backwards_drop_everything_of_ours(view):
+async def test_versions_that_go_backwards_drop_all_own_writes(view):
     flight = view.departs()
     view.wrote(obj("b", 22, "u2"))
     view.deleted("u1")
@@ -253,7 +253,7 @@ async def test_versions_that_go_backwards_drop_everything_of_ours(view):
     assert view.settled
 
 
-async def test_versions_that_are_not_integers_switch_it_off():
+async def test_versions_that_are_not_integers_disable_the_overlay():
     view = View()
     await view.listed("x10", obj(version="x5"))
     view.wrote(obj(version="x12"))
@@ -264,7 +264,7 @@ async def test_versions_that_are_not_integers_switch_it_off():
         await view.informer.wait_until("x12")
 
 
-async def test_a_selected_view_follows_our_writes_in_and_out_of_its_selection():
+async def test_own_writes_enter_and_leave_a_label_selector():
     view = View(labels="tier=web")
     await view.listed(10, obj(version=5, labels={"tier": "web"}))
     view.wrote(obj("b", 12, "u2", labels={"tier": "web"}))
@@ -277,14 +277,14 @@ async def test_a_selected_view_follows_our_writes_in_and_out_of_its_selection():
     assert view.settled
 
 
-async def test_a_view_whose_selection_only_the_server_can_tell_waits_for_the_stream():
+async def test_own_writes_under_a_field_selector_wait_for_the_watch():
     view = View(fields="spec.nodeName=n1")
     await view.listed(10)
     view.wrote(obj("b", 12, "u2"))
     assert view.version("b") is None
 
 
-async def test_another_uid_in_one_event_is_two_changes_and_ends_the_tombstone(view):
+async def test_an_event_with_another_uid_is_two_changes(view):
     view.deleted("u1")
     view.streamed("MODIFIED", obj(version=14, uid="u2"))
     assert view.version() == 14
@@ -292,7 +292,7 @@ async def test_another_uid_in_one_event_is_two_changes_and_ends_the_tombstone(vi
     assert view.settled
 
 
-async def test_a_delete_of_a_predecessor_leaves_its_successor_alone(view):
+async def test_deleting_the_old_uid_keeps_the_recreated_object(view):
     view.streamed("MODIFIED", obj(version=14, uid="u2"))
     view.changes.clear()
     view.streamed("DELETED", obj(version=15, uid="u1"))
@@ -300,7 +300,7 @@ async def test_a_delete_of_a_predecessor_leaves_its_successor_alone(view):
     assert view.changes == []
 
 
-async def test_a_view_of_metadata_alone_keeps_nothing_else_of_our_writes():
+async def test_a_metadata_only_scope_stores_only_metadata_of_own_writes():
     view = View(metadata_only=True)
     await view.listed(10)
     view.wrote(obj("b", 12, "u2", data={"password": "x"}))
@@ -308,7 +308,7 @@ async def test_a_view_of_metadata_alone_keeps_nothing_else_of_our_writes():
     assert (shown.kind, shown.name, "data" in shown) == ("ConfigMap", "b", False)
 
 
-async def test_many_writes_while_nothing_streams_are_not_remembered_one_by_one(view):
+async def test_the_version_heap_is_bounded_without_events(view):
     for version in range(20, 5_000):
         view.wrote(obj(version=version))
     assert len(view.informer.overlay._versions) < 100
@@ -319,7 +319,7 @@ async def test_many_writes_while_nothing_streams_are_not_remembered_one_by_one(v
     assert view.settled
 
 
-async def test_an_index_function_that_fails_on_an_object_stops_nothing(view, caplog):
+async def test_a_failing_index_function_is_logged(view, caplog):
     view.informer.index("length", lambda each: [str(len(each["data"]["x"]))])
     view.streamed("ADDED", obj("b", 12, "u2", data={"x": "abc"}))
     assert [each.uid for each in view.informer.indexed("length", "3")] == ["u2"]

@@ -42,7 +42,7 @@ BOTH = pytest.mark.parametrize("streams", [True, False], ids=["initial events", 
 
 
 @BOTH
-def test_it_syncs_and_follows(run, streams):
+def test_reflector_syncs_and_follows_changes(run, streams):
     async def main(world):
         await world.cache.wait_for_sync()
         world.assert_true()
@@ -60,7 +60,7 @@ def test_it_syncs_and_follows(run, streams):
 
 
 @BOTH
-def test_it_resumes_where_it_was_without_listing_again(run, streams):
+def test_reflector_resumes_without_listing_again(run, streams):
     async def main(world):
         await world.cache.wait_for_sync()
         world.server.requests.clear()
@@ -77,7 +77,7 @@ def test_it_resumes_where_it_was_without_listing_again(run, streams):
 
 @pytest.mark.parametrize("how", ["end", "break", "mid", "hang"])
 @pytest.mark.parametrize("after", range(OBJECTS + 5))
-def test_a_watch_cut_at_any_frame_loses_nothing(run, chaos, after, how):
+def test_a_watch_cut_at_any_frame_loses_no_change(run, chaos, after, how):
     """Before, in the middle of and after the initial events, and after events that followed them."""
 
     def prepare(server):
@@ -97,7 +97,7 @@ def test_a_watch_cut_at_any_frame_loses_nothing(run, chaos, after, how):
     run(main, prepare)
 
 
-def test_e1_initial_events_that_are_interrupted_start_over_instead_of_resuming_at_the_last_object(run, chaos):
+def test_e1_interrupted_initial_events_start_again(run, chaos):
     """Resuming from the last object seen would never tell the others (kopf)."""
 
     def prepare(server):
@@ -114,7 +114,7 @@ def test_e1_initial_events_that_are_interrupted_start_over_instead_of_resuming_a
 
 @pytest.mark.parametrize("form", ["event", "answer"])
 @BOTH
-def test_e2_a_410_lists_again_and_tells_the_deletes_it_implies_once(run, chaos, form, streams):
+def test_e2_a_410_lists_again_and_reports_missed_deletions_once(run, chaos, form, streams):
     """A relist that yields only what is there leaves deleted objects in indexes for ever (kopf, lightkube)."""
 
     async def main(world):
@@ -141,7 +141,7 @@ def test_e2_a_410_lists_again_and_tells_the_deletes_it_implies_once(run, chaos, 
     run(main, offer(streams))
 
 
-def test_e2b_a_watch_error_that_is_no_410_is_survived_and_seen_in_health(run, chaos):
+def test_e2b_a_watch_error_other_than_410_is_retried_and_shown_in_health(run, chaos):
     """An ERROR event such as "etcdserver: no leader" must not end a watch for good (kopf)."""
 
     async def main(world):
@@ -158,7 +158,7 @@ def test_e2b_a_watch_error_that_is_no_410_is_survived_and_seen_in_health(run, ch
     run(main)
 
 
-def test_e3_a_refused_reconnect_is_survived(run, chaos):
+def test_e3_a_refused_reconnect_is_retried(run, chaos):
     """Connecting again must be inside the loop that survives (lightkube)."""
 
     async def main(world):
@@ -173,7 +173,7 @@ def test_e3_a_refused_reconnect_is_survived(run, chaos):
     run(main)
 
 
-def test_e4_a_410_again_and_again_does_not_make_a_tight_loop(run, chaos):
+def test_e4_repeated_410_backs_off(run, chaos):
     """522 requests in two seconds (kr8s)."""
 
     async def main(world):
@@ -190,7 +190,7 @@ def test_e4_a_410_again_and_again_does_not_make_a_tight_loop(run, chaos):
     run(main)
 
 
-def test_e4b_a_watch_that_the_server_ends_in_time_goes_on_at_once(run):
+def test_e4b_a_watch_that_ends_in_time_resumes_without_delay(run):
     """A generator that silently ends at the server's timeout is a dead watch (kr8s)."""
 
     async def main(world):
@@ -205,7 +205,7 @@ def test_e4b_a_watch_that_the_server_ends_in_time_goes_on_at_once(run):
     run(main)
 
 
-def test_an_arbitrary_old_version_of_the_last_object_is_never_what_a_watch_starts_from(run):
+def test_a_watch_starts_at_the_list_version_not_at_an_objects_version(run):
     """Objects come sorted by name, so the last one's version may be long forgotten (the official client)."""
 
     def prepare(server):
@@ -258,7 +258,7 @@ def test_retry_after_is_honoured(run, chaos):
     run(main)
 
 
-def test_a_server_that_is_down_at_the_start_is_waited_for(run, chaos):
+def test_reflector_waits_for_a_server_that_is_down_at_the_start(run, chaos):
     def prepare(server):
         server.failures.extend([chaos.NotSent("refused")] * 5 + [chaos.status(500, "InternalError")] * 2)
 
@@ -272,7 +272,7 @@ def test_a_server_that_is_down_at_the_start_is_waited_for(run, chaos):
     run(main, prepare)
 
 
-def test_a_very_short_watch_that_tells_nothing_is_a_failure(run, chaos):
+def test_a_very_short_watch_without_events_is_a_failure(run, chaos):
     async def main(world):
         await world.cache.wait_for_sync()
         world.server.requests.clear()
@@ -286,7 +286,7 @@ def test_a_very_short_watch_that_tells_nothing_is_a_failure(run, chaos):
     run(main)
 
 
-def test_a_half_open_connection_is_noticed_and_replaced(run):
+def test_a_half_open_connection_is_replaced(run):
     async def main(world):
         await world.cache.wait_for_sync()
         fed = world.health.fed_at
@@ -301,7 +301,7 @@ def test_a_half_open_connection_is_noticed_and_replaced(run):
     run(main)
 
 
-def test_a_kind_of_which_no_bookmarks_come_is_asked_for_anew_without_alarm(run, caplog):
+def test_a_kind_without_bookmarks_is_watched_again_without_a_warning(run, caplog):
     """A real server sends none of Events, which are not in its watch cache."""
 
     async def main(world):
@@ -318,7 +318,7 @@ def test_a_kind_of_which_no_bookmarks_come_is_asked_for_anew_without_alarm(run, 
     assert caplog.text == ""
 
 
-def test_bookmarks_alone_keep_the_version_fresh_enough_to_resume(run):
+def test_bookmarks_keep_the_version_fresh_enough_to_resume(run):
     async def main(world):
         await world.cache.wait_for_sync()
         world.server.version += 1000  # other kinds' writes
@@ -333,7 +333,7 @@ def test_bookmarks_alone_keep_the_version_fresh_enough_to_resume(run):
 
 
 @BOTH
-def test_versions_that_go_backwards_are_noticed_and_everything_is_listed_again(run, streams):
+def test_a_restored_server_is_listed_again(run, streams):
     """A restored server would let a watch from the future wait in silence."""
 
     async def main(world):
@@ -355,7 +355,7 @@ def test_versions_that_go_backwards_are_noticed_and_everything_is_listed_again(r
     run(main, offer(streams))
 
 
-def test_a_version_that_goes_backwards_on_an_open_stream_is_noticed(run):
+def test_a_version_that_goes_backwards_during_a_watch_relists(run):
     async def main(world):
         await world.cache.wait_for_sync()
         world.server.version = 12
@@ -371,7 +371,7 @@ def test_a_version_that_goes_backwards_on_an_open_stream_is_noticed(run):
 
 
 @BOTH
-def test_versions_that_are_not_integers_are_only_given_back(run, streams):
+def test_versions_that_are_not_integers_are_sent_back_unchanged(run, streams):
     """As some aggregated APIs have them."""
 
     def prepare(server):
@@ -395,7 +395,7 @@ def test_versions_that_are_not_integers_are_only_given_back(run, streams):
     run(main, prepare)
 
 
-def test_a_thousand_reconnects_leave_nothing_behind(run):
+def test_a_thousand_reconnects_leak_nothing(run):
     async def main(world):
         await world.cache.wait_for_sync()
         world.server.break_watches()
@@ -413,7 +413,7 @@ def test_a_thousand_reconnects_leave_nothing_behind(run):
     run(main)
 
 
-def test_an_object_deleted_and_made_again_while_nobody_looked_is_two_changes(run):
+def test_an_object_recreated_during_an_outage_is_two_changes(run):
     async def main(world):
         await world.cache.wait_for_sync()
         world.told.clear()
@@ -430,7 +430,7 @@ def test_an_object_deleted_and_made_again_while_nobody_looked_is_two_changes(run
     run(main)
 
 
-def test_a_page_token_that_expires_makes_it_list_everything_at_once(run, monkeypatch):
+def test_an_expired_page_token_lists_without_pages(run, monkeypatch):
     monkeypatch.setattr("fairlead.cache.reflector.PAGE_SIZE", 2)
 
     def prepare(server):
@@ -452,7 +452,7 @@ def test_a_page_token_that_expires_makes_it_list_everything_at_once(run, monkeyp
     run(main, prepare)
 
 
-def test_pages_are_one_snapshot_and_what_happened_between_them_is_told_by_the_watch(run, monkeypatch):
+def test_changes_between_two_pages_come_from_the_watch(run, monkeypatch):
     monkeypatch.setattr("fairlead.cache.reflector.PAGE_SIZE", 1)
 
     def prepare(server):
@@ -473,7 +473,7 @@ def test_pages_are_one_snapshot_and_what_happened_between_them_is_told_by_the_wa
     run(main, prepare)
 
 
-def test_a_server_that_ignores_the_wish_for_initial_events_is_listed(run):
+def test_a_server_that_ignores_initial_events_is_listed(run):
     def prepare(server):
         server.ignores_initial_events = True
 
@@ -485,7 +485,7 @@ def test_a_server_that_ignores_the_wish_for_initial_events_is_listed(run):
     run(main, prepare)
 
 
-def test_views_of_several_namespaces_have_a_stream_each_and_equal_ones_share(run):
+def test_each_namespace_has_one_watch_shared_by_equal_scopes(run):
     async def main(world):
         both = world.cache.watch(world.view.kind, namespaces=["n", "m"])
         guessed = kind("v1", "ConfigMap", plural="not settled yet")
@@ -502,7 +502,7 @@ def test_views_of_several_namespaces_have_a_stream_each_and_equal_ones_share(run
     run(main)
 
 
-def test_a_barrier_waits_for_the_version_and_no_longer(run):
+def test_wait_until_returns_when_the_version_is_reached(run):
     async def main(world):
         await world.cache.wait_for_sync()
         reached = asyncio.create_task(world.view.wait_until(str(world.server.version + 2)))
@@ -517,7 +517,7 @@ def test_a_barrier_waits_for_the_version_and_no_longer(run):
     run(main)
 
 
-def test_a_handler_that_raises_stops_neither_the_stream_nor_other_handlers(chaos, caplog):
+def test_a_handler_that_raises_does_not_stop_the_watch(chaos, caplog):
     async def main():
         world = chaos.World()
 
@@ -535,7 +535,7 @@ def test_a_handler_that_raises_stops_neither_the_stream_nor_other_handlers(chaos
     assert "a handler of changes to ConfigMap failed on n/new" in caplog.text
 
 
-def test_a_handler_that_comes_late_is_told_what_is_there_first(run):
+def test_a_late_handler_is_first_called_with_existing_objects(run):
     async def main(world):
         await world.cache.wait_for_sync()
         told = []

@@ -134,7 +134,7 @@ def _version(snapshot):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_random_writers_and_a_failing_network_leave_the_cache_as_the_server_is(seed):
+def test_the_cache_converges_with_random_writers_and_a_failing_network(seed):
     async def main():
         world, chance = virtual.world(seed), random.Random(seed)
         server = Server(world)
@@ -165,7 +165,7 @@ def test_random_writers_and_a_failing_network_leave_the_cache_as_the_server_is(s
     virtual.run(main())
 
 
-def test_a_server_that_comes_back_without_its_state_is_believed():
+def test_a_server_that_lost_its_state_is_listed_again():
     """Versions start over, uids are others, and nothing that was known before is true."""
 
     async def main():
@@ -201,7 +201,7 @@ async def caught_up(cache, view, client, namespace):
         await view.wait_until(marker.resource_version)
 
 
-async def test_on_each_server_random_writers_and_a_failing_network_leave_the_cache_as_the_server_is(api):
+async def test_the_cache_converges_with_random_writers_on_each_server(api):
     world, chance = World(), random.Random(1)
     network = Fails(api.transport(), 1, ["break", "end", "mid"])
     ours, others = Client(network, world), Client(api.transport(), world)
@@ -219,7 +219,7 @@ async def test_on_each_server_random_writers_and_a_failing_network_leave_the_cac
         assert cache.is_caught_up
 
 
-async def test_our_own_writes_are_seen_before_the_stream_tells_them(api):
+async def test_own_writes_are_visible_before_the_watch_reports_them(api):
     client = Client(api.transport(), World())
     cache = Cache(client, World(), field_managers=["ours"])
     view = cache.watch(ConfigMap)
@@ -245,7 +245,7 @@ SERVICE = Service("a", spec={"ports": [{"port": 80}]})
 
 
 @pytest.mark.parametrize("made", [ConfigMap("a"), Secret("a"), SERVICE, POD], ids=lambda made: made["kind"])
-async def test_a_delete_of_ours_is_seen_at_once_whatever_the_server_answers_it_with(api, made):
+async def test_an_own_delete_hides_the_object_for_every_answer(api, made):
     """A Status, the object with or without a deletionTimestamp, an object that goes after a grace period of 0."""
     client = Client(api.transport(), World())
     kind = await client.resolve(kinds.kind(made["apiVersion"], made["kind"]))
@@ -266,7 +266,7 @@ async def test_a_delete_of_ours_is_seen_at_once_whatever_the_server_answers_it_w
         assert cache.is_caught_up
 
 
-async def test_the_removal_of_the_last_finalizer_is_seen_at_once(api):
+async def test_removing_the_last_finalizer_hides_the_object_immediately(api):
     client = Client(api.transport(), World())
     cache = Cache(client, World())
     view = cache.watch(ConfigMap, namespaces=[api.namespace])
@@ -290,7 +290,7 @@ async def test_the_removal_of_the_last_finalizer_is_seen_at_once(api):
 
 
 @pytest.mark.only("embedded", reason="a fresh etcd has forgotten nothing")
-async def test_a_version_that_the_server_forgot_is_listed_again_with_the_deletes_it_implies(api):
+async def test_a_compacted_version_lists_again_and_reports_missed_deletions(api):
     client = Client(api.transport(), World())
     cache = Cache(client, World())
     view = cache.watch(ConfigMap, namespaces=[api.namespace])
@@ -317,7 +317,7 @@ async def test_a_version_that_the_server_forgot_is_listed_again_with_the_deletes
     assert told == [("a", True)]
 
 
-async def test_a_selection_and_metadata_alone_can_be_watched(api):
+async def test_selectors_and_metadata_only_can_be_watched(api):
     client = Client(api.transport(), World())
     cache = Cache(client, World())
     web = cache.watch(ConfigMap, namespaces=[api.namespace], labels="tier in (web)")

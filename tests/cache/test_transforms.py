@@ -9,7 +9,7 @@ from fairlead.server.app import Server
 from fairlead.testing import virtual
 
 
-def test_what_a_transform_left_without_metadata_has_no_owners_and_is_no_failure():
+def test_an_object_without_metadata_after_a_transform_has_no_owners():
     async def main():
         world = virtual.world()
         client = Client(Server(world).transport(), world)
@@ -28,7 +28,7 @@ def test_what_a_transform_left_without_metadata_has_no_owners_and_is_no_failure(
     virtual.run(main())
 
 
-def test_a_transform_that_fails_is_told_with_the_object_that_it_failed_on():
+def test_a_failing_transform_is_logged_with_the_object():
     async def main():
         world = virtual.world()
         client = Client(Server(world).transport(), world)

@@ -37,7 +37,7 @@ def paths(transport):
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["aggregated", "old server"])
-def test_the_server_settles_plural_scope_and_subresources(old, scripted, answer):
+def test_discovery_returns_plural_scope_and_subresources(old, scripted, answer):
     answers = [answer(json=OLD), answer(json=LISTED)] if old else [answer(json=aggregate(OCTOPUS))]
     client, transport = scripted(*answers, discovery=False)
 
@@ -53,7 +53,7 @@ def test_the_server_settles_plural_scope_and_subresources(old, scripted, answer)
     assert paths(transport) == (["/apis", "/apis/sea.example/v1"] if old else ["/apis"])
 
 
-def test_many_who_ask_at_once_are_one_question(scripted, answer):
+def test_concurrent_lookups_send_one_discovery_request(scripted, answer):
     client, transport = scripted(1, answer(json=aggregate(OCTOPUS)), discovery=False)
 
     async def main():
@@ -63,7 +63,7 @@ def test_many_who_ask_at_once_are_one_question(scripted, answer):
     assert paths(transport) == ["/apis"]
 
 
-def test_a_kind_that_appears_later_is_found_then(scripted, answer):
+def test_a_kind_that_is_installed_later_is_found(scripted, answer):
     client, _ = scripted(
         answer(json=aggregate()),
         answer(404, body=b"404 page not found"),
@@ -79,7 +79,7 @@ def test_a_kind_that_appears_later_is_found_then(scripted, answer):
     virtual.run(main())
 
 
-def test_a_kind_too_fresh_for_the_aggregate_is_found_in_its_own_list(scripted, answer):
+def test_a_kind_missing_in_aggregated_discovery_is_found_in_its_resource_list(scripted, answer):
     client, _ = scripted(answer(json=aggregate()), answer(json=LISTED), discovery=False)
 
     async def main():
@@ -88,7 +88,7 @@ def test_a_kind_too_fresh_for_the_aggregate_is_found_in_its_own_list(scripted, a
     virtual.run(main())
 
 
-def test_a_kind_that_goes_away_is_not_a_missing_object(scripted, answer, refusal):
+def test_a_deleted_kind_raises_not_served_instead_of_not_found(scripted, answer, refusal):
     client, transport = scripted(
         answer(json=aggregate(OCTOPUS)),
         refusal(404, "NotFound", "octopodes 'a' not found", name="a"),
@@ -110,7 +110,7 @@ def test_a_kind_that_goes_away_is_not_a_missing_object(scripted, answer, refusal
     assert not transport.answers
 
 
-def test_a_failing_discovery_is_not_a_missing_kind(scripted, answer, refusal):
+def test_a_failing_discovery_does_not_raise_not_served(scripted, answer, refusal):
     client, _ = scripted(refusal(503, "ServiceUnavailable"), answer(json=aggregate(OCTOPUS)), discovery=False)
 
     async def main():

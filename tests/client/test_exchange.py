@@ -51,7 +51,7 @@ def outcome(call):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_429_with_retry_after_is_waited_out_on_every_verb(verb, scripted, answer, refusal):
+def test_429_with_retry_after_is_retried_for_every_verb(verb, scripted, answer, refusal):
     client, transport = scripted(
         refusal(429, "TooManyRequests", retryAfterSeconds=3),
         answer(429, body=b"slow down", headers={"Retry-After": "2"}),
@@ -71,7 +71,7 @@ def test_429_with_retry_after_is_waited_out_on_every_verb(verb, scripted, answer
         pytest.param([{"retryAfterSeconds": 1}] * 4, id="again and again"),
     ],
 )
-def test_429_is_handed_to_the_caller_when_waiting_here_is_no_use(refusals, scripted, refusal):
+def test_429_with_a_long_or_missing_retry_after_is_raised(refusals, scripted, refusal):
     client, transport = scripted(*[refusal(429, "TooManyRequests", **details) for details in refusals])
     result, seconds = outcome(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, TooManyRequests)
@@ -81,7 +81,7 @@ def test_429_is_handed_to_the_caller_when_waiting_here_is_no_use(refusals, scrip
 
 @pytest.mark.parametrize("verb", READS)
 @pytest.mark.parametrize("fault", ["503", "reset", "refused"])
-def test_reads_survive_a_short_outage(verb, fault, scripted, answer, refusal):
+def test_reads_are_retried_during_a_short_outage(verb, fault, scripted, answer, refusal):
     faults = {
         "503": lambda: refusal(503, "ServiceUnavailable", retryAfterSeconds=1),
         "reset": lambda: ConnectionResetError("reset"),
@@ -93,7 +93,7 @@ def test_reads_survive_a_short_outage(verb, fault, scripted, answer, refusal):
     assert len(transport.asked) == 3
 
 
-def test_reads_give_up_on_a_long_outage(scripted):
+def test_reads_raise_after_a_long_outage(scripted):
     client, transport = scripted(*[NotSent("refused")] * 4)
     result, seconds = outcome(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, NotSent)
@@ -101,7 +101,7 @@ def test_reads_give_up_on_a_long_outage(scripted):
     assert not transport.answers
 
 
-def test_a_read_that_timed_out_is_not_asked_again(scripted):
+def test_a_read_that_timed_out_is_not_retried(scripted):
     client, transport = scripted(100)
     result, seconds = outcome(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, TimeoutError)
@@ -109,7 +109,7 @@ def test_a_read_that_timed_out_is_not_asked_again(scripted):
     assert len(transport.asked) == 1
 
 
-def test_credentials_that_cannot_be_had_are_not_asked_for_again(scripted):
+def test_a_credentials_error_is_not_retried(scripted):
     client, transport = scripted(CredentialsError("log in"))
     result, _ = outcome(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, CredentialsError)
@@ -117,7 +117,7 @@ def test_credentials_that_cannot_be_had_are_not_asked_for_again(scripted):
 
 
 @pytest.mark.parametrize("verb", WRITES)
-def test_a_write_that_was_not_sent_says_so_and_is_not_tried_again(verb, scripted):
+def test_a_write_that_was_not_sent_raises_not_sent_without_a_retry(verb, scripted):
     client, transport = scripted(NotSent("refused"))
     result, _ = outcome(lambda: VERBS[verb](client))
     assert isinstance(result, NotSent)
@@ -141,7 +141,7 @@ LOST = {
 
 @pytest.mark.parametrize("verb", WRITES)
 @pytest.mark.parametrize("fault", LOST)
-def test_a_write_whose_answer_was_lost_is_unknown_and_sent_once(verb, fault, scripted, answer, refusal):
+def test_a_write_with_a_lost_answer_raises_unknown_outcome_and_is_sent_once(verb, fault, scripted, answer, refusal):
     client, transport = scripted(LOST[fault](answer, refusal))
     result, _ = outcome(lambda: VERBS[verb](client))
     assert isinstance(result, UnknownOutcome)
@@ -151,7 +151,7 @@ def test_a_write_whose_answer_was_lost_is_unknown_and_sent_once(verb, fault, scr
 
 
 @pytest.mark.parametrize("verb", WRITES)
-def test_a_cancelled_write_stays_a_cancellation_and_says_that_it_may_have_happened(verb, scripted):
+def test_a_cancelled_write_raises_cancelled_error_caused_by_unknown_outcome(verb, scripted):
     async def main():
         client, _ = scripted(10)
         caught = []
@@ -173,7 +173,7 @@ def test_a_cancelled_write_stays_a_cancellation_and_says_that_it_may_have_happen
     virtual.run(main())
 
 
-def test_a_write_under_a_deadline_is_unknown_after_it(scripted):
+def test_a_write_that_timed_out_raises_unknown_outcome(scripted):
     async def main():
         client, _ = scripted(10)
         with pytest.raises(TimeoutError) as raised:
@@ -184,7 +184,7 @@ def test_a_write_under_a_deadline_is_unknown_after_it(scripted):
     virtual.run(main())
 
 
-def test_a_write_cancelled_while_it_waits_to_be_tried_again_did_not_happen(scripted, refusal):
+def test_a_write_cancelled_between_two_attempts_did_not_happen(scripted, refusal):
     async def main():
         client, _ = scripted(refusal(429, "TooManyRequests", retryAfterSeconds=5))
         with pytest.raises(TimeoutError) as raised:
@@ -195,7 +195,7 @@ def test_a_write_cancelled_while_it_waits_to_be_tried_again_did_not_happen(scrip
     virtual.run(main())
 
 
-def test_a_cancelled_read_leaves_nothing_unknown(scripted):
+def test_a_cancelled_read_has_no_unknown_outcome(scripted):
     async def main():
         client, _ = scripted(10)
         with pytest.raises(TimeoutError) as raised:
@@ -215,7 +215,7 @@ def test_a_cancelled_read_leaves_nothing_unknown(scripted):
         (422, "Invalid", "the server rejected our request due to an error in our request"),
     ],
 )
-def test_a_refused_write_is_its_reason_and_sent_once(code, reason, message, scripted, refusal):
+def test_a_rejected_write_raises_its_reason_and_is_sent_once(code, reason, message, scripted, refusal):
     client, transport = scripted(refusal(code, reason, message, retryAfterSeconds=1))
     result, _ = outcome(lambda: client.apply(OBJECT, field_manager="me"))
     assert isinstance(result, ApiError)
@@ -223,7 +223,7 @@ def test_a_refused_write_is_its_reason_and_sent_once(code, reason, message, scri
     assert len(transport.asked) == 1
 
 
-def test_a_dry_run_changes_nothing_so_it_may_be_tried_again(scripted, answer):
+def test_a_dry_run_is_retried_like_a_read(scripted, answer):
     client, transport = scripted(ConnectionResetError(), answer(json=OBJECT))
     result, _ = outcome(lambda: client.apply(OBJECT, field_manager="me", dry_run=True))
     assert result == OBJECT
@@ -231,7 +231,7 @@ def test_a_dry_run_changes_nothing_so_it_may_be_tried_again(scripted, answer):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_401_is_tried_once_more_since_the_token_may_have_rotated(verb, scripted, answer, refusal):
+def test_401_is_retried_once_because_the_token_may_have_rotated(verb, scripted, answer, refusal):
     client, transport = scripted(refusal(401, "Unauthorized"), answer(json=OBJECT))
     result, _ = outcome(lambda: VERBS[verb](client))
     assert not isinstance(result, BaseException)
@@ -264,7 +264,7 @@ def test_errors_are_typed_by_reason_and_other_bodies_are_quoted(code, body, kind
     assert result.code == code
 
 
-def test_a_redirect_is_refused_with_the_place_it_names(scripted, answer):
+def test_a_redirect_raises_an_error_that_names_its_location(scripted, answer):
     client, transport = scripted(answer(307, headers={"Location": "https://elsewhere/"}))
     result, _ = outcome(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, ApiError)
@@ -272,7 +272,7 @@ def test_a_redirect_is_refused_with_the_place_it_names(scripted, answer):
     assert len(transport.asked) == 1
 
 
-def test_every_request_is_observed(scripted, answer, refusal):
+def test_the_observer_is_called_for_every_request(scripted, answer, refusal):
     seen = []
     client, _ = scripted(
         2,

@@ -56,19 +56,19 @@ def plugin(tmp_path, clock):
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-async def test_a_token_is_given_and_kept(version, plugin):
+async def test_a_token_is_returned_and_cached(version, plugin):
     login = plugin("give(token='t')", f"client.authentication.k8s.io/{version}")
     for _ in range(3):
         assert await login.identity() == Identity("Bearer t")
     assert login.count() == 1
 
 
-async def test_a_certificate_is_given_with_its_key(plugin):
+async def test_a_certificate_is_returned_with_its_key(plugin):
     login = plugin("give(clientCertificateData='C', clientKeyData='K')")
     assert await login.identity() == Identity(None, b"C", b"K")
 
 
-async def test_it_is_run_again_when_the_credential_ends(plugin, clock):
+async def test_the_plugin_runs_again_when_the_credential_expires(plugin, clock):
     login = plugin(f"give(token='t', expirationTimestamp={rfc3339(NOW + 100)!r})")
     await login.identity()
     clock.at = NOW + 89
@@ -79,7 +79,7 @@ async def test_it_is_run_again_when_the_credential_ends(plugin, clock):
     assert login.count() == 2
 
 
-async def test_it_is_run_again_when_the_server_refused_and_only_once_for_many(plugin):
+async def test_the_plugin_runs_once_for_many_requests_after_a_401(plugin):
     login = plugin("give(token=str(os.getpid()))")
     first = await asyncio.gather(*[login.identity() for _ in range(5)])
     for identity in first:
@@ -91,7 +91,7 @@ async def test_it_is_run_again_when_the_server_refused_and_only_once_for_many(pl
     assert login.count() == 2
 
 
-async def test_it_is_told_about_the_cluster_and_has_no_terminal(plugin):
+async def test_the_plugin_gets_the_cluster_info_and_has_no_terminal(plugin):
     told = plugin(
         "give(token=json.dumps([sys.argv[1:], json.loads(os.environ['KUBERNETES_EXEC_INFO']), os.environ['MINE'],"
         " os.environ['THEIRS'], sys.stdin.read(), os.getsid(0) == os.getpid()]))",
@@ -122,14 +122,14 @@ async def test_it_is_told_about_the_cluster_and_has_no_terminal(plugin):
         ("print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'x/v9', 'status': {}}))", "make them agree"),
     ],
 )
-async def test_each_failure_is_one_line_without_secrets(body, said, plugin):
+async def test_a_plugin_failure_is_one_line_without_secrets(body, said, plugin):
     with pytest.raises(CredentialsError, match=said) as raised:
         await plugin(body).identity()
     assert str(raised.value).isprintable()
     assert "secret" not in str(raised.value)
 
 
-async def test_one_that_is_not_installed_says_how_to_get_it():
+async def test_a_missing_plugin_error_shows_the_install_hint():
     missing = ExecCredentials(
         ExecPlugin(V1, "no-such-login", install_hint="brew install it"), World(), {"PATH": "/nope"}
     )
@@ -137,7 +137,7 @@ async def test_one_that_is_not_installed_says_how_to_get_it():
         await missing.identity()
 
 
-async def test_a_run_goes_on_when_the_one_who_asked_gives_up(plugin, tmp_path):
+async def test_a_plugin_run_continues_when_its_caller_is_cancelled(plugin, tmp_path):
     go = tmp_path / "go"
     os.mkfifo(go)
     login = plugin(f"open({str(go)!r}).read()\ngive(token='t')")
@@ -149,7 +149,7 @@ async def test_a_run_goes_on_when_the_one_who_asked_gives_up(plugin, tmp_path):
     assert login.count() == 1
 
 
-async def test_a_failure_is_forgotten_so_that_the_next_request_runs_it_again(plugin, tmp_path):
+async def test_the_plugin_runs_again_after_a_failure(plugin, tmp_path):
     login = plugin(f"sys.exit('log in') if not os.path.exists({str(tmp_path / 'in')!r}) else give(token='t')")
     with pytest.raises(CredentialsError, match="log in"):
         await login.identity()
@@ -157,13 +157,13 @@ async def test_a_failure_is_forgotten_so_that_the_next_request_runs_it_again(plu
     assert await login.identity() == Identity("Bearer t")
 
 
-async def test_one_that_hangs_is_given_up(plugin, monkeypatch):
+async def test_a_plugin_that_hangs_times_out(plugin, monkeypatch):
     monkeypatch.setattr(execplugin, "TIME_LIMIT", 0.05)
     with pytest.raises(CredentialsError, match=r"did not answer within 0\.05 s: run it by hand"):
         await plugin("import time\ntime.sleep(60)").identity()
 
 
-async def test_one_that_is_given_up_ends_with_its_children(plugin, tmp_path):
+async def test_a_plugin_that_times_out_is_killed_with_its_children(plugin, tmp_path):
     held = tmp_path / "held"
     os.mkfifo(held)
     login = asyncio.create_task(
@@ -178,7 +178,7 @@ async def test_one_that_is_given_up_ends_with_its_children(plugin, tmp_path):
         assert not await asyncio.wait_for(asyncio.to_thread(reading.read), 10)
 
 
-async def test_a_kubeconfig_names_it_relative_to_itself_and_tells_it_the_cluster(plugin, tmp_path):
+async def test_an_exec_command_is_relative_to_its_kubeconfig(plugin, tmp_path):
     plugin("give(token=os.environ['KUBERNETES_EXEC_INFO'])")
     entry = {"apiVersion": V1, "command": "./login", "interactiveMode": "IfAvailable", "provideClusterInfo": True}
     cluster = {

@@ -34,7 +34,7 @@ class Bytes:
 
 
 @given(st.lists(texts, min_size=1), st.data())
-def test_any_cut_gives_the_same_frames(names, data):
+def test_any_chunking_gives_the_same_frames(names, data):
     whole = b"".join(line(name=name) for name in names)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
     splitter = FrameSplitter()
@@ -46,7 +46,7 @@ def test_any_cut_gives_the_same_frames(names, data):
 
 
 @given(st.lists(texts, min_size=1))
-def test_a_stream_that_stops_anywhere_gives_the_whole_frames_and_says_whether_one_was_cut(names):
+def test_a_truncated_stream_gives_complete_frames_and_reports_a_partial_one(names):
     lines = [line(name=name) for name in names]
     whole = b"".join(lines)
     for end in range(0, len(whole) + 1, 7):
@@ -62,7 +62,7 @@ def test_only_a_newline_ends_a_frame():
     assert json.loads(decode_frame(frame).raw) == {"text": text}
 
 
-def test_a_frame_cut_inside_a_character_is_whole_again():
+def test_a_chunk_boundary_inside_a_character_is_joined():
     whole = line(text="naïve 😀")
     for cut in range(len(whole)):
         splitter = FrameSplitter()
@@ -70,26 +70,26 @@ def test_a_frame_cut_inside_a_character_is_whole_again():
         assert json.loads(decode_frame(frame).raw) == {"text": "naïve 😀"}
 
 
-def test_the_object_is_a_copy_that_keeps_no_buffer_alive():
+def test_a_frame_does_not_keep_the_read_buffer_alive():
     frame = decode_frame(line(name="a"))
     assert frame == Frame("ADDED", b'{"name": "a"}')
     assert type(frame.raw) is bytes  # bytes own their memory; a Raw or a memoryview is a window on the whole line
 
 
-def test_an_error_frame_raises_what_it_carries():
+def test_an_error_frame_raises_its_api_error():
     with pytest.raises(Expired, match="too old") as raised:
         decode_frame(line("ERROR", kind="Status", reason="Expired", code=410, message="too old resource version"))
     assert raised.value.code == 410
 
 
 @pytest.mark.parametrize("bad", [b"<html>", b'{"type":"ADDED"', b'{"object":{}}', b'{"type":1,"object":{}}', b"\xff"])
-def test_what_is_no_event_breaks_the_watch(bad):
+def test_an_invalid_event_raises_watch_broken(bad):
     with pytest.raises(WatchBroken, match="not a watch event"):
         decode_frame(bad)
 
 
 @pytest.mark.parametrize("bad", [b"null", b"[]", b'{"reason":[]}', b'{"kind":"Status","code":"x"}'])
-def test_an_error_that_is_no_status_breaks_the_watch(bad):
+def test_an_error_frame_without_a_status_raises_watch_broken(bad):
     with pytest.raises(WatchBroken, match="not a Status"):
         decode_frame(b'{"type":"ERROR","object":%b}' % bad)
 
@@ -109,11 +109,11 @@ def watched(answer, *chunks, silence=90.0):
     return virtual.run(main())
 
 
-def test_bookmarks_are_yielded_and_a_proper_end_is_an_end(answer):
+def test_bookmarks_are_yielded_and_the_end_stops_the_iteration(answer):
     assert watched(answer, line(), line("BOOKMARK")) == (["ADDED", "BOOKMARK"], None)
 
 
-def test_a_stream_that_ends_inside_a_frame_is_broken(answer):
+def test_a_stream_that_ends_inside_a_frame_raises_watch_broken(answer):
     seen, error = watched(answer, line() + line()[:-5])
     assert seen == ["ADDED"]
     assert isinstance(error, WatchBroken)
@@ -125,7 +125,7 @@ def test_frames_before_an_error_frame_are_delivered(answer):
     assert isinstance(error, Expired)
 
 
-def test_silence_breaks_the_watch_and_bytes_keep_it(answer):
+def test_silence_raises_watch_silent_and_any_byte_prevents_it(answer):
     assert watched(answer, line(), 89, line("BOOKMARK"), 89, line()) == (["ADDED", "BOOKMARK", "ADDED"], None)
     seen, error = watched(answer, line(), 91, line())
     assert seen == ["ADDED"]
@@ -133,11 +133,11 @@ def test_silence_breaks_the_watch_and_bytes_keep_it(answer):
     assert "half-open" in str(error)
 
 
-def test_without_bookmarks_silence_means_nothing(answer):
+def test_without_bookmarks_silence_does_not_raise(answer):
     assert watched(answer, line(), 10_000, line(), silence=None) == (["ADDED", "ADDED"], None)
 
 
-def test_a_reset_is_passed_on(answer):
+def test_a_connection_reset_is_raised(answer):
     seen, error = watched(answer, line(), ConnectionResetError("gone"))
     assert seen == ["ADDED"]
     assert isinstance(error, ConnectionResetError)

@@ -51,7 +51,7 @@ async def transport():
         await each.close()
 
 
-async def test_connections_are_kept_and_reused(wire, transport):
+async def test_connections_are_reused(wire, transport):
     await wire.start(always_ok)
     server = transport(wire.url)
     for _ in range(5):
@@ -60,7 +60,7 @@ async def test_connections_are_kept_and_reused(wire, transport):
     assert len(wire.requests) == 5
 
 
-async def test_paths_prefixes_queries_and_headers_arrive_as_they_were_said(wire, transport):
+async def test_path_prefix_query_and_headers_arrive_unchanged(wire, transport):
     await wire.start(always_ok)
     server = transport(wire.url + "/k8s/clusters/c-1/")
     query = {"labelSelector": "a in (b,c),d!=e&f", "x": "é +"}
@@ -76,7 +76,7 @@ async def test_paths_prefixes_queries_and_headers_arrive_as_they_were_said(wire,
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-async def test_no_redirect_is_followed_with_credentials_or_without(code, wire, transport):
+async def test_redirects_are_not_followed(code, wire, transport):
     async def redirect(wire, reader, writer):
         while True:
             await wire.request(reader)
@@ -90,7 +90,7 @@ async def test_no_redirect_is_followed_with_credentials_or_without(code, wire, t
     assert len(wire.requests) == 1
 
 
-async def test_cookies_are_not_kept(wire, transport):
+async def test_cookies_are_not_stored(wire, transport):
     async def cookie(wire, reader, writer):
         while True:
             await wire.request(reader)
@@ -103,7 +103,7 @@ async def test_cookies_are_not_kept(wire, transport):
     assert "cookie" not in dict(wire.requests[1][1])
 
 
-async def test_a_refused_connection_was_not_sent(transport):
+async def test_a_refused_connection_raises_not_sent(transport):
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port = bound.getsockname()[1]
     with pytest.raises(NotSent, match="cannot connect"):
@@ -112,7 +112,7 @@ async def test_a_refused_connection_was_not_sent(transport):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("reused", [False, True])
-async def test_a_write_cut_before_its_answer_is_sent_once(method, reused, wire, transport):
+async def test_a_write_is_sent_once_when_the_connection_breaks(method, reused, wire, transport):
     async def cut(wire, reader, writer):
         if reused and wire.connections == 1:
             await wire.request(reader)
@@ -138,7 +138,7 @@ async def test_a_write_cut_before_its_answer_is_sent_once(method, reused, wire, 
         b"SSH-2.0-OpenSSH_9\r\n\r\n",
     ],
 )
-async def test_a_cut_or_garbled_answer_makes_a_write_unknown(answer, wire, transport):
+async def test_a_truncated_or_invalid_answer_raises_unknown_outcome(answer, wire, transport):
     async def handle(wire, reader, writer):
         body = b'{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}'
         while (await wire.request(reader))[0].startswith("GET"):
@@ -166,7 +166,7 @@ def prompt_once(then):
     return handle
 
 
-async def test_slow_headers_end_at_the_deadline(wire, transport):
+async def test_slow_headers_time_out(wire, transport):
     await wire.start(prompt_once(then=b"HTTP/1.1 200 OK\r\n"))
     server = transport(wire.url)
     await server.request(HttpRequest("GET", "/"))
@@ -177,7 +177,7 @@ async def test_slow_headers_end_at_the_deadline(wire, transport):
         await server.stream(HttpRequest("GET", "/", timeout=0.05))
 
 
-async def test_a_slow_body_ends_at_the_deadline(wire, transport):
+async def test_a_slow_body_times_out(wire, transport):
     await wire.start(prompt_once(then=STREAM + chunk(b"{")))
     server = transport(wire.url)
     await server.request(HttpRequest("GET", "/"))
@@ -231,7 +231,7 @@ async def test_chunk_boundaries_may_fall_anywhere(watching):
     assert ended is None
 
 
-async def test_a_frame_may_be_as_large_as_it_likes(watching):
+async def test_a_frame_may_be_very_large(watching):
     large = b'{"t":"' + b"x" * 8_000_000 + b'"}'
     line = b'{"type":"ADDED","object":' + large + b"}\n"
     frames, ended = await watching(STREAM, chunk(line), chunk(line), b"0\r\n\r\n")
@@ -239,25 +239,25 @@ async def test_a_frame_may_be_as_large_as_it_likes(watching):
     assert ended is None
 
 
-async def test_a_watch_cut_between_frames_without_the_last_chunk_is_broken(watching):
+async def test_a_watch_without_the_last_chunk_raises_an_error(watching):
     frames, ended = await watching(STREAM, chunk(b'{"type":"ADDED","object":{}}\n'))
     assert len(frames) == 1
     assert isinstance(ended, ConnectionError)
 
 
-async def test_a_watch_cut_inside_a_frame_is_broken(watching):
+async def test_a_watch_cut_inside_a_frame_raises_an_error(watching):
     frames, ended = await watching(STREAM, chunk(b'{"type":"ADDED","object":{}}\n{"typ'), b"0\r\n\r\n")
     assert len(frames) == 1
     assert isinstance(ended, ConnectionError)
 
 
-async def test_a_half_open_watch_is_noticed(watching):
+async def test_a_half_open_watch_raises_watch_silent(watching):
     frames, ended = await watching(STREAM, chunk(b'{"type":"ADDED","object":{}}\n'), None, silence=0.05)
     assert len(frames) == 1
     assert "half-open" in str(ended)
 
 
-async def test_a_token_file_is_read_again_when_the_server_refuses(wire, transport, tmp_path):
+async def test_a_token_file_is_read_again_after_a_401(wire, transport, tmp_path):
     token = tmp_path / "token"
     token.write_text("old\n")
 
@@ -274,7 +274,7 @@ async def test_a_token_file_is_read_again_when_the_server_refuses(wire, transpor
     assert (await server.request(HttpRequest("GET", "/"))).status == 200
 
 
-async def test_impersonation_goes_along_with_every_group(wire, transport):
+async def test_impersonation_sends_every_group(wire, transport):
     await wire.start(always_ok)
     headers = (("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
     await transport(wire.url, ImpersonatingCredentials(StaticCredentials(), headers)).request(HttpRequest("GET", "/"))
@@ -282,7 +282,7 @@ async def test_impersonation_goes_along_with_every_group(wire, transport):
     assert [pair for pair in sent if pair[0].startswith("impersonate")] == [(k.lower(), v) for k, v in headers]
 
 
-async def test_a_request_given_up_in_the_middle_of_its_answer_does_not_disturb_the_next(wire, transport):
+async def test_a_cancelled_request_does_not_affect_the_next_one(wire, transport):
     half = asyncio.Event()
 
     async def handle(wire, reader, writer):
@@ -305,7 +305,7 @@ async def test_a_request_given_up_in_the_middle_of_its_answer_does_not_disturb_t
         assert (await server.request(HttpRequest("GET", "/"))).body == b"{}"
 
 
-async def test_a_closed_watch_lets_go_of_its_connection(wire, transport):
+async def test_a_closed_watch_closes_its_connection(wire, transport):
     gone = asyncio.Event()
 
     async def handle(wire, reader, writer):
@@ -324,7 +324,7 @@ def descriptors():
     return len(list(Path("/dev/fd").iterdir()))
 
 
-async def test_many_watches_and_lost_requests_leave_no_descriptor_behind(wire, transport):
+async def test_watches_and_lost_requests_leak_no_file_descriptors(wire, transport):
     async def handle(wire, reader, writer):
         line, _, _ = await wire.request(reader)
         if "watch" in line:
@@ -344,7 +344,7 @@ async def test_many_watches_and_lost_requests_leave_no_descriptor_behind(wire, t
     assert counts[1] == counts[2]
 
 
-async def test_the_clusters_proxy_is_used_and_sees_no_credentials_of_the_server(wire, transport):
+async def test_the_proxy_does_not_see_the_servers_credentials(wire, transport):
     async def proxy(wire, reader, writer):
         await wire.request(reader)
         writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
@@ -371,13 +371,13 @@ async def test_environment_proxies_are_not_used(wire, transport, monkeypatch):
 
 
 @pytest.mark.parametrize("server", ["127.0.0.1:6443", "ftp://a", "https://", "", "https://u:secret@a"])
-def test_an_address_that_is_none_is_refused_at_once(server):
+def test_an_invalid_server_address_is_rejected(server):
     with pytest.raises(ValueError, match="address") as raised:
         HttpTransport(Cluster(server))
     assert "secret" not in str(raised.value)
 
 
-async def test_credentials_go_over_plain_http_to_this_machine_only(wire, transport):
+async def test_credentials_are_sent_over_http_only_to_localhost(wire, transport):
     await wire.start(always_ok)
     assert (await transport(wire.url, StaticCredentials.token("secret")).request(HttpRequest("GET", "/"))).status == 200
     elsewhere = transport("http://cluster.example", StaticCredentials.token("secret"), proxy_url=wire.url)
@@ -386,14 +386,14 @@ async def test_credentials_go_over_plain_http_to_this_machine_only(wire, transpo
     assert len(wire.requests) == 1
 
 
-def test_no_secret_is_in_any_repr():
+def test_repr_contains_no_secrets():
     identity = Identity("Bearer secret", b"certificate", b"key")
     assert "secret" not in repr(identity)
     assert "key'" not in repr(StaticCredentials(identity))
     assert "secret" not in repr(Cluster("https://a", proxy_url="http://u:secret@p"))
 
 
-async def test_a_closed_transport_sends_nothing(wire, transport):
+async def test_a_closed_transport_raises_not_sent(wire, transport):
     await wire.start(always_ok)
     server = transport(wire.url)
     await server.request(HttpRequest("GET", "/"))
@@ -406,7 +406,7 @@ async def test_a_closed_transport_sends_nothing(wire, transport):
     assert len(wire.requests) == 1
 
 
-async def test_a_server_that_never_accepts_is_known_not_to_have_been_sent_to(transport):
+async def test_a_connect_timeout_raises_not_sent(transport):
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         address = full.getsockname()
         crowd = [socket.socket() for _ in range(3)]
@@ -419,7 +419,7 @@ async def test_a_server_that_never_accepts_is_known_not_to_have_been_sent_to(tra
             sock.close()
 
 
-async def test_credentials_that_take_too_long_mean_that_nothing_was_sent(wire, transport):
+async def test_slow_credentials_raise_credentials_error_before_sending(wire, transport):
     class Slow(StaticCredentials):
         async def identity(self):
             await asyncio.sleep(60)
@@ -430,7 +430,7 @@ async def test_credentials_that_take_too_long_mean_that_nothing_was_sent(wire, t
     assert not wire.connections
 
 
-async def test_dead_peers_are_asked_after_by_tcp(wire, transport):
+async def test_tcp_keep_alive_is_enabled(wire, transport):
     async def open_end(wire, reader, writer):
         await wire.request(reader)
         writer.write(STREAM)

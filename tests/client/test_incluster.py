@@ -21,7 +21,7 @@ def mount(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_service_account_is_found_and_its_token_read_again(mount):
+def test_the_service_account_token_is_read_again(mount):
     async def main():
         access = incluster.load(virtual.world(), POD)
         assert access.cluster == Cluster("https://10.0.0.1:6443", b"CA")
@@ -34,14 +34,14 @@ def test_the_service_account_is_found_and_its_token_read_again(mount):
     virtual.run(main())
 
 
-def test_ipv6_and_a_named_namespace_are_understood(mount):
+def test_ipv6_host_and_pod_namespace_are_supported(mount):
     env = {"KUBERNETES_SERVICE_HOST": "fd00::1", "POD_NAMESPACE": "other"}
     access = incluster.load(World(), env)
     assert access.cluster.server == "https://[fd00::1]:443"
     assert access.namespace == "other"
 
 
-async def test_what_is_missing_is_told_with_the_remedy(mount):
+async def test_a_missing_file_error_names_the_fix(mount):
     with pytest.raises(AccessError, match="name a kubeconfig"):
         incluster.load(World(), {})
     (mount / "token").write_text("\n")
@@ -59,7 +59,7 @@ contexts: [{{name: {name}, context: {{cluster: c}}}}]
 """
 
 
-def test_the_order_is_named_file_then_environment_then_pod_then_home(mount, tmp_path):
+def test_access_is_looked_up_in_file_environment_pod_home_order(mount, tmp_path):
     (tmp_path / ".kube").mkdir()
     for path, name in (("named", "named"), ("listed", "listed"), (".kube/config", "home")):
         (tmp_path / path).write_text(CONFIG.format(name=name))

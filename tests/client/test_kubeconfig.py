@@ -51,7 +51,7 @@ def load(write):
     return lambda content, context=None: kubeconfig.load(World(), path=write(content), context=context, env={})
 
 
-async def test_a_plain_one_is_read(load):
+async def test_a_simple_kubeconfig_is_loaded(load):
     access = load(config(user={"token": "t"}, context={"namespace": "team"}))
     assert access.name == "here"
     assert access.cluster == Cluster("https://c.example:6443")
@@ -59,7 +59,7 @@ async def test_a_plain_one_is_read(load):
     assert await access.credentials.identity() == Identity("Bearer t")
 
 
-async def test_everything_a_cluster_says_is_kept(load):
+async def test_all_cluster_fields_are_loaded(load):
     extras = {"tls-server-name": "api", "proxy-url": "http://p:3128", "certificate-authority-data": b64("CA")}
     assert load(config(extras)).cluster == Cluster(
         "https://c.example:6443", b"CA", tls_server_name="api", proxy_url="http://p:3128"
@@ -67,18 +67,18 @@ async def test_everything_a_cluster_says_is_kept(load):
     assert load(config({"insecure-skip-tls-verify": True})).cluster.insecure
 
 
-async def test_the_namespace_is_default_unless_the_context_says(load):
+async def test_the_namespace_is_default_unless_the_context_sets_it(load):
     assert load(config()).namespace == "default"
 
 
-async def test_data_goes_before_files(load, write):
+async def test_inline_data_takes_precedence_over_files(load, write):
     write("from file", "ca")
     both = {"certificate-authority": "ca", "certificate-authority-data": b64("from data")}
     assert load(config(both)).cluster.ca_data == b"from data"
     assert load(config({"certificate-authority": "ca"})).cluster.ca_data == b"from file"
 
 
-async def test_relative_paths_start_at_the_file_that_says_them(write, tmp_path):
+async def test_relative_paths_are_relative_to_their_kubeconfig(write, tmp_path):
     write("CA", "one/ca")
     write("T", "two/token")
     one = write({"clusters": config({"certificate-authority": "ca"})["clusters"]}, "one/config")
@@ -88,7 +88,7 @@ async def test_relative_paths_start_at_the_file_that_says_them(write, tmp_path):
     assert await access.credentials.identity() == Identity("Bearer T")
 
 
-async def test_the_first_file_to_name_something_wins_and_missing_files_are_skipped(write, tmp_path):
+async def test_the_first_file_wins_and_missing_files_are_skipped(write, tmp_path):
     first = write(config(user={"token": "first"}, **{"current-context": ""}), "first")
     second = write(config(user={"token": "second"}), "second")
     paths = os.pathsep.join(map(str, [tmp_path / "absent", first, "", second, first]))
@@ -96,17 +96,17 @@ async def test_the_first_file_to_name_something_wins_and_missing_files_are_skipp
     assert await access.credentials.identity() == Identity("Bearer first")
 
 
-async def test_the_home_file_is_the_last_resort(write, tmp_path):
+async def test_the_home_kubeconfig_is_used_last(write, tmp_path):
     write(config(), ".kube/config")
     assert kubeconfig.load(World(), env={"HOME": str(tmp_path)}).name == "here"
 
 
-async def test_a_context_can_be_named(load):
+async def test_a_context_can_be_selected(load):
     contexts = [{"name": name, "context": {"cluster": "c", "user": "u", "namespace": name}} for name in ("a", "b")]
     assert load(config(contexts=contexts), context="b").namespace == "b"
 
 
-async def test_a_certificate_comes_from_data_or_files_and_goes_with_a_token(load, write):
+async def test_a_certificate_is_loaded_and_combined_with_a_token(load, write):
     write("CERT", "cert")
     write("KEY", "key")
     data = {"client-certificate-data": b64("CERT"), "client-key-data": b64("KEY"), "token": "t"}
@@ -116,7 +116,7 @@ async def test_a_certificate_comes_from_data_or_files_and_goes_with_a_token(load
         assert await load(config(user=user)).credentials.identity() == Identity("Bearer t", b"CERT", b"KEY")
 
 
-def test_files_that_rotate_are_read_again(write):
+def test_rotated_files_are_read_again(write):
     async def main():
         token, cert = write("T1", "token"), write("C1", "cert")
         write("K", "key")
@@ -134,18 +134,18 @@ def test_files_that_rotate_are_read_again(write):
     virtual.run(main())
 
 
-async def test_a_token_file_goes_before_a_token(load, write):
+async def test_a_token_file_takes_precedence_over_a_token(load, write):
     write("file", "token")
     user = {"token": "text", "tokenFile": "token"}
     assert await load(config(user=user)).credentials.identity() == Identity("Bearer file")
 
 
-async def test_a_password_is_sent_as_basic(load):
+async def test_a_password_is_sent_as_basic_auth(load):
     identity = await load(config(user={"username": "a", "password": "b"})).credentials.identity()
     assert identity.authorization == f"Basic {b64('a:b')}"
 
 
-async def test_impersonation_is_never_left_out(load):
+async def test_impersonation_is_always_sent(load):
     user = {"token": "t", "as": "jane", "as-uid": "1", "as-groups": ["a", "b"], "as-user-extra": {"x/y": ["z"]}}
     identity = await load(config(user=user)).credentials.identity()
     assert identity.authorization == "Bearer t"
@@ -159,7 +159,7 @@ async def test_impersonation_is_never_left_out(load):
 
 
 @pytest.mark.parametrize("gone", ["token", "cert", "key"])
-async def test_files_that_vanish_later_are_told_of_then(gone, load, write, tmp_path):
+async def test_a_file_that_disappears_raises_credentials_error(gone, load, write, tmp_path):
     for name in ("token", "cert", "key"):
         write(name, name)
     access = load(config(user={"tokenFile": "token", "client-certificate": "cert", "client-key": "key"}))
@@ -215,7 +215,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_one_is_refused_with_one_line_and_the_remedy(wrong, load, tmp_path):
+def test_an_invalid_kubeconfig_error_is_one_line_with_the_fix(wrong, load, tmp_path):
     content, said = WRONG[wrong]
     with pytest.raises(AccessError, match=said) as raised:
         load(content)
@@ -225,7 +225,7 @@ def test_a_wrong_one_is_refused_with_one_line_and_the_remedy(wrong, load, tmp_pa
     assert message.startswith(str(tmp_path / "config"))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_kubeconfig_is_named(tmp_path):
     for options in ({"path": tmp_path / "x"}, {"env": {"KUBECONFIG": str(tmp_path / "x")}}, {"env": {"HOME": "/nope"}}):
         with pytest.raises(AccessError, match=r"there is no kubeconfig at .*: .+") as raised:
             kubeconfig.load(World(), **{"env": {}, **options})
@@ -233,7 +233,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_named(write):
+def test_an_unreadable_kubeconfig_is_named(write):
     path = write(config())
     path.chmod(0)
     with pytest.raises(AccessError, match="check its permissions"):

@@ -89,7 +89,7 @@ async def ask(cluster, identity=None):
         await transport.close()
 
 
-async def test_a_ca_of_ones_own_is_enough(server, authority):
+async def test_a_custom_ca_is_trusted(server, authority):
     assert await ask(Cluster(server.url, authority.pem)) == "nobody"
 
 
@@ -97,7 +97,7 @@ async def test_a_client_certificate_is_presented(server, authority):
     assert await ask(Cluster(server.url, authority.pem), Identity(None, *authority.issue("jane"))) == "jane"
 
 
-async def test_a_renewed_certificate_is_used_at_once(server, authority):
+async def test_a_renewed_certificate_is_used_for_the_next_request(server, authority):
     class Renewed(StaticCredentials):
         async def identity(self):
             return Identity(None, *next(pairs))
@@ -114,24 +114,24 @@ async def test_a_renewed_certificate_is_used_at_once(server, authority):
 
 
 @pytest.mark.parametrize("trusted", ["stranger", "system"])
-async def test_a_server_that_cannot_prove_itself_gets_nothing(trusted, server, stranger):
+async def test_nothing_is_sent_to_an_untrusted_server(trusted, server, stranger):
     cluster = Cluster(server.url, stranger.pem if trusted == "stranger" else None)
     with pytest.raises(NotSent, match="certificate-authority"):
         await ask(cluster, Identity("Bearer secret"))
     assert not server.requests
 
 
-async def test_the_name_that_is_proved_can_be_named(server, authority):
+async def test_tls_server_name_overrides_the_host(server, authority):
     assert await ask(Cluster(server.url, authority.pem, tls_server_name="api.example")) == "nobody"
     with pytest.raises(NotSent, match="tls-server-name"):
         await ask(Cluster(server.url, authority.pem, tls_server_name="other.example"))
 
 
-async def test_insecure_means_any_server(server):
+async def test_insecure_skip_tls_verify_trusts_any_server(server):
     assert await ask(Cluster(server.url, insecure=True)) == "nobody"
 
 
-async def test_what_does_not_load_is_told_with_the_remedy(server, authority, stranger):
+async def test_invalid_pem_error_names_the_fix(server, authority, stranger):
     certificate, _ = authority.issue("jane")
     _, other = stranger.issue("jane")
     locked = authority.issue("jane", password=b"secret")
@@ -175,7 +175,7 @@ class Proxy:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("proved", [None, "api.example"])
-async def test_a_proxy_is_gone_through_and_each_end_proves_itself(server, authority, tmp_path, scheme, proved):
+async def test_tls_is_verified_through_a_proxy(server, authority, tmp_path, scheme, proved):
     context = None
     if scheme == "https":
         certificate, key = authority.issue("api.example", "127.0.0.1")

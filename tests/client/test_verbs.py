@@ -34,7 +34,7 @@ async def on(api):
     await wrong.close()
 
 
-async def test_an_object_goes_through_its_life(on):
+async def test_create_get_replace_patch_and_delete(on):
     client, namespace = on.client, on.namespace
     created = await client.create(ConfigMap("a", namespace, data={"k": "1"}))
     assert (created.kind, created.name, created["data"]) == ("ConfigMap", "a", {"k": "1"})
@@ -54,7 +54,7 @@ async def test_an_object_goes_through_its_life(on):
         await client.get(ConfigMap, "a", namespace)
 
 
-async def test_a_delete_that_waits_for_a_finalizer_answers_the_object(on):
+async def test_delete_returns_the_object_while_a_finalizer_holds_it(on):
     client, namespace = on.client, on.namespace
     obj = ConfigMap("a", namespace)
     obj["metadata"]["finalizers"] = ["example.com/hold"]
@@ -67,7 +67,7 @@ async def test_a_delete_that_waits_for_a_finalizer_answers_the_object(on):
         await client.get(ConfigMap, "a", namespace)
 
 
-async def test_hard_text_survives_every_way_of_writing_and_passes_its_test(on):
+async def test_special_characters_survive_every_write_and_json_patch_test(on):
     client, namespace = on.client, on.namespace
     await client.create(ConfigMap("created", namespace, data={"k": HARD}))
     applied = await client.apply(ConfigMap("applied", namespace, data={"k": HARD}), field_manager="me")
@@ -82,7 +82,7 @@ async def test_hard_text_survives_every_way_of_writing_and_passes_its_test(on):
         assert patched["data"] == {"k": HARD, "l": HARD}
 
 
-async def test_a_failed_test_is_invalid_without_causes(on):
+async def test_a_failed_json_patch_test_raises_invalid_without_causes(on):
     client, namespace = on.client, on.namespace
     await client.create(ConfigMap("a", namespace, data={"k": "1"}))
     with pytest.raises(Invalid) as raised:
@@ -92,7 +92,7 @@ async def test_a_failed_test_is_invalid_without_causes(on):
     assert not raised.value.causes
 
 
-async def test_apply_owns_under_its_manager_and_conflicts_unless_forced(on):
+async def test_apply_sets_the_field_manager_and_conflicts_without_force(on):
     client, namespace = on.client, on.namespace
     await client.apply(ConfigMap("a", namespace, data={"k": "1"}), field_manager="one")
     with pytest.raises(Conflict) as raised:
@@ -113,7 +113,7 @@ async def test_a_dry_run_changes_nothing(on):
     assert await client.get(ConfigMap, "c", namespace) == kept
 
 
-async def test_lists_come_in_pages_with_kinds_and_selectors(on):
+async def test_list_supports_pages_and_selectors_and_adds_kinds(on):
     client, namespace = on.client, on.namespace
     for name in "abcde":
         await client.create(ConfigMap(name, namespace, labels={"odd": str(name in "ace")}))
@@ -135,7 +135,7 @@ async def test_lists_come_in_pages_with_kinds_and_selectors(on):
     assert {(o.namespace, o.name) for o in everywhere.items} >= {(namespace, name) for name in "abcde"}
 
 
-async def test_metadata_alone_can_be_asked_for(on):
+async def test_metadata_only_objects_can_be_requested(on):
     client, namespace = on.client, on.namespace
     await client.create(ConfigMap("a", namespace, data={"k": "1"}))
     page = await client.list(ConfigMap, namespace, metadata_only=True)
@@ -145,7 +145,7 @@ async def test_metadata_alone_can_be_asked_for(on):
         assert (first["kind"], "data" in first) == ("PartialObjectMetadata", False)
 
 
-async def test_a_watch_resumes_where_a_list_ended(on):
+async def test_a_watch_starts_at_the_version_of_a_list(on):
     client, namespace = on.client, on.namespace
     await client.create(ConfigMap("before", namespace))
     page = await client.list(ConfigMap, namespace)
@@ -161,7 +161,7 @@ async def test_a_watch_resumes_where_a_list_ended(on):
     ]
 
 
-async def test_initial_events_come_first_and_a_bookmark_ends_them(on):
+async def test_a_bookmark_ends_the_initial_events(on):
     client, namespace = on.client, on.namespace
     for name in "ab":
         await client.create(ConfigMap(name, namespace))
@@ -171,12 +171,12 @@ async def test_initial_events_come_first_and_a_bookmark_ends_them(on):
     assert json.loads(frames[2].raw)["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_a_watch_ends_when_its_time_is_up(on):
+async def test_a_watch_ends_after_its_timeout(on):
     async with on.client.watch(ConfigMap, on.namespace, resource_version="0", timeout_seconds=1) as watch:
         assert {frame.type async for frame in watch} <= {"BOOKMARK", "ADDED"}
 
 
-async def test_every_door_leads_to_the_same_server(on):
+async def test_all_transports_reach_the_same_server(on):
     async with (
         on.client.watch(ConfigMap, on.namespace, initial_events=True) as inside,
         on.sockets.watch(ConfigMap, on.namespace, initial_events=True) as outside,
@@ -187,7 +187,7 @@ async def test_every_door_leads_to_the_same_server(on):
         assert await on.client.get(ConfigMap, "a", on.namespace) == made
 
 
-async def test_a_wrong_token_is_told_as_such_by_every_verb(on):
+async def test_a_wrong_token_raises_unauthorized_for_every_verb(on):
     with pytest.raises(Unauthorized):
         await on.stranger.get(ConfigMap, "a", on.namespace)
     on.stranger._discovery = on.client._discovery
@@ -196,7 +196,7 @@ async def test_a_wrong_token_is_told_as_such_by_every_verb(on):
             pass
 
 
-async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_with_it(on):
+async def test_a_custom_kind_is_served_while_its_crd_exists(on):
     client = on.client
     Octopus = kind("sea.example/v1", "Octopus")  # noqa: N806 - a kind
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -253,12 +253,12 @@ async def test_custom_kinds_are_found_once_their_definition_is_there_and_lost_wi
         await client.delete(Definition, "octopodes.sea.example")
 
 
-async def test_kinds_with_scopes_guessed_wrong_still_go_to_the_right_place(on):
+async def test_discovery_corrects_a_wrong_scope(on):
     wrong = kind("v1", "Namespace", plural="spaces", namespaced=True)
     assert (await on.client.get(wrong, on.namespace)).name == on.namespace
 
 
-async def test_what_would_address_something_else_is_refused_before_it_is_sent(on):
+async def test_invalid_object_names_are_rejected_before_sending(on):
     client = on.client
     for name in ("", ".", ".."):
         with pytest.raises(ValueError, match="not the name"):

@@ -14,14 +14,14 @@ async def made(api, name="one"):
     return client, Gateway(name, api.namespace, spec={"gatewayClassName": "any", "listeners": [LISTENER]})
 
 
-async def test_a_defaulted_status_is_there_from_the_start(api):
+async def test_a_status_default_is_set_on_create(api):
     client, payload = await made(api)
     created = await client.create(payload)
     assert [c["status"] for c in created.status["conditions"]] == ["Unknown", "Unknown"]
     assert (await client.get(Gateway, "one", api.namespace)) == created
 
 
-async def test_the_first_write_without_a_change_moves_the_version_and_no_later_one_does(api):
+async def test_only_the_first_unchanged_write_changes_the_version(api):
     client, payload = await made(api)
     answers = [await client.create(payload)]
     for _ in range(3):
@@ -31,7 +31,7 @@ async def test_the_first_write_without_a_change_moves_the_version_and_no_later_o
     assert versions[1] == versions[2] == versions[3]
 
 
-async def test_the_same_holds_for_apply(api):
+async def test_only_the_first_unchanged_apply_changes_the_version(api):
     client, payload = await made(api)
     versions = [(await client.apply(payload, field_manager="m")).resource_version for _ in range(4)]
     assert versions[0] != versions[1]

@@ -189,5 +189,5 @@ async def compare(history):
 
 @settings(max_examples=600, deadline=None)
 @given(st.lists(st.one_of(add, add, take, take, give_back, give_back, advance, limit), max_size=80))
-def test_any_history_agrees_with_the_model(history):
+def test_queue_matches_the_model_after_any_history(history):
     virtual.run(compare(history))

@@ -24,7 +24,7 @@ def now():
 
 
 @in_virtual_time
-async def test_a_key_is_never_out_twice_and_an_add_meanwhile_runs_it_again(queue):
+async def test_a_key_has_one_worker_and_an_add_meanwhile_runs_it_again(queue):
     queue.add("a")
     assert await queue.get() == "a"
     for _ in range(5):
@@ -39,14 +39,14 @@ async def test_a_key_is_never_out_twice_and_an_add_meanwhile_runs_it_again(queue
 
 
 @in_virtual_time
-async def test_a_burst_of_adds_is_one_run(queue):
+async def test_many_adds_of_one_key_are_one_run(queue):
     for _ in range(1_000):
         queue.add("a")
     assert len(queue) == 1
 
 
 @in_virtual_time
-async def test_fresh_keys_go_before_resyncs_and_a_resync_that_becomes_fresh_moves_up(queue):
+async def test_fresh_keys_run_before_resyncs_and_a_resync_can_become_fresh(queue):
     for number in range(100):
         queue.add(f"a{number}", priority=Priority.RESYNC)
     queue.add("a-new")
@@ -68,7 +68,7 @@ async def test_a_steady_stream_of_fresh_keys_does_not_starve_a_resync(queue):
 
 
 @in_virtual_time
-async def test_a_backlog_of_overdue_resyncs_does_not_hold_off_fresh_keys(queue):
+async def test_a_backlog_of_resyncs_does_not_starve_fresh_keys(queue):
     for number in range(1_000):
         queue.add(f"a{number}", priority=Priority.RESYNC)
     await asyncio.sleep(60)
@@ -101,7 +101,7 @@ async def test_a_controller_at_its_limit_does_not_block_another(queue):
 
 
 @in_virtual_time
-async def test_raising_the_limit_wakes_those_who_wait(queue):
+async def test_raising_the_limit_wakes_waiting_workers(queue):
     queue.limit(1)
     for key in ("a0", "a1", "a2"):
         queue.add(key)
@@ -113,7 +113,7 @@ async def test_raising_the_limit_wakes_those_who_wait(queue):
 
 
 @in_virtual_time
-async def test_a_cancelled_getter_loses_no_key(queue):
+async def test_a_cancelled_get_loses_no_key(queue):
     getters = [asyncio.create_task(queue.get()) for _ in range(2)]
     await asyncio.sleep(0)
     queue.add("a")
@@ -122,7 +122,7 @@ async def test_a_cancelled_getter_loses_no_key(queue):
 
 
 @in_virtual_time
-async def test_errors_back_off_from_5_ms_to_30_s_and_start_over_after_success(queue):
+async def test_errors_back_off_from_5_ms_to_30_s_and_success_resets(queue):
     queue.add("a")
     await queue.get()
     waits = []
@@ -144,7 +144,7 @@ async def test_errors_back_off_from_5_ms_to_30_s_and_start_over_after_success(qu
 
 
 @in_virtual_time
-async def test_a_flood_of_events_neither_shortens_nor_prolongs_the_back_off(queue):
+async def test_adds_neither_shorten_nor_extend_the_back_off(queue):
     queue.add("a")
     for _ in range(12):
         await queue.get()
@@ -164,7 +164,7 @@ async def test_a_flood_of_events_neither_shortens_nor_prolongs_the_back_off(queu
 
 
 @in_virtual_time
-async def test_a_flood_of_other_keys_does_not_starve_a_retry(queue):
+async def test_many_other_keys_do_not_starve_a_retry(queue):
     queue.add("a")
     await queue.get()
     queue.retry("a")
@@ -175,7 +175,7 @@ async def test_a_flood_of_other_keys_does_not_starve_a_retry(queue):
 
 
 @in_virtual_time
-async def test_conflicts_have_their_own_short_delay_and_do_not_grow_the_back_off(queue):
+async def test_conflicts_have_a_short_delay_and_do_not_extend_the_back_off(queue):
     queue.add("a")
     await queue.get()
     waits = []
@@ -195,7 +195,7 @@ async def test_conflicts_have_their_own_short_delay_and_do_not_grow_the_back_off
 
 
 @in_virtual_time
-async def test_a_conflict_does_not_start_the_back_off_over(queue):
+async def test_a_conflict_does_not_reset_the_back_off(queue):
     queue.add("a")
     for _ in range(12):
         await queue.get()
@@ -210,7 +210,7 @@ async def test_a_conflict_does_not_start_the_back_off_over(queue):
 
 
 @in_virtual_time
-async def test_a_delayed_add_comes_when_due_and_the_earliest_counts(queue):
+async def test_a_delayed_add_runs_at_the_earliest_time(queue):
     queue.add("a", after=60)
     queue.add("a", after=5)
     queue.add("a", after=30)
@@ -221,7 +221,7 @@ async def test_a_delayed_add_comes_when_due_and_the_earliest_counts(queue):
 
 
 @in_virtual_time
-async def test_an_event_comes_before_a_delayed_add_and_does_not_replace_it(queue):
+async def test_an_add_runs_before_a_delayed_add_and_does_not_replace_it(queue):
     queue.add("a", after=60)
     queue.add("a")
     queue.done(await queue.get())
@@ -231,7 +231,7 @@ async def test_an_event_comes_before_a_delayed_add_and_does_not_replace_it(queue
 
 
 @in_virtual_time
-async def test_a_drain_hands_out_what_is_ready_and_waits_for_what_is_out(queue):
+async def test_a_drain_processes_ready_keys_and_waits_for_those_in_progress(queue):
     for key in ("a0", "a1"):
         queue.add(key)
     queue.add("a-later", after=10)
@@ -259,7 +259,7 @@ async def test_a_drain_hands_out_what_is_ready_and_waits_for_what_is_out(queue):
 
 
 @in_virtual_time
-async def test_a_close_without_drain_hands_out_nothing_more(queue):
+async def test_close_without_drain_drops_ready_keys(queue):
     for key in ("a0", "a1"):
         queue.add(key)
     await queue.get()
@@ -273,7 +273,7 @@ async def test_a_close_without_drain_hands_out_nothing_more(queue):
 
 
 @in_virtual_time
-async def test_a_key_given_back_twice_is_an_error_that_says_so(queue):
+async def test_returning_a_key_twice_raises_value_error(queue):
     queue.add("a")
     await queue.get()
     queue.done("a")
@@ -287,7 +287,7 @@ async def test_a_key_given_back_twice_is_an_error_that_says_so(queue):
         queue.conflict("a")
 
 
-async def test_an_observer_is_told_of_every_step():
+async def test_the_observer_is_called_for_every_step():
     told = []
 
     class Observer:
@@ -319,13 +319,13 @@ def test_every_delay_is_within_its_bounds(failures, seed):
     assert 0.005 <= backoff.delay(failures, 0.005, 30, world) <= 30
 
 
-def test_those_who_failed_together_part():
+def test_jitter_spreads_keys_that_failed_together():
     world = virtual.world()
     assert len({backoff.delay(3, 0.005, 30, world) for _ in range(100)}) == 100
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_workers_never_share_a_key_and_every_event_is_followed_by_a_run(seed):
+def test_workers_never_share_a_key_and_every_add_is_followed_by_a_run(seed):
     """Many workers, random outcomes and durations: each event's run starts after it, and in bounded time."""
     chance = random.Random(seed)
     keys = [lane + str(number) for lane in "ab" for number in range(5)]
