@@ -100,7 +100,7 @@ $(DOCS): $(STAMP) requirements/docs.txt
 	@touch $@
 
 docs: $(DOCS) ## build the documentation into site/; a broken link is an error
-	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html is there"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "site/index.html is there"
 
 format: $(STAMP) ## put the code into shape
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
