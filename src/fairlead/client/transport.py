@@ -72,4 +72,4 @@ class Transport(Protocol):
 
 
 class NotSent(ConnectionError):
-    """The request never reached the server, so a write did not happen."""
+    """The request never reached the server, so a write did not happen. Check the address and retry."""

@@ -20,7 +20,7 @@ class WriteError(Exception):
 
 
 class ForeignObject(WriteError):
-    """An object of that name exists and is not ours. Nothing was written."""
+    """An object of that name exists and is not ours. Nothing was written. Choose another name, or delete that object."""
 
     reason = "ForeignObject"
     hint = "adopt=True takes over an object that has no controller"
@@ -32,7 +32,7 @@ class ForeignObject(WriteError):
 
 
 class ImmutableField(WriteError):
-    """The server rejects changes of these fields on an existing object."""
+    """The server rejects changes of these fields on an existing object. Undo the change, or recreate the object."""
 
     reason = "ImmutableField"
     hint = "recreate=True deletes the object and creates it again"
@@ -48,7 +48,7 @@ class ImmutableField(WriteError):
 
 
 class DuplicatePayload(WriteError):
-    """Two payloads describe the same child."""
+    """Two payloads describe the same child, and each would remove what only the other sets. Combine them."""
 
     reason = "DuplicatePayload"
 
@@ -60,7 +60,7 @@ class DuplicatePayload(WriteError):
 
 
 class ObjectDeleted(WriteError):
-    """The target object no longer exists. Nothing was written, and nothing was recreated."""
+    """The target object no longer exists. Nothing was written or recreated. Read again before deciding."""
 
     reason = "ObjectDeleted"
     retryable = True
@@ -70,7 +70,7 @@ class ObjectDeleted(WriteError):
 
 
 class ObjectReplaced(ObjectDeleted):
-    """The name now belongs to another object: its uid differs."""
+    """The name now belongs to another object: its uid differs. Read the new object before deciding."""
 
     reason = "ObjectReplaced"
 
@@ -79,7 +79,7 @@ class ObjectReplaced(ObjectDeleted):
 
 
 class ObjectDeleting(ObjectDeleted):
-    """The object is being deleted, so nothing may be added to it."""
+    """The object is being deleted, so nothing may be added to it. Wait until it is gone."""
 
     reason = "ObjectDeleting"
 
@@ -88,7 +88,7 @@ class ObjectDeleting(ObjectDeleted):
 
 
 class ObjectChanged(WriteError):
-    """The object changed after it was read, and the write depended on its content."""
+    """The object changed after it was read, and the write depended on its content. Read it and decide again."""
 
     reason = "ObjectChanged"
     retryable = True
@@ -98,7 +98,7 @@ class ObjectChanged(WriteError):
 
 
 class StatusSuperseded(WriteError):
-    """The status already reports on a newer generation, so this report is dropped."""
+    """The status already reports on a newer generation. This report is dropped; the next pass is up to date."""
 
     reason = "StatusSuperseded"
     retryable = True
@@ -111,7 +111,7 @@ class StatusSuperseded(WriteError):
 
 
 class DecisionContention(WriteError):
-    """Others changed what the decision reads before each of its writes."""
+    """Others changed what the decision reads before each of its writes. Read fewer fields, or retry later."""
 
     reason = "DecisionContention"
     retryable = True
@@ -141,7 +141,7 @@ class PatchTestMismatch(WriteError):
 
 
 class ImpureDecision(WriteError):
-    """A decision function depends on something other than the object. It may run more than once, so it must not."""
+    """A decision function depends on something other than the object. Create ids, times and counters before it."""
 
     reason = "ImpureDecision"
 
@@ -155,7 +155,7 @@ class ImpureDecision(WriteError):
 
 
 class UndeclaredField(WriteError):
-    """A decision changed a field that is not listed in `only`."""
+    """A decision changed a field that is not listed in `only`. Add the field to `only`, or do not change it."""
 
     reason = "UndeclaredField"
 
@@ -166,7 +166,7 @@ class UndeclaredField(WriteError):
 
 
 class ReadValueInPayload(WriteError):
-    """A payload contains a value that was read from the server. Applying it would own it, or revert it."""
+    """A payload contains a value that was read from the server. Build the payload from your own values only."""
 
     reason = "ReadValueInPayload"
 
