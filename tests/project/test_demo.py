@@ -75,6 +75,6 @@ def test_durations_of_a_minute_and_more_are_in_minutes(seconds, text):
 
 
 def test_page_shows_the_output_of_the_demo():
-    output = PAGE.partition("<!-- fairlead demo -->\n```\n")[2].partition("\n```\n")[0]
+    output = PAGE.partition("<!-- fairlead demo -->\n```text\n")[2].partition("\n```\n")[0]
     completed = subprocess.run([*DEMO, "pulsar", "orphans"], capture_output=True, text=True, check=True)
     assert output.endswith(completed.stdout.rstrip())

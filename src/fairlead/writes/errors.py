@@ -20,7 +20,7 @@ class WriteError(Exception):
 
 
 class ForeignObject(WriteError):
-    """An object of that name exists and is not ours. Nothing was written. Choose another name, or delete that object."""
+    """An object of that name exists and is not ours. Nothing was written. Choose another name, or delete it."""
 
     reason = "ForeignObject"
     hint = "adopt=True takes over an object that has no controller"
