@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers at both of their versions."""
+"""Conversion of HorizontalPodAutoscalers between autoscaling/v1 and v2."""
 
 import pytest
 
@@ -28,18 +28,18 @@ def test_cpu_utilization_is_a_field_of_v1():
 
 
 def test_without_a_metric_v1_implies_eighty_percent():
-    made = to_v2(autoscaler("v1", {}))["spec"]["metrics"]
-    assert [metric["resource"]["target"]["averageUtilization"] for metric in made] == [80]
+    converted = to_v2(autoscaler("v1", {}))["spec"]["metrics"]
+    assert [metric["resource"]["target"]["averageUtilization"] for metric in converted] == [80]
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_other_metrics_survive_in_an_annotation(metric):
-    there = to_v1(autoscaler("v2", {"metrics": [metric]}, annotations={"mine": "x"}))
-    assert set(there["metadata"]["annotations"]) == {"mine", "autoscaling.alpha.kubernetes.io/metrics"}
-    assert to_v2(there) == autoscaler("v2", {"metrics": [metric]}, annotations={"mine": "x"})
+def test_v1_stores_other_metrics_in_an_annotation(metric):
+    converted = to_v1(autoscaler("v2", {"metrics": [metric]}, annotations={"mine": "x"}))
+    assert set(converted["metadata"]["annotations"]) == {"mine", "autoscaling.alpha.kubernetes.io/metrics"}
+    assert to_v2(converted) == autoscaler("v2", {"metrics": [metric]}, annotations={"mine": "x"})
 
 
-def test_behavior_and_conditions_survive_too():
+def test_v1_stores_behavior_and_conditions_in_annotations():
     behavior = {
         "scaleUp": {"stabilizationWindowSeconds": 3, "policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}]}
     }
@@ -48,7 +48,7 @@ def test_behavior_and_conditions_survive_too():
     assert to_v2(to_v1(whole)) == whole
 
 
-def test_an_annotation_that_cannot_be_read_is_dropped():
+def test_unparsable_annotation_is_dropped():
     annotations = {"autoscaling.alpha.kubernetes.io/metrics": "{", "autoscaling.alpha.kubernetes.io/behavior": "null"}
-    made = to_v2(autoscaler("v1", {"targetCPUUtilizationPercentage": 50}, annotations=annotations))
-    assert made == autoscaler("v2", {"metrics": [CPU]})
+    converted = to_v2(autoscaler("v1", {"targetCPUUtilizationPercentage": 50}, annotations=annotations))
+    assert converted == autoscaler("v2", {"metrics": [CPU]})

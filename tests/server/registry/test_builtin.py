@@ -10,8 +10,8 @@ TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINE
 SELECTOR = {"matchLabels": {"a": "b"}}
 
 
-def made(group, kind, **fields):
-    """An object as a server would store it on create."""
+def create(group, kind, **fields):
+    """Return an object as a server stores it on create."""
     resource = RESOURCES[group, kind]
     metadata = {"name": "x", "uid": "11111111-2222-3333-4444-555555555555"}
     obj = codec.decode(resource.schema, {"metadata": metadata, **fields}).object
@@ -21,11 +21,14 @@ def made(group, kind, **fields):
     return obj
 
 
-def told(group, kind, old=None, **fields):
-    return [f"{c.field}: {c.message}" for c in RESOURCES[group, kind].validate(made(group, kind, **fields), old)]
+def errors(group, kind, old=None, **fields):
+    return [
+        f"{error.field}: {error.message}"
+        for error in RESOURCES[group, kind].validate(create(group, kind, **fields), old)
+    ]
 
 
-def test_every_kind_of_the_table_has_its_flags():
+def test_strategies_set_the_flags_of_resources():
     assert set(builtin.STRATEGIES) <= set(RESOURCES)
     lease = RESOURCES["coordination.k8s.io", "Lease"]
     assert (lease.create_on_update, lease.unconditional_update, lease.has_generation) == (True, False, False)
@@ -37,7 +40,7 @@ def test_every_kind_of_the_table_has_its_flags():
     assert RESOURCES["", "ConfigMap"].verbs[0] == "create"
 
 
-def test_building_the_registry_compiles_few_of_the_types(monkeypatch):
+def test_resources_compile_few_schemas(monkeypatch):
     for cached in (schemas.table, schemas.schema_of_kind, schemas.schema_of_type, builtin.resources):
         cached.cache_clear()
     monkeypatch.setattr(schemas, "_structs", {})
@@ -45,8 +48,8 @@ def test_building_the_registry_compiles_few_of_the_types(monkeypatch):
     assert len(schemas._structs) < len(schemas.table()["types"]) / 10
 
 
-def test_a_deployment_is_defaulted_down_to_its_containers():
-    spec = made("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})["spec"]
+def test_deployment_defaults_reach_its_containers():
+    spec = create("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})["spec"]
     assert spec["replicas"] == 1
     assert spec["strategy"] == {
         "type": "RollingUpdate",
@@ -56,25 +59,25 @@ def test_a_deployment_is_defaulted_down_to_its_containers():
     assert "enableServiceLinks" not in spec["template"]["spec"]
 
 
-def test_defaulting_twice_adds_nothing():
+def test_defaults_are_idempotent():
     resource = RESOURCES["apps", "Deployment"]
-    obj = made("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})
+    obj = create("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})
     again = resource.default(codec.decode(resource.schema, obj).object)
     assert again == obj
     assert resource.default(again) is again
 
 
-def test_an_explicit_zero_is_kept():
-    assert made("apps", "Deployment", spec={"replicas": 0})["spec"]["replicas"] == 0
+def test_defaults_keep_an_explicit_zero():
+    assert create("apps", "Deployment", spec={"replicas": 0})["spec"]["replicas"] == 0
 
 
-def test_kinds_without_defaults_are_not_walked():
+def test_kind_without_defaults_returns_the_same_object():
     obj = {"data": {"a": "b"}}
     assert defaults.apply_defaults(RESOURCES["", "ConfigMap"].schema, obj) is obj
 
 
 @pytest.mark.parametrize(
-    ("resources", "quality"),
+    ("resources", "qos_class"),
     [
         ({}, "BestEffort"),
         ({"requests": {"cpu": "1"}}, "Burstable"),
@@ -82,44 +85,44 @@ def test_kinds_without_defaults_are_not_walked():
         ({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}, "Burstable"),
     ],
 )
-def test_a_pod_gets_its_quality_of_service(resources, quality):
-    pod = made("", "Pod", spec={"containers": [{**CONTAINER, "resources": resources}]})
-    assert pod["status"] == {"phase": "Pending", "qosClass": quality}
+def test_pod_gets_its_qos_class(resources, qos_class):
+    pod = create("", "Pod", spec={"containers": [{**CONTAINER, "resources": resources}]})
+    assert pod["status"] == {"phase": "Pending", "qosClass": qos_class}
 
 
-def test_a_job_selects_its_pods_by_its_uid():
-    job = made("batch", "Job", spec={"template": {"spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}})
+def test_job_selects_its_pods_by_its_uid():
+    job = create("batch", "Job", spec={"template": {"spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}})
     uid = job["metadata"]["uid"]
     assert job["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
     assert job["spec"]["template"]["metadata"]["labels"]["job-name"] == "x"
     assert job["metadata"]["labels"] == job["spec"]["template"]["metadata"]["labels"]
 
 
-def test_headless_services():
-    assert made("", "Service", spec={"clusterIP": "None", "selector": {"a": "b"}})["spec"]["ipFamilies"] == ["IPv4"]
-    assert made("", "Service", spec={"clusterIP": "None"})["spec"]["ipFamilyPolicy"] == "RequireDualStack"
+def test_headless_service_families_depend_on_its_selector():
+    assert create("", "Service", spec={"clusterIP": "None", "selector": {"a": "b"}})["spec"]["ipFamilies"] == ["IPv4"]
+    assert create("", "Service", spec={"clusterIP": "None"})["spec"]["ipFamilyPolicy"] == "RequireDualStack"
 
 
-def test_a_secrets_string_data_becomes_data():
-    assert made("", "Secret", stringData={"a": "b"}) == {
+def test_string_data_of_a_secret_becomes_data():
+    assert create("", "Secret", stringData={"a": "b"}) == {
         "metadata": {"name": "x", "uid": "11111111-2222-3333-4444-555555555555"},
         "type": "Opaque",
         "data": {"a": "Yg=="},
     }
 
 
-def test_a_selector_must_match_and_may_not_change():
+def test_selector_must_match_the_template_and_is_immutable():
     spec = {"selector": {"matchLabels": {"a": "c"}}, "template": TEMPLATE}
-    old = made("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})
-    assert told("apps", "Deployment", old, spec=spec) == [
+    old = create("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})
+    assert errors("apps", "Deployment", old, spec=spec) == [
         'spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`',
         'spec.selector: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable',
     ]
 
 
-def test_an_immutable_config_map_stays_as_it_is():
-    old = made("", "ConfigMap", data={"a": "b"}, immutable=True)
-    assert told("", "ConfigMap", old, data={"a": "c"}) == [
+def test_immutable_config_map_rejects_changes():
+    old = create("", "ConfigMap", data={"a": "b"}, immutable=True)
+    assert errors("", "ConfigMap", old, data={"a": "c"}) == [
         "immutable: Forbidden: field is immutable when `immutable` is set",
         "data: Forbidden: field is immutable when `immutable` is set",
     ]
@@ -158,5 +161,5 @@ def test_an_immutable_config_map_stays_as_it_is():
         ),
     ],
 )
-def test_what_is_wrong_is_told_as_the_real_server_tells_it(group, kind, fields, first):
-    assert told(group, kind, **fields)[0] == first
+def test_first_error_has_the_text_of_a_real_server(group, kind, fields, first):
+    assert errors(group, kind, **fields)[0] == first

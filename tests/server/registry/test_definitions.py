@@ -16,32 +16,32 @@ def definition(schema=None, **spec):
         "storage": True,
         "schema": {"openAPIV3Schema": schema or {"type": "object"}},
     }
-    given = {"group": "g.example.com", "scope": "Namespaced", "names": names, "versions": [version], **spec}
-    obj = codec.decode(CRD.schema, {"metadata": {"name": "widgets.g.example.com"}, "spec": given}).object
+    full_spec = {"group": "g.example.com", "scope": "Namespaced", "names": names, "versions": [version], **spec}
+    obj = codec.decode(CRD.schema, {"metadata": {"name": "widgets.g.example.com"}, "spec": full_spec}).object
     obj = CRD.default(obj)
     CRD.prepare_create(obj)
     return obj
 
 
-def told(obj, old=None):
-    return [f"{c.field}: {c.message}" for c in CRD.validate(obj, old)]
+def errors(obj, old=None):
+    return [f"{error.field}: {error.message}" for error in CRD.validate(obj, old)]
 
 
-def of(x):
-    """What is wrong with a schema whose spec has this x."""
-    return told(definition({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": x}}}}))
+def schema_errors(x):
+    """Return the errors of a definition whose spec has a property x with this schema."""
+    return errors(definition({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": x}}}}))
 
 
-def test_a_sound_definition_is_accepted_and_named():
+def test_valid_definition_gets_default_names_and_status():
     obj = definition()
-    assert told(obj) == []
+    assert errors(obj) == []
     assert obj["spec"]["names"]["listKind"] == "WidgetList"
     assert obj["spec"]["conversion"] == {"strategy": "None"}
     assert obj["status"] == {"acceptedNames": {"kind": "", "plural": ""}, "conditions": None, "storedVersions": ["v1"]}
 
 
 @pytest.mark.parametrize(
-    ("schema", "problem"),
+    ("schema", "error"),
     [
         (
             {"properties": {"a": {"type": "string"}}},
@@ -82,8 +82,8 @@ def test_a_sound_definition_is_accepted_and_named():
         ),
     ],
 )
-def test_a_schema_that_is_not_structural_is_refused(schema, problem):
-    assert of(schema) == [problem]
+def test_schema_that_is_not_structural_is_rejected(schema, error):
+    assert schema_errors(schema) == [error]
 
 
 @pytest.mark.parametrize(
@@ -99,31 +99,31 @@ def test_a_schema_that_is_not_structural_is_refused(schema, problem):
         {"type": "object", "properties": {"x": {"x-kubernetes-int-or-string": True}}, "default": {"x": None}},
     ],
 )
-def test_odd_schemas_are_accepted(schema):
-    assert of(schema) == []
+def test_unusual_schema_is_accepted(schema):
+    assert schema_errors(schema) == []
 
 
-def test_an_unknown_format_is_warned_of():
+def test_unknown_format_returns_a_warning():
     obj = definition({"type": "object", "properties": {"x": {"type": "string", "format": "made-up"}}})
     assert CRD.warn(obj, None) == ['unrecognized format "made-up"']
 
 
 @pytest.mark.parametrize(("versions", "shown"), [(None, "null"), ([], "[]")])
-def test_exactly_one_version_is_stored_and_stored_ones_stay(versions, shown):
-    assert told(definition(versions=versions)) == [
+def test_definition_without_versions_is_rejected(versions, shown):
+    assert errors(definition(versions=versions)) == [
         f"spec.versions: Invalid value: {shown}: must have exactly one version marked as storage version",
         "status.storedVersions: Invalid value: null: must have at least one stored version",
     ]
 
 
-def test_the_group_of_an_object_never_changes():
+def test_group_is_immutable():
     old = definition()
     moved = {**old, "spec": {**old["spec"], "group": "h.example.com"}}
-    assert told(moved, old) == ['spec.group: Invalid value: "h.example.com": field is immutable']
+    assert errors(moved, old) == ['spec.group: Invalid value: "h.example.com": field is immutable']
 
 
 @pytest.mark.parametrize(
-    ("fields", "problem"),
+    ("fields", "ending"),
     [
         ({"deprecated": True, "deprecationWarning": ""}, 'Invalid value: "": must not be an empty string'),
         ({"deprecated": True, "deprecationWarning": "\u00fc\n"}, "non-printable character found at index 2"),
@@ -131,17 +131,17 @@ def test_the_group_of_an_object_never_changes():
         ({"deprecationWarning": "x"}, "can only be set for deprecated versions"),
     ],
 )
-def test_a_version_warns_in_one_line_and_only_where_it_is_deprecated(fields, problem):
+def test_deprecation_warning_is_one_printable_line_of_a_deprecated_version(fields, ending):
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-    (found,) = told(definition(versions=[version | fields]))
-    assert found.startswith("spec.versions[0].deprecationWarning: Invalid value: ")
-    assert found.endswith(problem)
+    (error,) = errors(definition(versions=[version | fields]))
+    assert error.startswith("spec.versions[0].deprecationWarning: Invalid value: ")
+    assert error.endswith(ending)
 
 
-def test_a_conversion_says_how():
-    assert told(definition(conversion={})) == ["spec.conversion.strategy: Required value"]
+def test_conversion_requires_a_strategy():
+    assert errors(definition(conversion={})) == ["spec.conversion.strategy: Required value"]
 
 
-def test_integers_or_strings_by_alternatives_need_the_keyword_alone():
-    found = of({"anyOf": [{"type": "integer"}, {"type": "string"}]})
+def test_int_or_string_by_any_of_requires_the_keyword():
+    found = schema_errors({"anyOf": [{"type": "integer"}, {"type": "string"}]})
     assert found == [f"{X}.type: Required value: must not be empty for specified object fields"]

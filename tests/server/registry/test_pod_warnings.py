@@ -1,4 +1,4 @@
-"""Warnings about what a pod says twice."""
+"""Warnings about repeated items of a pod."""
 
 from fairlead.server.registry.validation import pod_warnings
 
@@ -7,14 +7,14 @@ def pod(**container):
     return {"metadata": {"generation": 1}, "spec": {"containers": [container]}}
 
 
-def test_a_variable_that_hides_another_is_told_unless_it_builds_on_it():
+def test_warns_of_a_variable_that_hides_another_and_does_not_use_it():
     env = [{"name": "X", "value": "1"}, {"name": "X", "value": "$(X)2"}, {"name": "X", "value": "3"}]
     assert pod_warnings.pod(pod(env=env), None) == [
         'spec.containers[0].env[2]: hides previous definition of "X", which may be dropped when using apply'
     ]
 
 
-def test_ports_said_twice_are_told():
+def test_warns_of_duplicate_and_overlapping_ports():
     ports = [
         {"containerPort": 80, "protocol": "TCP", "name": "a"},
         {"containerPort": 80, "protocol": "TCP", "name": "a"},
@@ -29,7 +29,7 @@ def test_ports_said_twice_are_told():
     assert pod_warnings.pod(pod(ports=ports), None) == [f"{second}: overlapping port definition with {first}"]
 
 
-def test_a_template_is_looked_at_only_when_what_is_wanted_changed():
+def test_template_is_checked_only_if_the_generation_changed():
     env = [{"name": "X", "value": "1"}, {"name": "X", "value": "2"}]
     new = {"metadata": {"generation": 2}, "spec": {"template": pod(env=env)}}
     warn = pod_warnings.template("spec", "template")

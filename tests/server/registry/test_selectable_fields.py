@@ -1,4 +1,4 @@
-"""What a definition may select by, and where its rules may point."""
+"""The selectable fields of a definition, and the field paths of its CEL rules."""
 
 import json
 
@@ -10,8 +10,8 @@ from fairlead.server.http.messages import Request
 STRING = {"type": "string"}
 
 
-def refused(version, **properties):
-    """The causes that a definition with such a version is refused with."""
+def errors(version, **properties):
+    """Return the field errors of a definition with this version and these properties of its spec."""
     spec = {"type": "object", "properties": properties}
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
     names = {"plural": "ws", "singular": "w", "kind": "W", "listKind": "WList"}
@@ -23,14 +23,14 @@ def refused(version, **properties):
         "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions},
     }
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    answer = json.loads(
+    response = json.loads(
         Server().respond(Request("POST", path, {}, {"user-agent": "t"}, json.dumps(body).encode())).body
     )
-    return [f"{cause['field']}: {cause['message']}" for cause in answer.get("details", {}).get("causes", ())]
+    return [f"{cause['field']}: {cause['message']}" for cause in response.get("details", {}).get("causes", ())]
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         (".spec.o", "must point to a field of type string, boolean or integer."),
         (".spec.b", "is an invalid path: does not refer to a valid field"),
@@ -39,27 +39,27 @@ def refused(version, **properties):
         (".spec.a[0]", "is an invalid path: array notation is not allowed"),
     ],
 )
-def test_a_selectable_field_is_a_scalar_of_the_schema(path, told):
-    (cause,) = refused({"selectableFields": [{"jsonPath": path}]}, a=STRING, o={"type": "object"})
-    assert cause.startswith(f'spec.selectableFields[0].jsonPath: Invalid value: "{path}": {told}')
+def test_selectable_field_must_be_a_scalar_of_the_schema(path, message):
+    (error,) = errors({"selectableFields": [{"jsonPath": path}]}, a=STRING, o={"type": "object"})
+    assert error.startswith(f'spec.selectableFields[0].jsonPath: Invalid value: "{path}": {message}')
 
 
-def test_selectable_fields_are_few_and_each_once():
-    assert refused({"selectableFields": [{"jsonPath": ".spec.a"}]}, a=STRING) == []
-    assert refused({"selectableFields": [{"jsonPath": ".spec.a"}] * 2}, a=STRING) == [
+def test_selectable_fields_are_unique_and_at_most_eight():
+    assert errors({"selectableFields": [{"jsonPath": ".spec.a"}]}, a=STRING) == []
+    assert errors({"selectableFields": [{"jsonPath": ".spec.a"}] * 2}, a=STRING) == [
         'spec.selectableFields[1].jsonPath: Duplicate value: ".spec.a"'
     ]
     many = {f"a{i}": STRING for i in range(9)}
-    assert refused({"selectableFields": [{"jsonPath": f".spec.{name}"} for name in many]}, **many) == [
+    assert errors({"selectableFields": [{"jsonPath": f".spec.{name}"} for name in many]}, **many) == [
         "spec.selectableFields: Too many: 9: must have at most 8 items"
     ]
 
 
 @pytest.mark.parametrize("path", [".zz", "b", ".b[0]"])
-def test_a_rule_points_to_a_field_that_there_is(path):
+def test_field_path_of_a_rule_must_exist(path):
     pytest.importorskip("cel_expr_python")
     inner = {"b": {"type": "array", "items": STRING}}
-    (cause,) = refused(
+    (error,) = errors(
         {}, a={"type": "object", "properties": inner, "x-kubernetes-validations": [{"rule": "true", "fieldPath": path}]}
     )
-    assert cause.endswith(f'.x-kubernetes-validations[0].fieldPath: Invalid value: "{path}": must be a valid path')
+    assert error.endswith(f'.x-kubernetes-validations[0].fieldPath: Invalid value: "{path}": must be a valid path')

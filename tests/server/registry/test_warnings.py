@@ -1,47 +1,47 @@
-"""What servers warn of: each line holds on the embedded and on the real server."""
+"""The warnings of a server. Each row is true of the embedded and of the real server."""
 
 import json
 
 from fairlead.api.requests import HttpRequest
 
-from .test_refusals import CLAIM, POD, VOLUME, collection, merged, spec
+from .objects import CLAIM, POD, VOLUME, collection_path, merge, spec
 
-KINDS = {
+SPECS = {
     "pods": POD,
     "persistentvolumeclaims": CLAIM,
     "persistentvolumes": VOLUME,
     "services": {"ports": [{"port": 80}]},
 }
 LATER = "preferredDuringSchedulingIgnoredDuringExecution"
-OLD = "beta.kubernetes.io/os"
-INSTEAD = 'deprecated since v1.14; use "kubernetes.io/os" instead'
-NOTHING = "a null labelSelector results in matching no pod"
-WITH_OLD = {"matchExpressions": [{"key": OLD, "operator": "In", "values": ["a b"]}]}
+OLD_LABEL = "beta.kubernetes.io/os"
+USE_INSTEAD = 'deprecated since v1.14; use "kubernetes.io/os" instead'
+NO_SELECTOR = "a null labelSelector results in matching no pod"
+OLD_LABEL_TERM = {"matchExpressions": [{"key": OLD_LABEL, "operator": "In", "values": ["a b"]}]}
 CLASS = "volume.beta.kubernetes.io/storage-class"
 NODES, PODS = f"spec.affinity.nodeAffinity.{LATER}[0].preference.matchExpressions[0]", "spec.affinity.podAffinity"
-HALF = 'fractional byte value "100m" is invalid, must be an integer'
-TWICE = "spec.imagePullSecrets[1].name"
-WARNED = [  # what is merged into a good object, and how the warnings begin
-    ("pods", spec(nodeSelector={OLD: "linux"}), [f"spec.nodeSelector[{OLD}]: {INSTEAD}"]),
+FRACTION = 'fractional byte value "100m" is invalid, must be an integer'
+SECOND_SECRET = "spec.imagePullSecrets[1].name"
+WARNED = [  # plural, a change of a valid object, and how the warnings start
+    ("pods", spec(nodeSelector={OLD_LABEL: "linux"}), [f"spec.nodeSelector[{OLD_LABEL}]: {USE_INSTEAD}"]),
     (
         "pods",
-        spec(affinity={"nodeAffinity": {LATER: [{"weight": 1, "preference": WITH_OLD}]}}),
-        [f"{NODES}.key: {OLD} is {INSTEAD}", f"{NODES}.values[0]: a b is invalid, a valid label"],
+        spec(affinity={"nodeAffinity": {LATER: [{"weight": 1, "preference": OLD_LABEL_TERM}]}}),
+        [f"{NODES}.key: {OLD_LABEL} is {USE_INSTEAD}", f"{NODES}.values[0]: a b is invalid, a valid label"],
     ),
     (
         "pods",
         spec(affinity={"podAffinity": {LATER: [{"weight": 1, "podAffinityTerm": {"topologyKey": "a"}}]}}),
-        [f"{PODS}.{LATER}[0].podAffinityTerm.labelSelector: {NOTHING}"],
+        [f"{PODS}.{LATER}[0].podAffinityTerm.labelSelector: {NO_SELECTOR}"],
     ),
     (
         "pods",
         spec(imagePullSecrets=[{"name": "a"}, {"name": "a"}, {}]),
-        [f'{TWICE}: duplicate name "a"', 'spec.imagePullSecrets[2].name: invalid empty name ""'],
+        [f'{SECOND_SECRET}: duplicate name "a"', 'spec.imagePullSecrets[2].name: invalid empty name ""'],
     ),
     (
         "pods",
         spec(containers=[{**POD["containers"][0], "resources": {"limits": {"memory": "100m"}}}]),
-        [f"spec.containers[0].resources.{part}[memory]: {HALF}" for part in ("limits", "requests")],
+        [f"spec.containers[0].resources.{part}[memory]: {FRACTION}" for part in ("limits", "requests")],
     ),
     (
         "pods",
@@ -66,18 +66,18 @@ WARNED = [  # what is merged into a good object, and how the warnings begin
 ]
 
 
-async def test_what_is_odd_but_allowed_is_warned_of(api):
-    for plural, change, wanted in WARNED:
-        obj = merged({"metadata": {"name": f"{api.namespace}-{plural[:20]}"}, "spec": KINDS[plural]}, change)
-        answer = await api.transport().request(
+async def test_create_returns_warnings(api):
+    for plural, change, expected in WARNED:
+        obj = merge({"metadata": {"name": f"{api.namespace}-{plural[:20]}"}, "spec": SPECS[plural]}, change)
+        response = await api.transport().request(
             HttpRequest(
                 "POST",
-                collection(api, plural),
+                collection_path(api, plural),
                 query={"dryRun": "All"},
                 headers={"Content-Type": "application/json"},
                 body=json.dumps(obj).encode(),
             )
         )
-        assert answer.status == 201, answer.body
-        told = [text.partition('"')[2].replace('\\"', '"') for text in answer.warnings]
-        assert [text[: len(start)] for text, start in zip(told, wanted, strict=True)] == wanted
+        assert response.status == 201, response.body
+        texts = [text.partition('"')[2].replace('\\"', '"') for text in response.warnings]
+        assert [text[: len(start)] for text, start in zip(texts, expected, strict=True)] == expected
