@@ -85,7 +85,7 @@ async def test_run_in_a_pod_uses_its_service_account_namespace_and_lease(api, wr
         HOME=str(tmp_path),
     )
     assert code == 0, said
-    assert f"by lease {api.namespace}/podded" in said
+    assert f"it holds lease {api.namespace}/podded" in said
     assert [each.name for each in (await client.list(fl.Secret, api.namespace)).items] == ["hello"]
     assert (await client.list(fl.Secret, elsewhere)).items == []
     lease = await client.get(fl.Lease, "podded", api.namespace)

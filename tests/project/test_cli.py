@@ -84,7 +84,10 @@ def test_usage_error_is_one_line_with_exit_code_2(args, says):
         (["demo", "nonsense"], "choose from httpproxy"),
         (["run", "docs/examples/greeter.py", "--embedded", "--apply", "{bad}"], "bad.yaml: not YAML at line 1"),
         (["serve", "--faults", "{bad}"], "bad.yaml: not YAML at line 1"),
-        (["serve", "--data", "/proc/state"], "cannot make /proc/state: No such file or directory; name another folder"),
+        (
+            ["serve", "--data", "/proc/state"],
+            "cannot create /proc/state: No such file or directory; use another directory",
+        ),
         (["run", "docs/examples/greeter.py", "--kubeconfig", "{down}"], UNREACHABLE),
         (["blame", "configmap", "x", "--kubeconfig", "{down}"], UNREACHABLE),
         (["demo", "httpproxy", "--kubeconfig", "{down}"], UNREACHABLE),
