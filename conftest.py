@@ -1,4 +1,4 @@
-"""Fixtures for every test: one API, twice, embedded and real.
+"""Fixtures for every test: the `api` fixture is an embedded server and a real one.
 
 A test that takes `api` runs on both servers and is the same test. What can only run on one says why:
 `@pytest.mark.only("embedded", reason="…")`. The real one runs with RBAC; marked `rbac`, a test has it on both. Without
@@ -30,7 +30,7 @@ from fairlead.testing.real import RealServer
 
 _numbers = itertools.count(1)
 
-# The same examples on every machine, however slow; ARGS=--hypothesis-profile=explore looks for new ones.
+# The same examples on every machine. ARGS=--hypothesis-profile=explore looks for new ones.
 _UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("same", derandomize=True, database=None, **_UNTIMED)
 settings.register_profile("explore", **_UNTIMED)
@@ -51,14 +51,14 @@ class Api:
     opened: list[Transport] = field(default_factory=list)
 
     def transport(self) -> Transport:
-        """A new way in, closed with the test: in-process where it is embedded, sockets where it is real."""
+        """Return a new transport, closed after the test: in-process if embedded, sockets if real."""
         self.opened.append(self.open())
         return self.opened[-1]
 
 
 @pytest.fixture(scope="session")
 def real_server():
-    """A real kube-apiserver for the whole run (of one xdist worker). Its namespaces are never removed: use `api`."""
+    """A real kube-apiserver for the whole run of one xdist worker. Its namespaces are never removed: use `api`."""
     with RealServer() as server:
         yield server
 
@@ -83,7 +83,7 @@ async def _real(server, namespace):
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
 async def api(request):
-    """Each server in turn, with a fresh namespace."""
+    """Each server in turn, with a new namespace."""
     only = request.node.get_closest_marker("only")
     if only and only.args[0] != request.param:
         pytest.skip(f"on the {only.args[0]} server only: {only.kwargs['reason']}")
@@ -103,12 +103,12 @@ async def api(request):
         for transport in api.opened:
             await transport.close()
         if api.name == "real":
-            # A request that was cancelled says goodbye over TLS behind aiohttp's back; the loop must live to see it.
+            # A cancelled request still sends its TLS shutdown in the background, so keep the event loop running for it.
             await asyncio.sleep(0.02)
 
 
 def pytest_configure(config):
-    # a shell's background job ignores Ctrl-C, and so would every command that a test starts and interrupts
+    # A background job of a shell ignores Ctrl-C, and so would every command that a test starts and interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("FAIRLEAD_REQUIRE_REAL") == "1" and (reason := real.missing()):
         raise pytest.UsageError(f"FAIRLEAD_REQUIRE_REAL is set, and {reason}")

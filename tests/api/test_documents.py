@@ -1,4 +1,4 @@
-"""YAML that a person wrote."""
+"""Tests of the YAML parser for files that a person wrote."""
 
 import pytest
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairlead.api import gojson
 from fairlead.api.objects import Object
 
-# Value, what Go's json.Marshal answers for it.
+# A value, and the output of Go's json.Marshal.
 RECORDED = [
     ("x?a=1&b=2", rb'"x?a=1\u0026b=2"'),
     ("<b>", rb'"\u003cb\u003e"'),
@@ -54,7 +54,7 @@ values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(te
 
 @given(values)
 def test_encoded_value_decodes_to_the_same_value(value):
-    same = json.loads(json.dumps(value), parse_int=float)  # 1e17 may be spelled without its exponent
+    same = json.loads(json.dumps(value), parse_int=float)  # 1e17 may be written without an exponent
     assert json.loads(gojson.dumps(value), parse_int=float) == same
     assert json.loads(gojson.yaml_dumps(value), parse_int=float) == same
 
@@ -102,7 +102,7 @@ func main() {
 
 @pytest.fixture(scope="module")
 def go_marshal(tmp_path_factory):
-    """Go's encoder: values in, its bytes out."""
+    """Return the output of Go's encoder for the values."""
     go = shutil.which("go")
     if go is None:
         pytest.skip("needs go; the recorded rows stand in for it")
@@ -118,7 +118,7 @@ def go_marshal(tmp_path_factory):
     return marshal
 
 
-# Go reads every number as a float64, so integers beyond its exact ones are left to the recorded rows.
+# Go parses every number as a float64, so larger integers are only in the recorded rows.
 go_leaves = st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), numbers, texts)
 go_values = st.recursive(go_leaves, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
 any_bits = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0])

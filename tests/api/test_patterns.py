@@ -1,4 +1,4 @@
-"""Fields as people name them, against the paths that servers keep."""
+"""Tests of field patterns against the paths in managedFields."""
 
 import pytest
 from hypothesis import given
@@ -45,7 +45,9 @@ _PARTS = st.lists(st.one_of(_NAME, _KEY), min_size=1, max_size=4).filter(lambda 
 
 
 @given(_PARTS)
-def test_formatted_path_parses_to_the_same_path(parts):  # but for control characters, which Go spells as JSON does not
+def test_formatted_path_parses_to_the_same_path(
+    parts,
+):  # without control characters, which Go and JSON escape differently
     meant = path(*parts)
     assert parse_pattern(format_path(meant)) == meant
 

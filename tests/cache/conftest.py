@@ -1,4 +1,4 @@
-"""A server for the reflector's worst days: a few lines of list and watch, and everything that can go wrong."""
+"""A scripted server with list and watch, in which every fault can be injected."""
 
 import asyncio
 import json
@@ -55,14 +55,14 @@ class Answer:
 
 @dataclass
 class Cut:
-    """What becomes of a watch after so many frames: `end`, `break`, `mid` (inside a frame), `hang`, or an ERROR."""
+    """A fault of a watch after some frames: `end`, `break`, `mid` (inside a frame), `hang`, or the code of an ERROR."""
 
     after: int
     how: str = "break"
 
 
 class Stream:
-    """One watch: frames as they come, a bookmark each minute, an end after the time asked for."""
+    """One watch: its frames, a bookmark each minute, and an end after the timeout."""
 
     def __init__(self, server, selects, frames, timeout, cut):
         self.status, self.headers = 200, {}
@@ -127,7 +127,7 @@ class Stream:
 
 
 class Server:
-    """ConfigMaps, one integer version, a history to resume from. A Transport."""
+    """A Transport to a server of ConfigMaps with integer versions and a history to resume from."""
 
     def __init__(self):
         self.version = 10
@@ -138,13 +138,13 @@ class Server:
         self.requests = []  # "list", "page", "watch", "initial", "check", in order
         self.streams = True  # whether it offers initial events
         self.ignores_initial_events = False
-        self.cuts = deque()  # for the next watches, one each
-        self.failures = deque()  # for the next lists and watches, one each; None is no failure
+        self.cuts = deque()  # the faults of the next watches
+        self.failures = deque()  # the errors of the next lists and watches; None means success
         self.uids = 0
         self.after_page = None
-        self.prefix = ""  # of every version: with one they are no integers
+        self.prefix = ""  # of every version; versions with a prefix are not integers
 
-    # What happens on it
+    # Changes and faults
 
     def put(self, name, data=0, namespace="n", **metadata):
         known = self.objects.get((namespace, name))
@@ -184,7 +184,7 @@ class Server:
             watch.breaks(how)
 
     def calm(self):
-        """No more faults. What hangs already stays so."""
+        """Remove all faults. A watch that already hangs stays so."""
         self.cuts.clear()
         self.failures.clear()
         for watch in self.watches:
@@ -194,7 +194,7 @@ class Server:
         return self.version, dict(self.objects)
 
     def restore(self, snapshot):
-        """From a backup: versions go backwards, and every connection breaks."""
+        """Restore a backup: versions go backwards, and every connection breaks."""
         self.version, self.objects = snapshot[0], dict(snapshot[1])
         self.history = [entry for entry in self.history if entry[0] <= self.version]
         self.break_watches()
@@ -206,7 +206,7 @@ class Server:
         }
         return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta}
 
-    # What it answers
+    # Requests
 
     def _fails(self):
         failure = self.failures.popleft() if self.failures else None
@@ -301,21 +301,21 @@ class _Refusal:
 
 
 class World:
-    """A server, a cache of it, and a record of what a handler was told."""
+    """A server, a cache of it, and the changes that a handler was called with."""
 
     def __init__(self, seed=0, **watch):
         self.world = virtual.world(seed)
         self.server = Server()
         self.cache = Cache(Client(self.server, self.world), self.world)
         self.view = self.cache.watch(ConfigMap, **watch)
-        self.told = []  # (key, old (uid, version) or None, new (uid, version) or None)
+        self.changes = []  # (key, old (uid, version) or None, new (uid, version) or None)
         self.view.subscribe(self._note)
 
     def _note(self, change):
         def version(side):
             return None if side is None else (side.uid, side.version)
 
-        self.told.append(((change.namespace, change.name), version(change.old), version(change.new)))
+        self.changes.append(((change.namespace, change.name), version(change.old), version(change.new)))
 
     @property
     def health(self):
@@ -323,11 +323,11 @@ class World:
         return health
 
     def seen(self):
-        """The objects of the view; what the handler was told adds up to the same."""
+        """Return the objects of the reader, and check that the changes add up to the same."""
         objects = {(obj.namespace, obj.name): obj for obj in self.view.list()}
         state = {}
-        for key, old, new in self.told:
-            assert state.get(key) == old, f"{key}: told {old} -> {new} when {state.get(key)} was there"
+        for key, old, new in self.changes:
+            assert state.get(key) == old, f"{key}: change {old} -> {new} but the state is {state.get(key)}"
             assert old is None or new is None or old[0] == new[0], "another uid is another object"
             state[key] = new
         state = {key: version for key, version in state.items() if version}
@@ -335,7 +335,7 @@ class World:
         return objects
 
     def assert_true(self):
-        """What the cache shows is what the server has, at the version it says."""
+        """Check that the cache has the objects of the server, at the version in its health."""
         assert self.seen() == self.server.objects
         overlay = self.view._informers[0].overlay
         assert not overlay

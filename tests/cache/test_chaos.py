@@ -1,5 +1,8 @@
-"""Random histories under random faults: at quiescence the cache is what the server is, and on the way there it lies
-about nothing: each delete is told once, each object's states in their order, our own writes at once."""
+"""Tests of random histories under random faults.
+
+The cache converges to the server's state. Before that, it reports each deletion once, the states of each object in
+order, and shows own writes immediately.
+"""
 
 import asyncio
 
@@ -28,13 +31,13 @@ action = st.one_of(
 
 
 class History:
-    """Plays a history on a scripted server, and holds every promise of the cache against what truly happened."""
+    """Plays a history on a scripted server, and checks every guarantee of the cache against the real history."""
 
     def __init__(self, chaos, world):
         self.chaos, self.world, self.server = chaos, world, world.server
         self.overlay = world.view._informers[0].overlay
-        self.gone = set()  # uids that we know to be gone
-        self.answers = []  # (actions from now until it arrives, function that tells it)
+        self.gone = set()  # uids that we know to be removed
+        self.answers = []  # [actions until it arrives, answer, …]
 
     async def play(self, actions):
         for what, *arguments in actions:
@@ -84,7 +87,7 @@ class History:
                 await asyncio.sleep(arguments[0])
 
     def send(self, delay, answer, gone=None):
-        """A write of ours was carried out; its answer comes after `delay` more actions."""
+        """Carry out an own write whose answer arrives after `delay` more actions."""
         writing = self.world.cache.writing(self.world.view.kind, "n")
         own = writing.__enter__()
         self.answers.append([delay, answer, gone, own, writing])
@@ -96,7 +99,7 @@ class History:
                 self.answers.remove(waiting)
                 self.answered(*waiting[1:])
         for obj in self.world.view.list():
-            assert obj.uid not in self.gone, "what we know to be gone was shown"
+            assert obj.uid not in self.gone, "an object that we know to be removed is visible"
 
     def answered(self, answer, gone, own, writing):
         if gone:
@@ -127,8 +130,8 @@ def test_the_cache_converges_after_any_history_of_faults(chaos, streams, actions
         async with world:
             await History(chaos, world).play(actions)
         states = {(event[2]["metadata"]["uid"], event[0]): event[0] for event in world.server.history}
-        for key in {key for key, _, _ in world.told}:
-            seen = [new for told, _, new in world.told if told == key and new]
+        for key in {key for key, _, _ in world.changes}:
+            seen = [new for changed, _, new in world.changes if changed == key and new]
             assert all(state in states for state in seen), "a state that never was"
             assert [version for _, version in seen] == sorted({version for _, version in seen}), "not in their order"
 

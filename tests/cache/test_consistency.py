@@ -1,4 +1,4 @@
-"""The check that the cache is what the server is, and that it sees when it is not."""
+"""Tests of find_differences: it is empty for a correct cache and reports a wrong one."""
 
 import asyncio
 
@@ -90,7 +90,7 @@ def test_find_differences_reports_a_compacted_version():
                 await client.create(ConfigMap(f"b{number}", "default"))
             informer.resource_version = "1"
             server.store.compact()
-            (told,) = await cache.find_differences()
-            assert told.startswith("ConfigMap: the server cannot list version")
+            (difference,) = await cache.find_differences()
+            assert difference.startswith("ConfigMap: the server cannot list version")
 
     virtual.run(main())

@@ -1,4 +1,4 @@
-"""What is kept of an object's bytes."""
+"""Tests of the stored form of objects."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_each_decode_returns_a_new_object():
 
 
 def test_list_items_and_events_are_stored_as_the_same_bytes():
-    """Items of built-in kinds come without apiVersion and kind."""
+    """Items of built-in kinds have no apiVersion and kind."""
     codec = EntryCodec(Pod)
     event = pod()
     item = {"metadata": event["metadata"]}

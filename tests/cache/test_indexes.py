@@ -1,4 +1,4 @@
-"""An index always finds what a search through everything would."""
+"""Tests that an index finds the same objects as a full search."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,8 +22,8 @@ def test_index_matches_a_model_after_any_puts_and_removes(steps):
         else:
             index.put(key, CacheEntry(b"", "".join(values), 1))
             truth[key] = values
-        for each in "xyz":
-            assert index.keys(each) == sorted(key for key, values in truth.items() if each in values)
+        for letter in "xyz":
+            assert index.keys(letter) == sorted(key for key, values in truth.items() if letter in values)
     for key in KEYS:
         index.remove(key)
     assert not index._keys
@@ -39,7 +39,7 @@ write = st.tuples(st.sampled_from(KEYS), st.text("xyz", min_size=1, max_size=3),
 
 @given(st.lists(st.one_of(write, st.integers(0, 9), st.none()), max_size=30))
 def test_overlay_index_matches_a_model_after_any_writes(steps):
-    """A write, how far behind the newest the stream then is, or a server whose versions went backwards."""
+    """A write, the lag of the watch, or versions that went backwards."""
     overlay, truth, version, position = Overlay(), {}, 0, 0
     for step in steps:
         if step is None:
@@ -48,17 +48,17 @@ def test_overlay_index_matches_a_model_after_any_writes(steps):
         elif isinstance(step, int):
             position = max(position, version - step)
             overlay.advance(position)
-            truth = {key: told for key, told in truth.items() if told[0] > position}
+            truth = {key: entry for key, entry in truth.items() if entry[0] > position}
         else:
             key, values, selected = step
             version += 1
-            flight = overlay.begin_write()
-            overlay.record(flight, key, CacheEntry(b"", values, version), position, selected=selected)
-            overlay.end_write(flight)
+            write = overlay.begin_write()
+            overlay.record(write, key, CacheEntry(b"", values, version), position, selected=selected)
+            overlay.end_write(write)
             truth[key] = (version, values if selected else "")
-        for each in "xyz":
-            assert overlay.find_indexed(letters, each) == sorted(
-                key for key, (_, told) in truth.items() if each in told
+        for letter in "xyz":
+            assert overlay.find_indexed(letters, letter) == sorted(
+                key for key, (_, values) in truth.items() if letter in values
             )
 
 

@@ -1,4 +1,4 @@
-"""The reflector on its worst days, in virtual time: the cache ends as the server is, and says how it fares."""
+"""Tests of the reflector under faults, in virtual time: the cache converges, and its health reports the fault."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ OBJECTS = 4
 
 @pytest.fixture
 def run(chaos, caplog):
-    """Run `main(world)` in virtual time on a server with a few objects; `prepare(server)` comes first."""
+    """Run `prepare(server)`, then `main(world)` in virtual time on a server with a few objects."""
 
     def run(main, prepare=None, **watch):
         async def whole():
@@ -64,12 +64,12 @@ def test_reflector_resumes_without_listing_again(run, streams):
     async def main(world):
         await world.cache.wait_for_sync()
         world.server.requests.clear()
-        world.told.clear()
+        world.changes.clear()
         world.server.break_watches()
         world.server.put("o1", 2)
         world.server.delete("o2")
         await asyncio.sleep(10)
-        assert [key[1] for key, _, _ in world.told] == ["o1", "o2"]
+        assert [key[1] for key, _, _ in world.changes] == ["o1", "o2"]
         assert set(world.server.requests) == {"check", "watch"}
 
     run(main, offer(streams))
@@ -98,7 +98,7 @@ def test_a_watch_cut_at_any_frame_loses_no_change(run, chaos, after, how):
 
 
 def test_e1_interrupted_initial_events_start_again(run, chaos):
-    """Resuming from the last object seen would never tell the others (kopf)."""
+    """Resuming at the version of the last object would never report the others (kopf)."""
 
     def prepare(server):
         server.cuts.append(chaos.Cut(2, "break"))
@@ -107,7 +107,7 @@ def test_e1_interrupted_initial_events_start_again(run, chaos):
         await world.cache.wait_for_sync()
         assert world.server.requests == ["initial", "initial"]
         world.assert_true()
-        assert len(world.told) == OBJECTS, "nothing of the interrupted stream was told"
+        assert len(world.changes) == OBJECTS, "no handler was called for the interrupted stream"
 
     run(main, prepare)
 
@@ -115,7 +115,7 @@ def test_e1_interrupted_initial_events_start_again(run, chaos):
 @pytest.mark.parametrize("form", ["event", "answer"])
 @BOTH
 def test_e2_a_410_lists_again_and_reports_missed_deletions_once(run, chaos, form, streams):
-    """A relist that yields only what is there leaves deleted objects in indexes for ever (kopf, lightkube)."""
+    """A relist that yields only existing objects leaves deleted ones in indexes (kopf, lightkube)."""
 
     async def main(world):
         await world.cache.wait_for_sync()
@@ -123,7 +123,7 @@ def test_e2_a_410_lists_again_and_reports_missed_deletions_once(run, chaos, form
         world.server.put("o3", ownerReferences=owned)
         await asyncio.sleep(1)
         assert len(world.view.owned_by("owner")) == 1
-        world.told.clear()
+        world.changes.clear()
         world.server.break_watches()
         for name in ("o1", "o3"):
             world.server.delete(name)
@@ -133,8 +133,8 @@ def test_e2_a_410_lists_again_and_reports_missed_deletions_once(run, chaos, form
         else:
             world.server.failures.extend([None, chaos.status(410, "Expired")])
         await asyncio.sleep(30)
-        told = [(key[1], new is None) for key, _, new in world.told]
-        assert sorted(told) == [("new", False), ("o1", True), ("o3", True)]
+        changes = [(key[1], new is None) for key, _, new in world.changes]
+        assert sorted(changes) == [("new", False), ("o1", True), ("o3", True)]
         assert world.view.owned_by("owner") == []
         assert {(obj.namespace, obj.name): obj for obj in world.view.list()} == world.server.objects
 
@@ -142,7 +142,7 @@ def test_e2_a_410_lists_again_and_reports_missed_deletions_once(run, chaos, form
 
 
 def test_e2b_a_watch_error_other_than_410_is_retried_and_shown_in_health(run, chaos):
-    """An ERROR event such as "etcdserver: no leader" must not end a watch for good (kopf)."""
+    """An ERROR event such as "etcdserver: no leader" must not end a watch permanently (kopf)."""
 
     async def main(world):
         await world.cache.wait_for_sync()
@@ -159,7 +159,7 @@ def test_e2b_a_watch_error_other_than_410_is_retried_and_shown_in_health(run, ch
 
 
 def test_e3_a_refused_reconnect_is_retried(run, chaos):
-    """Connecting again must be inside the loop that survives (lightkube)."""
+    """The reconnect must be inside the retry loop (lightkube)."""
 
     async def main(world):
         await world.cache.wait_for_sync()
@@ -206,7 +206,7 @@ def test_e4b_a_watch_that_ends_in_time_resumes_without_delay(run):
 
 
 def test_a_watch_starts_at_the_list_version_not_at_an_objects_version(run):
-    """Objects come sorted by name, so the last one's version may be long forgotten (the official client)."""
+    """Objects are sorted by name, so the version of the last one may be compacted (the official client)."""
 
     def prepare(server):
         server.put("a", 1)
@@ -302,7 +302,7 @@ def test_a_half_open_connection_is_replaced(run):
 
 
 def test_a_kind_without_bookmarks_is_watched_again_without_a_warning(run, caplog):
-    """A real server sends none of Events, which are not in its watch cache."""
+    """A real server sends no bookmarks for Events, because they are not in its watch cache."""
 
     async def main(world):
         await world.cache.wait_for_sync()
@@ -321,7 +321,7 @@ def test_a_kind_without_bookmarks_is_watched_again_without_a_warning(run, caplog
 def test_bookmarks_keep_the_version_fresh_enough_to_resume(run):
     async def main(world):
         await world.cache.wait_for_sync()
-        world.server.version += 1000  # other kinds' writes
+        world.server.version += 1000  # writes of other kinds
         await asyncio.sleep(61)
         world.server.compact()
         world.server.break_watches()
@@ -334,7 +334,7 @@ def test_bookmarks_keep_the_version_fresh_enough_to_resume(run):
 
 @BOTH
 def test_a_restored_server_is_listed_again(run, streams):
-    """A restored server would let a watch from the future wait in silence."""
+    """A restored server accepts a watch at a future version and sends nothing."""
 
     async def main(world):
         await world.cache.wait_for_sync()
@@ -372,7 +372,7 @@ def test_a_version_that_goes_backwards_during_a_watch_relists(run):
 
 @BOTH
 def test_versions_that_are_not_integers_are_sent_back_unchanged(run, streams):
-    """As some aggregated APIs have them."""
+    """Some aggregated APIs have such versions."""
 
     def prepare(server):
         server.streams, server.prefix = streams, "x"
@@ -416,7 +416,7 @@ def test_a_thousand_reconnects_leak_nothing(run):
 def test_an_object_recreated_during_an_outage_is_two_changes(run):
     async def main(world):
         await world.cache.wait_for_sync()
-        world.told.clear()
+        world.changes.clear()
         for forget in (False, True):
             world.server.break_watches()
             world.server.delete("o1")
@@ -424,7 +424,7 @@ def test_an_object_recreated_during_an_outage_is_two_changes(run):
             if forget:
                 world.server.compact()
             await asyncio.sleep(10)
-        changes = [(old and old[0], new and new[0]) for _, old, new in world.told]
+        changes = [(old and old[0], new and new[0]) for _, old, new in world.changes]
         assert changes == [("u2", None), (None, "u5"), ("u5", None), (None, "u6")]
 
     run(main)
@@ -468,7 +468,7 @@ def test_changes_between_two_pages_come_from_the_watch(run, monkeypatch):
         await world.cache.wait_for_sync()
         await asyncio.sleep(1)
         world.assert_true()
-        assert (("n", "o3"), ("u4", 14), None) in world.told
+        assert (("n", "o3"), ("u4", 14), None) in world.changes
 
     run(main, prepare)
 
@@ -538,10 +538,10 @@ def test_a_handler_that_raises_does_not_stop_the_watch(chaos, caplog):
 def test_a_late_handler_is_first_called_with_existing_objects(run):
     async def main(world):
         await world.cache.wait_for_sync()
-        told = []
-        world.view.subscribe(lambda change: told.append((change.name, change.initial)))
+        changes = []
+        world.view.subscribe(lambda change: changes.append((change.name, change.initial)))
         world.server.put("new")
         await asyncio.sleep(1)
-        assert told == [("o0", True), ("o1", True), ("o2", True), ("o3", True), ("new", False)]
+        assert changes == [("o0", True), ("o1", True), ("o2", True), ("o3", True), ("new", False)]
 
     run(main)

@@ -1,4 +1,4 @@
-"""The cache on real servers: random writers, a network that fails, and the server's own word at the end."""
+"""Tests of the cache on servers with random writers and a failing network, compared with a list at the end."""
 
 import asyncio
 import contextlib
@@ -20,18 +20,18 @@ NAMES = [f"object-{number}" for number in range(6)]
 
 
 class Fails:
-    """A transport over which requests are refused, streams break, end, fall silent, or are cut inside a frame."""
+    """A transport that rejects requests, and breaks, ends, silences or cuts watches."""
 
     def __init__(self, inner, seed, ways=("break", "end", "mid", "hang")):
-        self.inner, self.chance, self.ways, self.calm = inner, random.Random(seed), ways, False
+        self.inner, self.rng, self.ways, self.calm = inner, random.Random(seed), ways, False
 
     async def request(self, request):
-        if not self.calm and self.chance.random() < 0.2:
+        if not self.calm and self.rng.random() < 0.2:
             raise NotSent("refused")
         return await self.inner.request(request)
 
     async def stream(self, request):
-        if not self.calm and self.chance.random() < 0.2:
+        if not self.calm and self.rng.random() < 0.2:
             raise NotSent("refused")
         self.streams = [Fragile(self, await self.inner.stream(request))]
         return self.streams[0]
@@ -61,17 +61,17 @@ class Fragile:
             for each in (reading, broken):
                 each.cancel()
             await asyncio.gather(reading, broken, return_exceptions=True)
-        chance = self.network.chance
-        if self.network.calm or chance.random() < 0.9:
+        rng = self.network.rng
+        if self.network.calm or rng.random() < 0.9:
             return chunk
-        match chance.choice(self.network.ways):
+        match rng.choice(self.network.ways):
             case "break":
                 raise ConnectionResetError("cut")
             case "end":
                 return b""
             case "hang":
                 await asyncio.get_running_loop().create_future()
-        cut = chance.randrange(len(chunk)) if chunk else 0
+        cut = rng.randrange(len(chunk)) if chunk else 0
         self.network, half = Cut(), chunk[:cut]
         return half
 
@@ -80,35 +80,35 @@ class Fragile:
 
 
 class Cut:
-    calm, chance = False, None
+    calm, rng = False, None
 
     def __getattr__(self, name):
         raise ConnectionResetError("cut")
 
 
-async def change(client, chance, namespace, own=None):
-    """Something that a controller or a user would do. `own` is the cache when it is we who do it."""
-    name = chance.choice(NAMES)
+async def change(client, rng, namespace, own=None):
+    """Do a random write. `own` is the cache if it is an own write."""
+    name = rng.choice(NAMES)
     where = (ConfigMap, name, namespace)
-    with own.writing(ConfigMap, namespace) if own else _nobody() as telling:
-        match chance.choice(["create", "edit", "edit", "delete", "hold", "release"]):
+    with own.writing(ConfigMap, namespace) if own else _NoRecorder() as own_write:
+        match rng.choice(["create", "edit", "edit", "delete", "hold", "release"]):
             case "create":
-                telling.record(await client.create(ConfigMap(name, namespace, data={"n": str(chance.random())})))
+                own_write.record(await client.create(ConfigMap(name, namespace, data={"n": str(rng.random())})))
             case "edit":
-                patch = {"data": {"n": str(chance.random())}}
-                telling.record(await client.patch(*where, patch, type=PatchType.MERGE))
+                patch = {"data": {"n": str(rng.random())}}
+                own_write.record(await client.patch(*where, patch, type=PatchType.MERGE))
             case "hold":
                 patch = {"metadata": {"finalizers": ["test.example.com/hold"]}}
-                telling.record(await client.patch(*where, patch, type=PatchType.MERGE))
+                own_write.record(await client.patch(*where, patch, type=PatchType.MERGE))
             case "release":
                 patch = {"metadata": {"finalizers": None}}
-                telling.record(await client.patch(*where, patch, type=PatchType.MERGE))
+                own_write.record(await client.patch(*where, patch, type=PatchType.MERGE))
             case "delete":
                 known = await client.get(*where)
-                telling.record_delete(name, known.uid, await client.delete(*where, uid=known.uid))
+                own_write.record_delete(name, known.uid, await client.delete(*where, uid=known.uid))
 
 
-class _nobody:  # noqa: N801
+class _NoRecorder:
     def __enter__(self):
         return self
 
@@ -122,11 +122,11 @@ class _nobody:  # noqa: N801
         pass
 
 
-async def keep_changing(client, chance, count, namespace, own=None, *, pauses=(0, 0, 0.001, 0.5, 5)):
+async def keep_changing(client, rng, count, namespace, own=None, *, pauses=(0, 0, 0.001, 0.5, 5)):
     for _ in range(count):
-        await asyncio.sleep(chance.choice(pauses))
-        with contextlib.suppress(ApiError, UnknownOutcome, OSError):  # there already, not there, or the network failed
-            await change(client, chance, namespace, own)
+        await asyncio.sleep(rng.choice(pauses))
+        with contextlib.suppress(ApiError, UnknownOutcome, OSError):  # it exists, does not exist, or the network failed
+            await change(client, rng, namespace, own)
 
 
 def _version(snapshot):
@@ -136,7 +136,7 @@ def _version(snapshot):
 @pytest.mark.parametrize("seed", range(25))
 def test_the_cache_converges_with_random_writers_and_a_failing_network(seed):
     async def main():
-        world, chance = virtual.world(seed), random.Random(seed)
+        world, rng = virtual.world(seed), random.Random(seed)
         server = Server(world)
         network = Fails(server.transport(), seed)
         ours, others = Client(network, world), Client(server.transport(), world)
@@ -144,21 +144,21 @@ def test_the_cache_converges_with_random_writers_and_a_failing_network(seed):
             await others.create(ConfigMap(name, "default"))
         cache = Cache(ours, world)
         view = cache.watch(ConfigMap, namespaces=["default"])
-        told = []
-        view.subscribe(lambda change: told.append((change.name, _version(change.old), _version(change.new))))
+        changes = []
+        view.subscribe(lambda change: changes.append((change.name, _version(change.old), _version(change.new))))
         async with cache:
-            writers = [keep_changing(others, chance, 60, "default"), keep_changing(ours, chance, 60, "default", cache)]
+            writers = [keep_changing(others, rng, 60, "default"), keep_changing(ours, rng, 60, "default", cache)]
             await asyncio.gather(*writers)
             network.calm = True
             await asyncio.sleep(300)
             (health,) = view.health()
             assert await cache.find_differences() == []
             state = {}
-            for name, old, new in told:
+            for name, old, new in changes:
                 assert state.get(name) == old
                 state[name] = new
             assert {name for name, version in state.items() if version} == {obj.name for obj in view.list()}
-            assert len(told) > 30
+            assert len(changes) > 30
             assert cache.is_caught_up
             assert health.failures == 0
 
@@ -166,7 +166,7 @@ def test_the_cache_converges_with_random_writers_and_a_failing_network(seed):
 
 
 def test_a_server_that_lost_its_state_is_listed_again():
-    """Versions start over, uids are others, and nothing that was known before is true."""
+    """Versions start again, uids differ, and all cached objects are wrong."""
 
     async def main():
         world = virtual.world()
@@ -175,42 +175,42 @@ def test_a_server_that_lost_its_state_is_listed_again():
         client = Client(network, world)
         cache = Cache(client, world)
         view = cache.watch(ConfigMap)
-        told = []
-        view.subscribe(lambda change: told.append((change.name, change.new is None)))
+        changes = []
+        view.subscribe(lambda change: changes.append((change.name, change.new is None)))
         async with cache:
             await cache.wait_for_sync()
             for number in range(30):
                 with cache.writing(ConfigMap, "default") as own:
                     own.record(await client.create(ConfigMap(f"a{number}", "default")))
             await asyncio.sleep(1)
-            told.clear()
+            changes.clear()
             network.inner = Server(world).transport()
             await client.create(ConfigMap("a1", "default", data={"another": "one"}))
             network.break_streams()
             await asyncio.sleep(60)
             assert [(obj.name, obj["data"]) for obj in view.list("default")] == [("a1", {"another": "one"})]
-            assert sorted(told) == sorted([(f"a{number}", True) for number in range(30)] + [("a1", False)])
+            assert sorted(changes) == sorted([(f"a{number}", True) for number in range(30)] + [("a1", False)])
 
     virtual.run(main())
 
 
 async def caught_up(cache, view, client, namespace):
-    """The stream has told everything up to now: a write of anybody's marks it."""
+    """Wait until the watch has reported everything up to now, marked by a write."""
     marker = await client.create(ConfigMap("marker", namespace))
     async with asyncio.timeout(30):
         await view.wait_until(marker.resource_version)
 
 
 async def test_the_cache_converges_with_random_writers_on_each_server(api):
-    world, chance = World(), random.Random(1)
+    world, rng = World(), random.Random(1)
     network = Fails(api.transport(), 1, ["break", "end", "mid"])
     ours, others = Client(network, world), Client(api.transport(), world)
     cache = Cache(ours, world)
     view = cache.watch(ConfigMap, namespaces=[api.namespace])
     async with cache:
         writers = [
-            keep_changing(others, chance, 100, api.namespace, pauses=[0, 0.001, 0.03]),
-            keep_changing(ours, chance, 100, api.namespace, cache, pauses=[0, 0.001, 0.03]),
+            keep_changing(others, rng, 100, api.namespace, pauses=[0, 0.001, 0.03]),
+            keep_changing(ours, rng, 100, api.namespace, cache, pauses=[0, 0.001, 0.03]),
         ]
         await asyncio.gather(*writers)
         network.calm = True
@@ -246,7 +246,7 @@ SERVICE = Service("a", spec={"ports": [{"port": 80}]})
 
 @pytest.mark.parametrize("made", [ConfigMap("a"), Secret("a"), SERVICE, POD], ids=lambda made: made["kind"])
 async def test_an_own_delete_hides_the_object_for_every_answer(api, made):
-    """A Status, the object with or without a deletionTimestamp, an object that goes after a grace period of 0."""
+    """The answer is a Status, the object with or without a deletionTimestamp, or has a grace period of 0."""
     client = Client(api.transport(), World())
     kind = await client.resolve(kinds.kind(made["apiVersion"], made["kind"]))
     cache = Cache(client, World())
@@ -295,10 +295,10 @@ async def test_a_compacted_version_lists_again_and_reports_missed_deletions(api)
     cache = Cache(client, World())
     view = cache.watch(ConfigMap, namespaces=[api.namespace])
     (informer,), (reflector,) = view._informers, view._reflectors
-    told, gone = [], asyncio.Event()
+    changes, gone = [], asyncio.Event()
 
     def handler(change):
-        told.append((change.name, change.new is None))
+        changes.append((change.name, change.new is None))
         if change.new is None:
             gone.set()
 
@@ -308,13 +308,13 @@ async def test_a_compacted_version_lists_again_and_reports_missed_deletions(api)
     async with cache:
         await cache.wait_for_sync()
     await client.delete(ConfigMap, "a", api.namespace)
-    told.clear()
+    changes.clear()
     informer.position, informer.resource_version = 1, "1"
     reflector._state = reflector._state.on_version_checked()
     async with cache:
         async with asyncio.timeout(10):
             await gone.wait()
-    assert told == [("a", True)]
+    assert changes == [("a", True)]
 
 
 async def test_selectors_and_metadata_only_can_be_watched(api):

@@ -1,4 +1,4 @@
-"""What a transform leaves out or trips over."""
+"""Tests of transforms that drop fields or fail."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A transport that answers by script, and a loopback server that speaks raw bytes."""
+"""A scripted transport, and a loopback server that works on raw bytes."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ class Answer:
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    chunks: list = field(default_factory=list)  # of a stream: bytes, an exception to raise, or a number to wait
+    chunks: list = field(default_factory=list)  # of a stream: bytes, an exception to raise, or seconds to wait
 
     def __post_init__(self):
         if self.json is not None:
@@ -66,9 +66,9 @@ def status(code, reason="", message="no", **details):
 
 
 class Scripted:
-    """A Transport that gives its answers in turn (an exception is raised, a number is waited); keeps what was asked.
+    """A Transport with scripted answers (it raises an exception, waits for a number) that records the requests.
 
-    Discovery is answered by the way, unless `discovery` is off.
+    It answers discovery itself, unless `discovery` is off.
     """
 
     def __init__(self, *answers, discovery=True):
@@ -110,7 +110,7 @@ def scripted():
 
 
 class Wire:
-    """A server on loopback that hands each connection's bytes to the test."""
+    """A server on loopback that gives the bytes of each connection to the test."""
 
     def __init__(self):
         self.requests = []  # heads and bodies, as received
@@ -119,7 +119,7 @@ class Wire:
         self._tasks = set()
 
     async def start(self, handle, ssl=None):
-        """`handle(wire, reader, writer)` is run for each connection."""
+        """Call `handle(wire, reader, writer)` for each connection."""
 
         async def connected(reader, writer):
             self.connections += 1
@@ -140,7 +140,7 @@ class Wire:
         return self
 
     async def request(self, reader):
-        """The next request's head, lower-cased header names, and body."""
+        """Read the next request: its head, headers with lower-case names, and body."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         line, *rest = head.strip().split("\r\n")
         headers = [(k.lower(), v) for k, _, v in (h.partition(": ") for h in rest)]

@@ -1,4 +1,4 @@
-"""Discovery: the server settles plural and scope, is asked once, and again for what it did not know."""
+"""Tests of discovery: plural and scope come from the server, are cached, and unknown kinds are asked for again."""
 
 import asyncio
 
@@ -103,7 +103,7 @@ def test_a_deleted_kind_raises_not_served_instead_of_not_found(scripted, answer,
             await client.get(Octopus, "a")
         with pytest.raises(NotServed):
             await client.get(Octopus, "a")
-        with pytest.raises(NotServed):  # and it was asked for again
+        with pytest.raises(NotServed):  # it asked the server again
             await client.resolve(Octopus)
 
     virtual.run(main())

@@ -1,4 +1,4 @@
-"""What is tried again, what is unknown, what is raised: each rule, in virtual time."""
+"""Tests of retries and errors of requests, in virtual time."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ WRITES = ["create", "replace", "patch", "apply", "delete"]
 
 
 def outcome(call):
-    """(answer or exception, seconds that it took)"""
+    """Return (answer or exception, seconds that it took)."""
 
     async def main():
         loop = asyncio.get_running_loop()

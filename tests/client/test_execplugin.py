@@ -1,4 +1,4 @@
-"""Credential plugins: run without shell or terminal, kept until they end, told of in one line when they fail."""
+"""Tests of exec plugins: no shell or terminal, cached until they expire, one line for a failure."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ NOW = 1_767_225_600.0
 
 
 class Clock:
-    """A clock that is set by hand: subprocesses need a real loop."""
+    """A clock that the test sets, because subprocesses need a real event loop."""
 
     at = NOW
 
@@ -35,7 +35,7 @@ def clock():
 
 @pytest.fixture
 def plugin(tmp_path, clock):
-    """plugin(body, **plugin fields) -> Exec whose program runs `body`, with `count()` runs so far."""
+    """plugin(body, **plugin fields) -> ExecCredentials whose program runs `body`, with `count()` runs so far."""
 
     def make(body, api_version=V1, **fields):
         script = tmp_path / "login"
@@ -85,21 +85,21 @@ async def test_the_plugin_runs_once_for_many_requests_after_a_401(plugin):
     for identity in first:
         login.on_unauthorized(identity)
     second = await asyncio.gather(*[login.identity() for _ in range(5)])
-    login.on_unauthorized(first[0])  # a late refusal of the old one does not cost the new one
+    login.on_unauthorized(first[0])  # a late 401 of the old identity does not drop the new one
     assert await login.identity() == second[0]
     assert len({identity.authorization for identity in first + second}) == 2
     assert login.count() == 2
 
 
 async def test_the_plugin_gets_the_cluster_info_and_has_no_terminal(plugin):
-    told = plugin(
+    credentials = plugin(
         "give(token=json.dumps([sys.argv[1:], json.loads(os.environ['KUBERNETES_EXEC_INFO']), os.environ['MINE'],"
         " os.environ['THEIRS'], sys.stdin.read(), os.getsid(0) == os.getpid()]))",
         args=("a b", "$(touch /nope)", ";"),
         env=(("THEIRS", "2"),),
         info={"server": "https://c"},
     )
-    token = (await told.identity()).authorization.removeprefix("Bearer ")
+    token = (await credentials.identity()).authorization.removeprefix("Bearer ")
     info = {
         "kind": "ExecCredential",
         "apiVersion": V1,
@@ -169,12 +169,12 @@ async def test_a_plugin_that_times_out_is_killed_with_its_children(plugin, tmp_p
     login = asyncio.create_task(
         plugin(f"if not os.fork(): held = open({str(held)!r}, 'w')\nimport time\ntime.sleep(20)")._run()
     )
-    with await asyncio.to_thread(held.open) as reading:  # opens once the plugin's child has opened it
+    with await asyncio.to_thread(held.open) as reading:  # returns when the plugin's child has opened it
         login.cancel()
         ended, _ = await asyncio.wait({login}, timeout=10)
         assert ended
         assert login.cancelled()
-        # Ends when nobody holds the other end any more.
+        # Ends when no process has the other end open.
         assert not await asyncio.wait_for(asyncio.to_thread(reading.read), 10)
 
 

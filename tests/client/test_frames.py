@@ -1,4 +1,4 @@
-"""Watch frames: any cut of the bytes gives the same frames, and a broken stream is told from one that ended."""
+"""Tests of watch frames: any chunking gives the same frames, and a broken stream differs from an ended one."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ def line(event="ADDED", /, **obj):
 
 
 class Bytes:
-    """A stream of the given chunks; a number is waited for, an exception raised."""
+    """A stream of the given chunks; it waits for a number and raises an exception."""
 
     status, headers = 200, {}
 
@@ -57,7 +57,7 @@ def test_a_truncated_stream_gives_complete_frames_and_reports_a_partial_one(name
 
 
 def test_only_a_newline_ends_a_frame():
-    text = "\x85 \u2028 \u2029 \x0b \x0c \x1c"  # all of them line ends to str.splitlines
+    text = "\x85 \u2028 \u2029 \x0b \x0c \x1c"  # str.splitlines splits at all of them
     [frame] = FrameSplitter().feed(line(text=text))
     assert json.loads(decode_frame(frame).raw) == {"text": text}
 
@@ -73,7 +73,7 @@ def test_a_chunk_boundary_inside_a_character_is_joined():
 def test_a_frame_does_not_keep_the_read_buffer_alive():
     frame = decode_frame(line(name="a"))
     assert frame == Frame("ADDED", b'{"name": "a"}')
-    assert type(frame.raw) is bytes  # bytes own their memory; a Raw or a memoryview is a window on the whole line
+    assert type(frame.raw) is bytes  # a Raw or a memoryview would keep the whole line in memory
 
 
 def test_an_error_frame_raises_its_api_error():
@@ -95,7 +95,7 @@ def test_an_error_frame_without_a_status_raises_watch_broken(bad):
 
 
 def watched(answer, *chunks, silence=90.0):
-    """(frames seen, how it ended)"""
+    """Return (frame types, error or None)."""
 
     async def main():
         seen = []

@@ -1,4 +1,4 @@
-"""The HTTP transport over a byte-level server: what breaks on a wire, and where credentials may go."""
+"""Tests of the HTTP transport against a byte-level server: broken connections and credentials."""
 
 import asyncio
 import socket
@@ -97,7 +97,7 @@ async def test_cookies_are_not_stored(wire, transport):
             writer.write(OK.replace(b"Content-Length", b"Set-Cookie: a=b\r\nContent-Length"))
 
     await wire.start(cookie)
-    server = transport(wire.url.replace("127.0.0.1", "localhost"))  # cookies are for names only
+    server = transport(wire.url.replace("127.0.0.1", "localhost"))  # cookies are only stored for host names
     await server.request(HttpRequest("GET", "/"))
     await server.request(HttpRequest("GET", "/"))
     assert "cookie" not in dict(wire.requests[1][1])
@@ -154,7 +154,7 @@ async def test_a_truncated_or_invalid_answer_raises_unknown_outcome(answer, wire
 
 
 def prompt_once(then):
-    """Answers a connection's first request at once, so that no deadline of the second is spent on connecting."""
+    """Answer the first request of a connection, so that the timeout of the second does not include connecting."""
 
     async def handle(wire, reader, writer):
         await wire.request(reader)

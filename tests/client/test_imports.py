@@ -1,4 +1,4 @@
-"""The client works over any transport: only `http` knows sockets, and pays for them."""
+"""Tests that only the HTTP transport imports aiohttp."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Access from inside a pod, and which access is meant when nobody says."""
+"""Tests of access from inside a pod, and of the default access."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Kubeconfigs: merged and read as kubectl does, and every wrong one refused with one line that says what to do."""
+"""Tests of kubeconfigs: merged as kubectl does, and an error of one line with the fix for an invalid one."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""TLS: each side proves who it is, and a server that cannot is not spoken to."""
+"""Tests of TLS: both sides are verified, and nothing is sent to an untrusted server."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
 class Authority:
-    """A CA as bare as kubeadm once made them: no key identifiers."""
+    """A CA without key identifiers, like those of old kubeadm versions."""
 
     def __init__(self, name):
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -39,7 +39,7 @@ class Authority:
         return builder.sign(self._key, hashes.SHA256())
 
     def issue(self, name, address=None, password=None):
-        """(certificate, key) as PEM"""
+        """Return (certificate, key) as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.DNSName(name)] + ([x509.IPAddress(ipaddress.ip_address(address))] if address else [])
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
@@ -68,7 +68,7 @@ async def server(wire, authority, tmp_path):
         (tmp_path / name).write_bytes(content)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=tmp_path / "ca")
     context.verify_mode = ssl.CERT_OPTIONAL
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # as Go's servers have it
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # like servers in Go
     context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
 
     async def handle(wire, reader, writer):
@@ -143,7 +143,7 @@ async def test_invalid_pem_error_names_the_fix(server, authority, stranger):
 
 
 class Proxy:
-    """Lets each CONNECT through to where it asks for, and keeps what it was told."""
+    """A proxy that accepts each CONNECT and records its headers."""
 
     def __init__(self):
         self.heads = []

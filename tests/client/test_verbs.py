@@ -1,4 +1,4 @@
-"""Every verb, on the embedded server by both doors and on a real one."""
+"""Tests of every verb on the embedded server (in process and over sockets) and on a real one."""
 
 import json
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ HARD = 'x?a=1&b=2 <\u2028> \x7f \x85 \x9f \ufeff é 😀 \\ " \t'
 
 @pytest.fixture
 async def on(api):
-    """A client by the server's own door, another by sockets, one with a wrong token, and the namespace."""
+    """A client on the server's transport, one over sockets, one with a wrong token, and the namespace."""
     cluster = Cluster(api.url, api.ca_data)
     sockets = HttpTransport(cluster, StaticCredentials.token(api.token))
     wrong = HttpTransport(cluster, StaticCredentials.token("wrong"))
@@ -233,7 +233,7 @@ async def test_a_custom_kind_is_served_while_its_crd_exists(on):
                 if any(c["type"] == "Established" and c["status"] == "True" for c in status.get("conditions") or ()):
                     break
         made = None
-        for _ in range(100):  # a real server establishes a moment before it serves
+        for _ in range(100):  # a real server sets Established a moment before it serves the kind
             try:
                 made = await client.create(Octopus("a", on.namespace, spec=spec))
                 break

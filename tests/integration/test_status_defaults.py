@@ -1,4 +1,4 @@
-"""A status that the schema defaults is read from the first moment on, and stored by the first write after it."""
+"""Tests of status defaults in a schema: reads return them, and the first write stores them."""
 
 from fairlead.api.world import World
 from fairlead.client.client import Client

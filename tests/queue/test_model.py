@@ -1,4 +1,4 @@
-"""Any history of calls gives the keys that the simple model gives, in its order, at its times."""
+"""Tests that the queue returns the same keys as a simple model, in the same order and at the same times."""
 
 import asyncio
 
@@ -11,10 +11,10 @@ from fairlead.testing import virtual
 
 
 class Model:
-    """The queue as one would explain it: a list of ready keys and a few dictionaries, searched from end to end."""
+    """A simple model of the queue: a list of ready keys and a few dictionaries."""
 
     def __init__(self, world, lane):
-        self.world = world  # seeded as the queue's, so that both draw the same delays
+        self.world = world  # has the seed of the queue's world, so that both have the same delays
         self.lane = lane
         self.now = 0.0
         self.ready = []  # [key, priority, since], in order of arrival
@@ -130,7 +130,7 @@ key = st.sampled_from(KEYS)
 add = st.tuples(st.just("add"), key, st.sampled_from(Priority), st.sampled_from([0.0, 0.0, 0.0, 0.25, 1.0, 40.0]))
 take = st.just(("take",))
 give_back = st.tuples(st.sampled_from(["done", "retry", "conflict"]), st.integers(0, 8))
-# Never a sum of the delays above, so that no two things happen at one moment.
+# Never a sum of the delays above, so that no two events have the same time.
 advance = st.tuples(st.just("advance"), st.sampled_from([0.0037, 0.1003, 0.7001, 31.00007]))
 limit = st.tuples(st.just("limit"), st.sampled_from([None, *LANES]), st.integers(0, 4))
 

@@ -1,4 +1,4 @@
-"""What the queue promises, each by name, in virtual time."""
+"""Tests of each guarantee of the queue, in virtual time."""
 
 import asyncio
 import itertools
@@ -117,7 +117,7 @@ async def test_a_cancelled_get_loses_no_key(queue):
     getters = [asyncio.create_task(queue.get()) for _ in range(2)]
     await asyncio.sleep(0)
     queue.add("a")
-    getters[0].cancel()  # it was woken, but has not taken the key yet
+    getters[0].cancel()  # it was woken, but does not have the key yet
     assert await getters[1] == "a"
 
 
@@ -182,7 +182,7 @@ async def test_conflicts_have_a_short_delay_and_do_not_extend_the_back_off(queue
     for _ in range(30):
         queue.conflict("a")
         start = now()
-        queue.add("a")  # the other's write, as an event
+        queue.add("a")  # the event of the other writer
         await queue.get()
         waits.append(now() - start)
     assert 0.010 <= waits[0] <= 0.020
@@ -288,17 +288,17 @@ async def test_returning_a_key_twice_raises_value_error(queue):
 
 
 async def test_the_observer_is_called_for_every_step():
-    told = []
+    calls = []
 
     class Observer:
         def added(self, lane):
-            told.append(("added", lane))
+            calls.append(("added", lane))
 
         def taken(self, lane, waited):
-            told.append(("taken", lane, waited))
+            calls.append(("taken", lane, waited))
 
         def finished(self, lane, took, outcome):
-            told.append(("finished", lane, took, outcome))
+            calls.append(("finished", lane, took, outcome))
 
     async def main():
         queue = Queue(virtual.world(), observer=Observer(), lane=lambda key: key[0])
@@ -310,7 +310,7 @@ async def test_the_observer_is_called_for_every_step():
         queue.conflict("a")
 
     await asyncio.to_thread(virtual.run, main())
-    assert told == [("added", "a"), ("taken", "a", 2), ("finished", "a", 3, Outcome.CONFLICT)]
+    assert calls == [("added", "a"), ("taken", "a", 2), ("finished", "a", 3, Outcome.CONFLICT)]
 
 
 @given(st.integers(1, 10_000), st.integers())
@@ -326,8 +326,8 @@ def test_jitter_spreads_keys_that_failed_together():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_workers_never_share_a_key_and_every_add_is_followed_by_a_run(seed):
-    """Many workers, random outcomes and durations: each event's run starts after it, and in bounded time."""
-    chance = random.Random(seed)
+    """With random outcomes and durations, a run starts after each add within bounded time."""
+    rng = random.Random(seed)
     keys = [lane + str(number) for lane in "ab" for number in range(5)]
     working, last_added, last_started = set(), {}, {}
 
@@ -340,18 +340,18 @@ def test_workers_never_share_a_key_and_every_add_is_followed_by_a_run(seed):
             assert key not in working
             working.add(key)
             last_started[key] = now()
-            await asyncio.sleep(chance.choice([0, 0.001, 0.3]))
+            await asyncio.sleep(rng.choice([0, 0.001, 0.3]))
             working.discard(key)
-            chance.choice([queue.done, queue.done, queue.retry, queue.conflict])(key)
+            rng.choice([queue.done, queue.done, queue.retry, queue.conflict])(key)
 
     async def main():
         queue = Queue(virtual.world(seed), lane=lambda key: key[0])
         workers = [asyncio.create_task(worker(queue)) for _ in range(4)]
         for _ in range(300):
-            key = chance.choice(keys)
-            queue.add(key, priority=chance.choice(list(Priority)), after=chance.choice([0, 0, 0.05]))
+            key = rng.choice(keys)
+            queue.add(key, priority=rng.choice(list(Priority)), after=rng.choice([0, 0, 0.05]))
             last_added[key] = now()
-            await asyncio.sleep(chance.choice([0, 0, 0.01, 0.2]))
+            await asyncio.sleep(rng.choice([0, 0, 0.01, 0.2]))
         await asyncio.sleep(600)
         assert queue.is_idle
         await queue.close()

@@ -1,4 +1,4 @@
-"""A fleet: one downstream server, upstream ones by name, doors that can be shut, and a clock that is set by hand."""
+"""A fleet of clusters for tests: a downstream server, upstream servers, transports with faults, and a manual clock."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ GATEWAY_API = [
 
 
 class HandClock:
-    """Time that moves when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self, start=1_767_225_600.0):
         self.wall, self.count = start, 0.0
@@ -47,7 +47,7 @@ class HandClock:
 
 
 class Door:
-    """The way to a server. `fault(method, path, query)` may answer an exception, or the status of a refusal.
+    """A transport to a server. `fault(method, path, query)` may return an exception or an error status.
 
     What it raises by itself is the test's own failure, which a client would take for a lost answer: it is kept, and
     raised again at the end by `Bed.clean`.
@@ -100,7 +100,7 @@ class Lines(list):
 
 
 async def install(client):
-    """Gateway API, as its maintainers define it."""
+    """Return the CRDs of Gateway API."""
     for crd in GATEWAY_API:
         with contextlib.suppress(fl.ApiError):
             await client.create(crd)
@@ -114,7 +114,7 @@ async def install(client):
 
 
 class Bed:
-    """A fleet with its evidence, and hands to change things in each of its clusters."""
+    """A fleet with its evidence, and clients to change each of its clusters."""
 
     def __init__(self, downstream, namespace, world):
         self.namespace, self.world, self.clock = namespace, world, world.clock
@@ -134,7 +134,7 @@ class Bed:
         return self
 
     async def upstream(self, name, transport=None):
-        """A cluster of that name; an embedded one unless another is given. Replaces the one that was there."""
+        """Add or replace the cluster of that name. It is embedded unless a transport is given."""
         inner = transport or Server(self.world).transport()
         await install(Client(inner, self.world))
         if name in self.doors:
@@ -150,7 +150,7 @@ class Bed:
         return Fleet(Cluster("downstream", Client(self.door, self.world)), upstreams, self.retired)
 
     def restart(self):
-        """A new process: only what was recorded is known."""
+        """Restart: only the recorded evidence is kept."""
         recorded = json.loads(json.dumps(self.evidence.to_json()))
         self.evidence = Evidence(self.world, self.evidence.downstream)
         self.evidence.read(recorded)
@@ -166,7 +166,7 @@ class Bed:
         await self.up[cluster].delete(Gateway, name, namespace)
 
     async def route(self, name="web", parents=("gw",), cluster="cluster-project-a", namespace="default", **labels):
-        """A downstream route as the original writes it. Parents are names, or parentRefs."""
+        """Create a downstream route as the original controller does. Parents are names or parentRefs."""
         refs = [{"name": parent} if isinstance(parent, str) else parent for parent in parents]
         said = {"cluster-name": cluster, "group": HTTPRoute.group, "kind": "HTTPRoute", "name": name}
         said |= {"namespace": namespace, **labels}
@@ -188,13 +188,13 @@ class Bed:
         return await scan(self.fleet, self.rules, self.evidence, grace=grace)
 
     async def verdict(self, name="web", grace=None):
-        """State and reason of one route; KEPT when it is only counted."""
+        """Return state and reason of one route; KEPT if it is only counted."""
         plan = await self.plan(grace)
         found = [item.verdict for item in plan.items if item.candidate.name == name]
         return (found[0].state, found[0].why) if found else (State.KEPT, "")
 
     async def collect(self, grace=None, cap=None):
-        """One pass as the controller makes it; answers what became of each orphan."""
+        """Run one pass like the controller, and return the outcome of each orphan."""
         plan = await self.plan(grace)
         orphans = plan.of(State.ORPHAN)
         if find_exceeded_caps(plan, orphans, cap):
@@ -203,7 +203,7 @@ class Bed:
         return await actor.delete(orphans, plan.ambiguous)
 
     async def clean(self):
-        """Servers that outlive a test keep nothing of it; what failed inside a door fails the test."""
+        """Remove everything from servers that outlive the test, and raise errors that occurred inside a transport."""
         for door in (self.door, *self.doors.values()):
             for failure in door.failures:
                 raise failure

@@ -1,4 +1,4 @@
-"""Go programs that say what Kubernetes' own code does: built once a content, when Go is there."""
+"""Go programs that run Kubernetes' own code. Each is built once per content, if Go is installed."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ SOURCES = ("main.go", "go.mod", "go.sum")
 
 
 def binary(folder: Path) -> Path | str:
-    """The path of a folder's program, or why there is none."""
+    """Return the path of the program of a folder, or the reason why there is none."""
     content = hashlib.sha256(b"".join((folder / name).read_bytes() for name in SOURCES)).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead" / "oracle"
     made = cache / content
@@ -35,7 +35,7 @@ def binary(folder: Path) -> Path | str:
 
 
 class Oracle:
-    """A running program: one line of JSON each way."""
+    """A running program: one line of JSON in, one line out."""
 
     def __init__(self, path: Path) -> None:
         self._process = subprocess.Popen(

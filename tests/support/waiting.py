@@ -1,4 +1,4 @@
-"""Waiting for an object, by its events, and for what has none."""
+"""Wait for the state of an object by its events, or for any condition."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ import json
 import fairlead as fl
 
 PATIENCE = 60.0
-"""Seconds until a test gives up: far longer than anything takes on a machine that is busy with other tests."""
+"""Seconds until a test fails. It is far longer than any wait on a busy machine."""
 
 
 def there(obj):
@@ -18,7 +18,7 @@ def gone(obj):
 
 
 async def until(client, kind, name, namespace, holds=there):
-    """The object, once `holds` says so of it; it is handed None while there is none."""
+    """Wait until `holds(obj)` is true and return the object. `obj` is None while it does not exist."""
     fields = f"metadata.name={name}"
     async with asyncio.timeout(PATIENCE):
         while True:
@@ -37,7 +37,7 @@ async def until(client, kind, name, namespace, holds=there):
 
 
 async def until_condition(client, kind, name, namespace, type_, status, reason):
-    """The condition, once it has this status and reason."""
+    """Wait until the condition has this status and reason, and return it."""
 
     def holds(obj):
         said = (obj.condition(type_) if obj is not None else None) or {}
@@ -47,7 +47,7 @@ async def until_condition(client, kind, name, namespace, type_, status, reason):
 
 
 async def eventually(holds):
-    """Once `holds()` is true: for what no object tells of."""
+    """Wait until `holds()` is true."""
     async with asyncio.timeout(PATIENCE):
         while not holds():  # noqa: ASYNC110 (nothing signals it)
             await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""A writer on a server, a wire that can be watched and cut, a local view that can be stale, and a kind to write."""
+"""The environment of write tests: a writer, a transport with faults, a cache that can be stale, and a kind."""
 
 import asyncio
 import contextlib
@@ -98,17 +98,17 @@ CRD = {
 }
 
 
-class Wire:
-    """A transport that notes each request, lets another go first, and can lose answers."""
+class FaultyTransport:
+    """A transport that records each request, runs other writes before or after it, and can lose answers."""
 
     def __init__(self, transport):
         self.transport = transport
         self.sent = []  # (method, path with query, decoded body)
-        self.first = []  # coroutine functions; each goes once, before the next write
+        self.first = []  # coroutine functions; each runs once, before the next write
         self.then = []  # the same, after the next write
-        self.lost = 0  # so many answers of writes never arrive
-        self.cancelled = 0  # so many writes are cancelled once the server has them
-        self.later = {}  # after so many reads, a coroutine function goes once
+        self.lost = 0  # the number of answers to writes that are lost
+        self.cancelled = 0  # the number of writes that are cancelled after the server received them
+        self.later = {}  # number of reads -> a coroutine function that runs once after them
 
     async def request(self, request):
         if request.method != "GET" and self.first:
@@ -150,8 +150,8 @@ class Wire:
         self.sent.clear()
 
 
-class View:
-    """A local view that is told only what the test wants: as stale as can be."""
+class FakeCache:
+    """A cache that has only what the test and own writes put into it, so it can be stale."""
 
     def __init__(self):
         self.objects = {}
@@ -201,22 +201,22 @@ class _OwnWrite:
 
 
 class Bench:
-    """What a test of a write needs: writers without and with a local view. `other` is someone else's client."""
+    """Writers without and with a cache. `other` is the client of another writer."""
 
     def __init__(self, api, transport):
         self.namespace = api.namespace
         self.transport = transport
-        self.wire = Wire(transport)
+        self.wire = FaultyTransport(transport)
         self.world = World()
         self.client = Client(self.wire, self.world)
         self.other = Client(transport, self.world, user_agent="someone-else")
-        self.view = View()
+        self.view = FakeCache()
         self.writer = Writer(self.client, self.world, MANAGER)
         self.recording = RecordingClient(self.wire, self.world, cache=self.view)
         self.cached = Writer(self.recording, self.world, MANAGER, self.view)
 
     async def widget(self, name="w", **fields):
-        """A widget that someone else made, as it is, without the traffic that made it."""
+        """Create a widget as another writer, and forget the requests."""
         status = fields.pop("status", None)
         made = await self.other.create(WIDGET(name, self.namespace, **fields), field_manager="maker")
         if status is not None:
@@ -231,7 +231,7 @@ class Bench:
         return made
 
     async def merge(self, obj, patch, subresource=None, manager="someone"):
-        """Someone else's merge patch."""
+        """Send a merge patch as another writer."""
         return await self.other.patch(
             self.kind_of(obj), obj.name, obj.namespace, patch,
             type=PatchType.MERGE, subresource=subresource, field_manager=manager,
@@ -254,7 +254,7 @@ class Bench:
         return await self.other.create(Object({**again, "metadata": meta}), field_manager="maker")
 
     async def raw(self, method, path, body=None, kind="json", **query):
-        """Someone's request as it is: (status code, decoded body)."""
+        """Send a request as another writer, and return (status code, decoded body)."""
         types = {"json": "application/json", "apply": "application/apply-patch+yaml"}
         headers = {"Content-Type": types.get(kind, f"application/{kind}+json"), "User-Agent": "raw/1"}
         data = None if body is None else gojson.dumps(body)
@@ -267,7 +267,7 @@ class Bench:
 
 
 async def install(client):
-    """Serve the Widget kind."""
+    """Install the Widget kind and wait until it is served."""
     with contextlib.suppress(errors.AlreadyExists):
         await client.create(CRD)
     while True:
@@ -285,7 +285,7 @@ async def install(client):
 
 @pytest.fixture
 async def bench(api):
-    """A writer, the wire it uses, and others' hands, in a namespace of its own, with the Widget kind served."""
+    """A bench with a new namespace and the Widget kind."""
     bench = Bench(api, api.transport())
     await install(bench.other)
     return bench

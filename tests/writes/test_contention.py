@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
-from workbench import WIDGET, Wire
+from workbench import WIDGET, FaultyTransport
 
 from fairlead.api.errors import Conflict
 from fairlead.client.client import Client
@@ -40,7 +40,7 @@ async def count_up(writer, widget, mine, times):
 async def test_decisions_beside_put_loops_need_about_one_request_each(bench, writers, times):
     half = writers // 2
     widget = await bench.widget(spec={"size": 1}, status={"counts": {"seed": 0}})
-    wires = [Wire(bench.transport) for _ in range(half)]  # Like separate processes: they share nothing.
+    wires = [FaultyTransport(bench.transport) for _ in range(half)]  # Like separate processes: they share nothing.
     ours = [Writer(Client(wire, bench.world), bench.world, f"ours-{n}") for n, wire in enumerate(wires)]
     landed = asyncio.Event()
     foreign = [asyncio.create_task(put_loop(bench, f"f{n}", "status" if n % 2 else None, landed)) for n in range(half)]
