@@ -29,7 +29,7 @@ demo: $(STAMP) ## run the systems on the embedded server, old way against new
 test: $(STAMP) ## run the tests, on a real API server too where make real has been run; ARGS="-k name" for some
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
-conformance: $(STAMP) ## replay what a real API server answered against the embedded one; ARGS=--restart with --data
+conformance: $(STAMP) ## replay recorded requests of a real API server on the embedded one; ARGS=--restart restarts it before each
 	@$(BIN)/python tests/conformance/replay.py $(ARGS)
 
 kills: $(STAMP) ## kill -9 a server with --data during writes, 100 times

@@ -1,95 +1,95 @@
-"""Random histories of requests, as scenarios for the recorder's runner: the seed says everything."""
+"""Random histories of requests, as scenarios. A history depends only on its seed."""
 
 import copy
 import random
 from collections.abc import Callable
 from typing import Any
 
-from . import schemas
-from .kinds import CLUSTER, KINDS, Custom, Kind
-from .lives import TABLE, deleted, watched
-from .writing import MERGE, Step, write, written
+from recordings import Scenario
 
-POOL = 48  # custom kinds for every EPOCH histories: a real server takes its time to serve a new one
-EPOCH = 2000
+from . import schema_generators
+from .lifecycle_steps import TABLE, generate_delete_steps, generate_watch_steps
+from .object_generators import CLUSTER_GENERATORS, NAMESPACED_GENERATORS, CustomResource, ObjectGenerator
+from .write_steps import MERGE, Step, generate_write, generate_write_steps
+
+POOL_SIZE = 48  # CRDs that POOL_PERIOD histories share, because a real server serves a new CRD only after a while
+POOL_PERIOD = 2000
 PARTIALS = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-Scenario = dict[str, Any]
 
 
-def scenario(seed: int) -> Scenario:
-    """The history of a seed: its `name`, its `family`, the `definition` of its custom kind if any, its `steps`."""
-    chance = random.Random(seed)
-    family = chance.choices(list(FAMILIES), [weight for _, weight in FAMILIES.values()])[0]
-    made = FAMILIES[family][0](chance, seed)
-    return {"name": f"{family}-{seed}", "family": family, **made}
+def generate_scenario(seed: int) -> Scenario:
+    """Return the history of a seed: `name`, `family`, `steps` and, for custom resources, the `definition`."""
+    rng = random.Random(seed)
+    family = rng.choices(list(FAMILIES), [weight for _, weight in FAMILIES.values()])[0]
+    return {"name": f"{family}-{seed}", "family": family, **FAMILIES[family][0](rng, seed)}
 
 
-def pooled(chance: random.Random, seed: int) -> dict[str, Any]:
-    """A definition of the pool that this seed draws from."""
-    return schemas.definition(random.Random(f"{seed // EPOCH}-{chance.randrange(POOL)}"))
+def choose_definition(rng: random.Random, seed: int) -> dict[str, Any]:
+    """Return a CRD of the pool of this seed."""
+    return schema_generators.generate_definition(random.Random(f"{seed // POOL_PERIOD}-{rng.randrange(POOL_SIZE)}"))
 
 
-def builtin(chance: random.Random, seed: int) -> Scenario:
-    made, *facts = chance.choice(KINDS)
-    return {"steps": written(made(chance, *facts))}
+def builtin(rng: random.Random, seed: int) -> Scenario:
+    generator, *facts = rng.choice(NAMESPACED_GENERATORS)
+    return {"steps": generate_write_steps(generator(rng, *facts))}
 
 
-def custom(chance: random.Random, seed: int) -> Scenario:
-    definition = pooled(chance, seed)
-    kinds = [Custom(chance, definition, version) for version in definition["versions"]]
-    return {"definition": definition, "steps": written(*kinds)}
+def custom(rng: random.Random, seed: int) -> Scenario:
+    definition = choose_definition(rng, seed)
+    kinds = [CustomResource(rng, definition, version) for version in definition["versions"]]
+    return {"definition": definition, "steps": generate_write_steps(*kinds)}
 
 
-def cluster(chance: random.Random, seed: int) -> Scenario:
-    """What is in no namespace; it is taken away at the end."""
-    if chance.random() < 0.3:
-        definition = {**pooled(chance, seed), "scope": "Cluster"}
-        kinds: list[Kind] = [Custom(chance, definition, version) for version in definition["versions"]]
+def cluster(rng: random.Random, seed: int) -> Scenario:
+    """Writes of a cluster-scoped object, which is deleted at the end."""
+    if rng.random() < 0.3:
+        definition = {**choose_definition(rng, seed), "scope": "Cluster"}
+        kinds: list[ObjectGenerator] = [CustomResource(rng, definition, version) for version in definition["versions"]]
         extra: dict[str, Any] = {"definition": definition}
     else:
-        made, *facts = chance.choice(CLUSTER)
-        kinds, extra = [made(chance, *facts)], {}
-    steps = written(*kinds) if chance.random() < 0.8 else deleted(kinds[0])
-    gone = f"{kinds[0].path}/{kinds[0].name}"
-    return {**extra, "steps": [*steps, {"do": "DELETE", "path": gone}]}
+        generator, *facts = rng.choice(CLUSTER_GENERATORS)
+        kinds, extra = [generator(rng, *facts)], {}
+    steps = generate_write_steps(*kinds) if rng.random() < 0.8 else generate_delete_steps(kinds[0])
+    path = f"{kinds[0].path}/{kinds[0].name}"
+    return {**extra, "steps": [*steps, {"do": "DELETE", "path": path}]}
 
 
-def watches(chance: random.Random, seed: int) -> Scenario:
-    kind, extra = _some_kind(chance, seed)
-    return {**extra, "steps": watched(kind)}
+def watches(rng: random.Random, seed: int) -> Scenario:
+    kind, extra = _choose_kind(rng, seed)
+    return {**extra, "steps": generate_watch_steps(kind)}
 
 
-def deletions(chance: random.Random, seed: int) -> Scenario:
-    kind, extra = _some_kind(chance, seed)
-    return {**extra, "steps": deleted(kind)}
+def deletions(rng: random.Random, seed: int) -> Scenario:
+    kind, extra = _choose_kind(rng, seed)
+    return {**extra, "steps": generate_delete_steps(kind)}
 
 
-def _some_kind(chance: random.Random, seed: int) -> tuple[Kind, dict[str, Any]]:
-    """A kind of those in namespaces, its objects mostly good ones; and its definition if it is a custom one."""
-    if chance.random() < 0.5:
-        made, *facts = chance.choice(KINDS)
-        return made(chance, *facts), {}
-    definition = pooled(chance, seed)
-    kind = Custom(chance, definition, definition["versions"][0])
-    kind.wrong = 0
+def _choose_kind(rng: random.Random, seed: int) -> tuple[ObjectGenerator, dict[str, Any]]:
+    """Return a generator of a namespaced kind, and for a custom resource also its definition."""
+    if rng.random() < 0.5:
+        generator, *facts = rng.choice(NAMESPACED_GENERATORS)
+        return generator(rng, *facts), {}
+    definition = choose_definition(rng, seed)
+    kind = CustomResource(rng, definition, definition["versions"][0])
+    kind.invalid = 0
     return kind, {"definition": definition}
 
 
-def defined(chance: random.Random, seed: int) -> Scenario:
-    """Definitions themselves, good and bad, as dry runs."""
+def definitions(rng: random.Random, seed: int) -> Scenario:
+    """Creates of valid and invalid CRDs as dry runs."""
     steps = []
     for _ in range(3):
-        spec = schemas.definition(chance)
-        for _ in range(chance.randint(0, 2)):
-            _spoil(chance, spec)
-        body = definition_of(spec, "dry{id}.example.com")
+        spec = schema_generators.generate_definition(rng)
+        for _ in range(rng.randint(0, 2)):
+            _make_invalid(rng, spec)
+        body = build_definition(spec, "dry{id}.example.com")
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         steps.append({"do": "POST", "path": path, "query": {"dryRun": "All"}, "body": body})
     return {"steps": steps}
 
 
-def _spoil(chance: random.Random, spec: dict[str, Any]) -> None:
-    """Change one place of a schema so that it may be refused."""
+def _make_invalid(rng: random.Random, spec: dict[str, Any]) -> None:
+    """Change one field of a schema, so that the server may reject it."""
     nodes: list[Any] = []
 
     def walk(node: Any) -> None:
@@ -101,18 +101,18 @@ def _spoil(chance: random.Random, spec: dict[str, Any]) -> None:
             for item in node:
                 walk(item)
 
-    walk(chance.choice(spec["versions"])["schema"]["openAPIV3Schema"])
-    node = chance.choice(nodes)
-    key, item = chance.choice(SPOILS)
+    walk(rng.choice(spec["versions"])["schema"]["openAPIV3Schema"])
+    node = rng.choice(nodes)
+    key, item = rng.choice(SCHEMA_CHANGES)
     if key == "x-kubernetes-validations" and node.get("x-kubernetes-int-or-string"):
-        return  # which has() may look into, on a real server
+        return  # A real server permits has() in such rules.
     if item is None:
         node.pop(key, None)
     else:
-        node[key] = copy.deepcopy(item)  # the next change may be inside
+        node[key] = copy.deepcopy(item)  # Copied, because the next change may be inside it.
 
 
-SPOILS: tuple[tuple[str, Any], ...] = (
+SCHEMA_CHANGES: tuple[tuple[str, Any], ...] = (
     ("type", None),
     ("type", "string"),
     ("type", "object"),
@@ -156,29 +156,29 @@ SPOILS: tuple[tuple[str, Any], ...] = (
 )
 
 
-def listed(chance: random.Random, seed: int) -> Scenario:
-    """Several objects, then lists with selectors, pages, representations, and watches."""
-    kind, extra = _some_kind(chance, seed)
+def lists(rng: random.Random, seed: int) -> Scenario:
+    """Lists of several objects with selectors, pages and representations, and watches."""
+    kind, extra = _choose_kind(rng, seed)
     steps: list[Step] = [{"do": "GET", "path": kind.path}]
-    names = chance.sample(["a", "b", "c", "d"], chance.randint(1, 4))
+    names = rng.sample(["a", "b", "c", "d"], rng.randint(1, 4))
     steps += [{"do": "POST", "path": kind.path, "body": kind.object(name)} for name in names]
-    steps += [write(kind, chance.choice("abcd"), None) for _ in range(chance.randint(1, 3))]
-    steps += [_list(chance, kind) for _ in range(chance.randint(2, 5))]
+    steps += [generate_write(kind, rng.choice("abcd"), None) for _ in range(rng.randint(1, 3))]
+    steps += [_list(rng, kind) for _ in range(rng.randint(2, 5))]
     page: Step = {"do": "GET", "path": kind.path, "query": {"limit": "2"}}
     steps.append(page)
     token = f"${{{len(steps) - 1}.metadata.continue}}"
     steps.append({**page, "query": {"limit": "2", "continue": token}})
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         version = "${0.metadata.resourceVersion}"
-        steps.append({"do": "WATCH", "path": kind.path, "query": {"resourceVersion": version, **_selector(chance)}})
-    if chance.random() < 0.3:
-        steps.append({"do": "DELETE", "path": kind.path, "query": _selector(chance)})
+        steps.append({"do": "WATCH", "path": kind.path, "query": {"resourceVersion": version, **_selector(rng)}})
+    if rng.random() < 0.3:
+        steps.append({"do": "DELETE", "path": kind.path, "query": _selector(rng)})
         steps.append({"do": "GET", "path": kind.path})
     return {**extra, "steps": steps}
 
 
-def _selector(chance: random.Random) -> dict[str, str]:
-    return chance.choice(
+def _selector(rng: random.Random) -> dict[str, str]:
+    return rng.choice(
         [
             {},
             {"labelSelector": "l1=x"},
@@ -195,50 +195,49 @@ def _selector(chance: random.Random) -> dict[str, str]:
     )
 
 
-def _list(chance: random.Random, kind: Kind) -> Step:
-    query = _selector(chance)
-    query |= chance.choice([{}, {}, {"resourceVersion": "0"}, {"resourceVersion": "x"}, {"limit": "0"}, {"limit": "a"}])
-    query |= chance.choice([{}, {}, {}, {"resourceVersionMatch": "Exact"}, {"resourceVersionMatch": "NotOlderThan"}])
+def _list(rng: random.Random, kind: ObjectGenerator) -> Step:
+    query = _selector(rng)
+    query |= rng.choice([{}, {}, {"resourceVersion": "0"}, {"resourceVersion": "x"}, {"limit": "0"}, {"limit": "a"}])
+    query |= rng.choice([{}, {}, {}, {"resourceVersionMatch": "Exact"}, {"resourceVersionMatch": "NotOlderThan"}])
     step: Step = {"do": "GET", "path": kind.path, "query": query}
-    return step | chance.choice([{}, {}, {"accept": TABLE}, {"accept": PARTIALS}, {"accept": "text/plain"}])
+    return step | rng.choice([{}, {}, {"accept": TABLE}, {"accept": PARTIALS}, {"accept": "text/plain"}])
 
 
-def versioned(chance: random.Random, seed: int) -> Scenario:
-    """A definition of its own whose versions, storage and schema change under its objects."""
-    spec = pooled(chance, seed)
+def versions(rng: random.Random, seed: int) -> Scenario:
+    """Writes of objects while the versions, the storage version and the schema of their CRD change."""
+    spec = choose_definition(rng, seed)
     group = "v{id}.example.com"
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     steps: list[Step] = []
-    made = [_shape(chance, spec, index) for index in range(3)]
-    for index, shape in enumerate(made):
+    for index, definition in enumerate([_change_versions(rng, spec, index) for index in range(3)]):
         changed = len(steps)
         if index == 0:
-            steps.append({"do": "POST", "path": definitions, "body": definition_of(shape, group)})
+            steps.append({"do": "POST", "path": collection, "body": build_definition(definition, group)})
         else:
-            path = f"{definitions}/widgets.{group}"
+            path = f"{collection}/widgets.{group}"
             steps.append(
-                {"do": "PATCH", "path": path, "type": MERGE, "body": {"spec": {"versions": shape["versions"]}}}
+                {"do": "PATCH", "path": path, "type": MERGE, "body": {"spec": {"versions": definition["versions"]}}}
             )
-        served = [version for version in shape["versions"] if version["served"]]
+        served = [version for version in definition["versions"] if version["served"]]
         for version in served:
-            kind = Custom(chance, shape, version)
+            kind = CustomResource(rng, definition, version)
             kind.path = kind.path.replace("{group}", group)
             kind.api_version = kind.api_version.replace("{group}", group)
             until = {"columnDefinitions.1.name": f"g{index}"}
             steps.append({"do": "SETTLE", "path": kind.path, "accept": TABLE, "until": until, "after": changed})
-            for _ in range(chance.randint(1, 2)):
-                steps.append(write(kind, "w", len(steps) - 1 if steps[-1]["do"] == "GET" else None))
+            for _ in range(rng.randint(1, 2)):
+                steps.append(generate_write(kind, "w", len(steps) - 1 if steps[-1]["do"] == "GET" else None))
                 steps.append({"do": "GET", "path": f"{kind.path}/w"})
             steps.append({"do": "GET", "path": kind.path})
-    return {"steps": steps, "cleanup": [f"{definitions}/widgets.{group}"]}
+    return {"steps": steps, "cleanup": [f"{collection}/widgets.{group}"]}
 
 
-def _shape(chance: random.Random, spec: dict[str, Any], index: int) -> dict[str, Any]:
-    """The definition with its versions served and stored differently, marked so that one sees it is served."""
+def _change_versions(rng: random.Random, spec: dict[str, Any], index: int) -> dict[str, Any]:
+    """Return the CRD with other served and stored versions. A printer column shows when the server serves it."""
     first = spec["versions"][0]
-    other = schemas.definition(chance)["versions"][0]
+    other = schema_generators.generate_definition(rng)["versions"][0]
     versions = [first, {**(other if index == 2 else first), "name": "v2", "storage": False}]
-    stored = chance.randrange(2)
+    stored = rng.randrange(2)
     column = {"name": f"g{index}", "type": "string", "jsonPath": ".metadata.name"}
     return {
         **spec,
@@ -246,7 +245,7 @@ def _shape(chance: random.Random, spec: dict[str, Any], index: int) -> dict[str,
             {
                 **v,
                 "storage": i == stored,
-                "served": i == stored or chance.random() < 0.8,
+                "served": i == stored or rng.random() < 0.8,
                 "additionalPrinterColumns": [column],
             }
             for i, v in enumerate(versions)
@@ -254,8 +253,8 @@ def _shape(chance: random.Random, spec: dict[str, Any], index: int) -> dict[str,
     }
 
 
-def definition_of(spec: dict[str, Any], group: str) -> dict[str, Any]:
-    """The whole definition of Widgets in a group."""
+def build_definition(spec: dict[str, Any], group: str) -> dict[str, Any]:
+    """Return the CRD of Widgets in a group."""
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -268,9 +267,9 @@ def definition_of(spec: dict[str, Any], group: str) -> dict[str, Any]:
 FAMILIES: dict[str, tuple[Callable[[random.Random, int], Scenario], int]] = {
     "builtin": (builtin, 36),
     "custom": (custom, 40),
-    "lists": (listed, 12),
-    "definitions": (defined, 8),
-    "versions": (versioned, 4),
+    "lists": (lists, 12),
+    "definitions": (definitions, 8),
+    "versions": (versions, 4),
     "watches": (watches, 8),
     "deletions": (deletions, 10),
     "cluster": (cluster, 10),

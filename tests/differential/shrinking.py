@@ -1,4 +1,4 @@
-"""Make a failing scenario small: fewer steps, smaller bodies, a smaller schema, while it still fails alike."""
+"""Shrink a failing scenario: remove steps, parts of bodies and parts of the schema while it still fails."""
 
 import asyncio
 import itertools
@@ -7,89 +7,90 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from .histories import Scenario
+from recordings import Scenario
 
 Fails = Callable[[Scenario], Awaitable[bool]]
 _REFERENCE = re.compile(r'(\$\{|"\$ref": "|"from": "|"after": )(\d+)')
 
 
-async def shrink(scenario: Scenario, fails: Fails, budget: int = 240, at_once: int = 6) -> Scenario:
-    """A smaller scenario for which `fails` holds, found with about `budget` trials, always the same one.
+async def shrink(scenario: Scenario, fails: Fails, budget: int = 240, concurrency: int = 6) -> Scenario:
+    """Return a smaller scenario for which `fails` is true, after about `budget` trials. The result is deterministic.
 
-    Trials are made `at_once`, and the first in order that holds is taken: a real server takes its time to answer.
+    Several trials run concurrently, because a real server is slow. The first candidate that fails is used.
     """
-    left = [budget]
+    remaining = budget
 
-    async def first(candidates: Iterator[Scenario]) -> Scenario | None:
-        while left[0] > 0 and (batch := list(itertools.islice(candidates, at_once))):
-            left[0] -= len(batch)
-            for candidate, held in zip(batch, await asyncio.gather(*map(fails, batch)), strict=True):
-                if held:
+    async def find_failing(candidates: Iterator[Scenario]) -> Scenario | None:
+        nonlocal remaining
+        while remaining > 0 and (batch := list(itertools.islice(candidates, concurrency))):
+            remaining -= len(batch)
+            for candidate, has_failed in zip(batch, await asyncio.gather(*map(fails, batch)), strict=True):
+                if has_failed:
                     return candidate
         return None
 
     size = len(scenario["steps"]) // 2
     while size:
-        shorter = await first(_shorter(scenario, size))
+        shorter = await find_failing(_remove_steps(scenario, size))
         if shorter is None:
             size //= 2
         else:
             scenario, size = shorter, min(size, len(shorter["steps"]) // 2)
     for part in [f"steps.{index}" for index in range(len(scenario["steps"]))] + ["definition"]:
-        while (smaller := await first(_reduced(scenario, part))) is not None:
+        while (smaller := await find_failing(_reduce_part(scenario, part))) is not None:
             scenario = smaller
     return scenario
 
 
-def _shorter(scenario: Scenario, size: int) -> Iterator[Scenario]:
-    """The scenario without so many steps in a row, the last first: what follows the failing step goes at once."""
+def _remove_steps(scenario: Scenario, size: int) -> Iterator[Scenario]:
+    """Yield the scenario without `size` consecutive steps, starting at the end: it has the steps after the failure."""
     for start in range(len(scenario["steps"]) - size, -1, -max(1, size)):
-        if (candidate := without(scenario, set(range(start, start + size)))) is not None:
+        if (candidate := remove_steps(scenario, set(range(start, start + size)))) is not None:
             yield candidate
 
 
-def without(scenario: Scenario, gone: set[int]) -> Scenario | None:
-    """The scenario without some steps and those that refer to them; None if nothing is left."""
+def remove_steps(scenario: Scenario, removed: set[int]) -> Scenario | None:
+    """Return the scenario without some steps and those that refer to them. Return None if no step remains."""
     steps = scenario["steps"]
     texts = [json.dumps(step) for step in steps]
-    gone = {index for index in gone if index < len(steps)}
+    removed = {index for index in removed if index < len(steps)}
     for index, text in enumerate(texts):
-        if any(int(match[2]) in gone for match in _REFERENCE.finditer(text)):
-            gone.add(index)
-    kept = [index for index in range(len(steps)) if index not in gone]
-    if not kept or not gone:
+        if any(int(match[2]) in removed for match in _REFERENCE.finditer(text)):
+            removed.add(index)
+    remaining = [index for index in range(len(steps)) if index not in removed]
+    if not remaining or not removed:
         return None
-    place = {old: new for new, old in enumerate(kept)}
-    made = [_REFERENCE.sub(lambda m: f"{m[1]}{place[int(m[2])]}", texts[index]) for index in kept]
-    return {**scenario, "steps": [json.loads(text) for text in made]}
+    positions = {old: new for new, old in enumerate(remaining)}
+    renumbered = [_REFERENCE.sub(lambda m: f"{m[1]}{positions[int(m[2])]}", texts[index]) for index in remaining]
+    return {**scenario, "steps": [json.loads(text) for text in renumbered]}
 
 
-def _reduced(scenario: Scenario, part: str) -> Iterator[Scenario]:
+def _reduce_part(scenario: Scenario, part: str) -> Iterator[Scenario]:
     if part == "definition":
-        for value in _cut(scenario.get("definition")):
+        for value in _remove_one(scenario.get("definition")):
             yield {**scenario, "definition": value}
         return
     index = int(part.rpartition(".")[2])
     step = scenario["steps"][index]
     for key in ("query", "body"):
-        for value in _cut(step.get(key)):
+        for value in _remove_one(step.get(key)):
             steps = list(scenario["steps"])
             steps[index] = {**step, key: value}
             yield {**scenario, "steps": steps}
 
 
-def _cut(value: Any) -> Iterator[Any]:
-    """The value with one thing less, from the outside in."""
+def _remove_one(value: Any) -> Iterator[Any]:
+    """Yield the value without one of its parts, outer parts first."""
     if isinstance(value, dict):
         for key in value:
             if key not in ("apiVersion", "kind", "from", "type", "name", "scope"):
                 yield {other: item for other, item in value.items() if other != key}
         for key, item in value.items():
-            for less in _cut(item):
-                yield {**value, key: less}
+            for smaller in _remove_one(item):
+                yield {**value, key: smaller}
     elif isinstance(value, list):
         for index in range(len(value)):
             yield value[:index] + value[index + 1 :]
         for index, item in enumerate(value):
-            for less in _cut(item):
-                yield [*value[:index], less, *value[index + 1 :]]
+            for smaller in _remove_one(item):
+                yield [*value[:index], smaller, *value[index + 1 :]]

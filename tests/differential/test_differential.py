@@ -1,4 +1,4 @@
-"""Histories that once told the two servers apart, and fresh ones, answered alike by both."""
+"""Both servers give the same responses to histories for which they once differed, and to new random histories."""
 
 import os
 import re
@@ -8,67 +8,70 @@ from pathlib import Path
 
 import pytest
 
-from . import histories, known, run
-from .playing import Both, embedded, settled
-from .shrinking import shrink, without
+from . import documented_differences, histories, run
+from .documented_differences import find_undocumented
+from .servers import ServerPair, play_embedded, resolve_definition
+from .shrinking import remove_steps, shrink
 
-FRESH = 60  # histories: some twenty seconds
-CASES = sorted(path.stem for path in run.CASES.glob("*.json"))
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_kept_history_is_answered_as_a_real_server_once_did(name):
-    scenario, definition = settled(run.read(run.CASES / f"{name}.json"))
-    answers = embedded(scenario, definition)
-    wanted = [step.get("expect", answer) for step, answer in zip(scenario["steps"], answers, strict=True)]
-    found = known.sorted_out(scenario, zip(range(len(answers)), wanted, answers, strict=True))[0]
-    assert not found, "\n".join(run.told(one) for one in found[:3])
+RANDOM_HISTORIES = 60  # They take about twenty seconds.
+CASES = sorted(path.stem for path in run.CASES.glob("*.jsonl"))
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.only("real", reason="the embedded server plays each history beside it")
-async def test_a_history_that_once_told_them_apart_is_answered_alike(api, name):
-    scenario = run.read(run.CASES / f"{name}.json")
-    found = known.sorted_out(scenario, await Both(api.transport()).play(scenario))[0]
-    assert not found, "\n".join(run.told(one) for one in found[:3])
+def test_responses_equal_the_recorded_ones_of_a_real_server(name):
+    scenario, definition = resolve_definition(run.read_case(run.CASES / f"{name}.jsonl"))
+    responses = play_embedded(scenario, definition)
+    recorded = [step.get("expect", response) for step, response in zip(scenario["steps"], responses, strict=True)]
+    differences = find_undocumented(scenario, zip(range(len(responses)), recorded, responses, strict=True))[0]
+    assert not differences, "\n".join(map(run.format_difference, differences[:3]))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.only("real", reason="it also plays each history on an embedded server")
+async def test_both_servers_give_the_same_responses_to_a_recorded_history(api, name):
+    scenario = run.read_case(run.CASES / f"{name}.jsonl")
+    differences = find_undocumented(scenario, await ServerPair(api.transport()).play(scenario))[0]
+    assert not differences, "\n".join(map(run.format_difference, differences[:3]))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.only("real", reason="the embedded server plays each history beside it")
-async def test_fresh_histories_are_answered_alike(api):
-    """The same ones every time: `make differential` draws others."""
-    report = await run.played(Both(api.transport()), range(FRESH))
-    assert not report.ways, "\n".join(f"{way}: {failed[0]['name']}" for way, failed in report.ways.items())
+@pytest.mark.only("real", reason="it also plays each history on an embedded server")
+async def test_both_servers_give_the_same_responses_to_random_histories(api):
+    """It plays the same histories every time. `make differential SEED=N` plays others."""
+    report = await run.play_histories(ServerPair(api.transport()), range(RANDOM_HISTORIES))
+    found = report.by_signature.items()
+    assert not found, "\n".join(f"{signature}: {failed[0]['name']}" for signature, failed in found)
 
 
-def test_the_documented_differences_are_the_known_ones():
+def test_documentation_lists_the_recognized_differences():
     page = Path(__file__).parents[2] / "docs/explanation/differences.md"
     documented = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
-    assert documented == list(known.KNOWN)
+    assert documented == list(documented_differences.RECOGNIZERS)
 
 
-def test_a_seed_says_everything_about_its_history():
-    assert [histories.scenario(seed) for seed in range(40)] == [histories.scenario(seed) for seed in range(40)]
+def test_history_depends_only_on_its_seed():
+    first, second = ([histories.generate_scenario(seed) for seed in range(40)] for _ in range(2))
+    assert first == second
 
 
-async def test_a_history_that_agreed_is_passed_over_until_it_asks_for_something_else(tmp_path, monkeypatch):
-    class Agreeing:
+async def test_passed_history_is_skipped_until_its_content_changes(tmp_path, monkeypatch):
+    class EqualServers:
         async def play(self, scenario):
-            asked.append(scenario["name"])
+            played.append(scenario["name"])
             return []
 
-    asked: list[str] = []
-    drawn = {"name": "builtin-7", "family": "builtin", "steps": [{"do": "GET", "path": "/version"}]}
-    monkeypatch.setattr(histories, "scenario", lambda seed: drawn)
-    for steps, times in ((drawn["steps"], 1), (drawn["steps"], 1), ([], 2)):
-        drawn["steps"] = steps
-        await run.played(Agreeing(), [7], results=run.Results(tmp_path / "results"))
-        assert len(asked) == times
+    played: list[str] = []
+    scenario = {"name": "builtin-7", "family": "builtin", "steps": [{"do": "GET", "path": "/version"}]}
+    monkeypatch.setattr(histories, "generate_scenario", lambda seed: scenario)
+    for steps, count in ((scenario["steps"], 1), (scenario["steps"], 1), ([], 2)):
+        scenario["steps"] = steps
+        await run.play_histories(EqualServers(), [7], results=run.ResultsFile(tmp_path / "results"))
+        assert len(played) == count
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["-n", "0"], "argument -n: at least 1"),
         (["--family", "none"], "invalid choice: 'none'"),
@@ -76,32 +79,32 @@ async def test_a_history_that_agreed_is_passed_over_until_it_asks_for_something_
         (["-n", "1"], "etcd and kube-apiserver not found"),
     ],
 )
-def test_what_cannot_be_run_is_told_in_a_line(arguments, told, tmp_path):
+def test_unusable_arguments_are_reported_without_a_traceback(arguments, message, tmp_path):
     command = [sys.executable, "-m", "tests.differential.run", *arguments]
-    elsewhere = {"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(tmp_path), "PATH": os.environ["PATH"]}
-    if Path("/usr/local/kubebuilder/bin").exists() and "found" in told:
-        pytest.skip("a real server is installed for everyone here")
-    ended = subprocess.run(
-        command, cwd=Path(__file__).parents[2], env=elsewhere, capture_output=True, text=True, check=False
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(tmp_path), "PATH": os.environ["PATH"]}
+    if Path("/usr/local/kubebuilder/bin").exists() and "found" in message:
+        pytest.skip("a real server is installed on this machine")
+    result = subprocess.run(
+        command, cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, check=False
     )
-    assert ended.returncode in (1, 2)
-    assert told in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert result.returncode in (1, 2)
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
 
 
-def test_every_family_is_drawn():
-    assert {histories.scenario(seed)["family"] for seed in range(300)} == set(histories.FAMILIES)
+def test_random_histories_include_every_family():
+    assert {histories.generate_scenario(seed)["family"] for seed in range(300)} == set(histories.FAMILIES)
 
 
-def test_a_step_goes_with_the_steps_that_refer_to_it():
+def test_removing_a_step_removes_the_steps_that_refer_to_it():
     steps = [{"do": "GET"}, {"do": "GET"}, {"do": "PUT", "body": {"$set": {"from": "1"}}}, {"do": "GET", "x": "${1.a}"}]
-    assert without({"steps": steps}, {0}) == {
+    assert remove_steps({"steps": steps}, {0}) == {
         "steps": [{"do": "GET"}, {"do": "PUT", "body": {"$set": {"from": "0"}}}, {"do": "GET", "x": "${0.a}"}]
     }
-    assert without({"steps": steps}, {1}) == {"steps": [{"do": "GET"}]}
+    assert remove_steps({"steps": steps}, {1}) == {"steps": [{"do": "GET"}]}
 
 
-async def test_a_failing_history_is_made_small():
+async def test_shrink_removes_irrelevant_steps_and_fields():
     steps = [{"do": "POST", "body": {"a": index, "b": [1, 2, {"c": 3}]}} for index in range(9)]
 
     async def fails(scenario):
