@@ -30,5 +30,5 @@ def test_invalid_yaml_error_is_one_line_with_the_line_number(text, says):
 
 def test_parse_one_rejects_two_documents():
     assert documents.parse_one("") is None
-    with pytest.raises(documents.InvalidYaml, match="one YAML document is wanted, not 2"):
+    with pytest.raises(documents.InvalidYaml, match="expected one YAML document, found 2"):
         documents.parse_one("1\n---\n2")

@@ -78,7 +78,7 @@ def test_no_field_set_contains_the_empty_path():
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("value", "expected"),
     [
         ({'k:{ "protocol":"TCP", "port":80.0 }': {}}, {'k:{"port":80,"protocol":"TCP"}': {}}),
         ({'v:"a&b"': {}}, {'v:"a\\u0026b"': {}}),
@@ -89,18 +89,18 @@ def test_no_field_set_contains_the_empty_path():
         (None, {}),
     ],
 )
-def test_decoded_elements_are_canonical(said, meant):
-    assert FieldSet.decode(said).encode() == meant
+def test_decoded_elements_are_canonical(value, expected):
+    assert FieldSet.decode(value).encode() == expected
 
 
-@pytest.mark.parametrize("said", [{"nonsense": {}}, {"f:a": 1}, {"k:[]": {}}, {"v:{": {}}, {"i:x": {}}, [], {"f": {}}])
-def test_decode_rejects_what_is_not_fields_v1(said):
+@pytest.mark.parametrize("value", [{"nonsense": {}}, {"f:a": 1}, {"k:[]": {}}, {"v:{": {}}, {"i:x": {}}, [], {"f": {}}])
+def test_decode_rejects_what_is_not_fields_v1(value):
     with pytest.raises(ValueError):  # noqa: PT011
-        FieldSet.decode(said)
+        FieldSet.decode(value)
 
 
 def test_encode_uses_the_servers_order():
-    said = {
+    value = {
         "i:0": {},
         "v:2": {},
         'v:"a"': {},
@@ -110,7 +110,7 @@ def test_encode_uses_the_servers_order():
         "f:b": {"f:x": {}, ".": {}},
         "f:B": {},
     }
-    encoded = FieldSet.decode(said).encode()
+    encoded = FieldSet.decode(value).encode()
     assert list(encoded) == ["f:B", "f:b", 'k:{"port":9}', 'k:{"port":80}', "v:2", "v:10", 'v:"a"', "i:0"]
     assert list(encoded["f:b"]) == [".", "f:x"]
 
@@ -121,7 +121,7 @@ def test_iteration_yields_members_before_paths_below_them():
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("value", "shown"),
     [
         (path("spec", "containers", {"name": "x"}, "image"), '.spec.containers[name="x"].image'),
         (path("data", "key"), ".data.key"),
@@ -134,5 +134,5 @@ def test_iteration_yields_members_before_paths_below_them():
         ((value('a"\n\x00é\u200b'),), '[="a\\"\\n\\x00é\\u200b"]'),
     ],
 )
-def test_format_path_matches_conflict_messages(said, shown):
-    assert format_path(said) == shown
+def test_format_path_matches_conflict_messages(value, shown):
+    assert format_path(value) == shown

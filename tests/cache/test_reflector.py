@@ -293,7 +293,7 @@ def test_a_half_open_connection_is_replaced(run):
         world.server.break_watches("hang")
         world.server.put("new")
         await asyncio.sleep(80)
-        assert world.health.fed_at == fed, "health tells that nothing came"
+        assert world.health.fed_at == fed, "fed_at stays while nothing arrives"
         await asyncio.sleep(40)
         world.assert_true()
         assert world.health.fed_at > fed

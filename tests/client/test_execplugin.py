@@ -109,7 +109,7 @@ async def test_the_plugin_gets_the_cluster_info_and_has_no_terminal(plugin):
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("sys.exit('please\\nlog in \\x1b[2J')", "ended with 1: please log in"),
         ("sys.exit(3)", "ended with 3: no error output"),
@@ -122,8 +122,8 @@ async def test_the_plugin_gets_the_cluster_info_and_has_no_terminal(plugin):
         ("print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'x/v9', 'status': {}}))", "make them agree"),
     ],
 )
-async def test_a_plugin_failure_is_one_line_without_secrets(body, said, plugin):
-    with pytest.raises(CredentialsError, match=said) as raised:
+async def test_a_plugin_failure_is_one_line_without_secrets(body, message, plugin):
+    with pytest.raises(CredentialsError, match=message) as raised:
         await plugin(body).identity()
     assert str(raised.value).isprintable()
     assert "secret" not in str(raised.value)

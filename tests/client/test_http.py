@@ -409,13 +409,13 @@ async def test_a_closed_transport_raises_not_sent(wire, transport):
 async def test_a_connect_timeout_raises_not_sent(transport):
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         address = full.getsockname()
-        crowd = [socket.socket() for _ in range(3)]
-        for sock in crowd:
+        sockets = [socket.socket() for _ in range(3)]
+        for sock in sockets:
             sock.setblocking(False)
             sock.connect_ex(address)
         with pytest.raises(NotSent):
             await transport(f"http://127.0.0.1:{address[1]}").request(HttpRequest("POST", "/", body=b"{}", timeout=0.2))
-        for sock in crowd:
+        for sock in sockets:
             sock.close()
 
 

@@ -216,8 +216,8 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_an_invalid_kubeconfig_error_is_one_line_with_the_fix(wrong, load, tmp_path):
-    content, said = WRONG[wrong]
-    with pytest.raises(AccessError, match=said) as raised:
+    content, message = WRONG[wrong]
+    with pytest.raises(AccessError, match=message) as raised:
         load(content)
     message = str(raised.value)
     assert "\n" not in message

@@ -168,10 +168,10 @@ class Bed:
     async def route(self, name="web", parents=("gw",), cluster="cluster-project-a", namespace="default", **labels):
         """Create a downstream route as the original controller does. Parents are names or parentRefs."""
         refs = [{"name": parent} if isinstance(parent, str) else parent for parent in parents]
-        said = {"cluster-name": cluster, "group": HTTPRoute.group, "kind": "HTTPRoute", "name": name}
-        said |= {"namespace": namespace, **labels}
+        labels_by_key = {"cluster-name": cluster, "group": HTTPRoute.group, "kind": "HTTPRoute", "name": name}
+        labels_by_key |= {"namespace": namespace, **labels}
         spec = {"parentRefs": refs} if refs else {}
-        given = {PREFIX + key: value for key, value in said.items() if value is not None}
+        given = {PREFIX + key: value for key, value in labels_by_key.items() if value is not None}
         return await self.down.create(HTTPRoute(name, self.namespace, labels=given, spec=spec))
 
     async def there(self, name="web", kind=HTTPRoute):

@@ -40,8 +40,8 @@ async def until_condition(client, kind, name, namespace, type_, status, reason):
     """Wait until the condition has this status and reason, and return it."""
 
     def holds(obj):
-        said = (obj.condition(type_) if obj is not None else None) or {}
-        return (said.get("status"), said.get("reason")) == (status, reason)
+        condition = (obj.condition(type_) if obj is not None else None) or {}
+        return (condition.get("status"), condition.get("reason")) == (status, reason)
 
     return (await until(client, kind, name, namespace, holds)).condition(type_)
 

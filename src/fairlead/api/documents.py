@@ -31,7 +31,7 @@ def parse_one(text: str | bytes) -> Any:
     """Return the only document of the text, or None if it is empty. Raises InvalidYaml."""
     documents = parse_all(text)
     if len(documents) > 1:
-        raise InvalidYaml(f"one YAML document is wanted, not {len(documents)}")
+        raise InvalidYaml(f"expected one YAML document, found {len(documents)}")
     return documents[0] if documents else None
 
 
