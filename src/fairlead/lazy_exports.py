@@ -25,6 +25,6 @@ def lazy_exports(
         return value
 
     def list_attributes() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *sources})
+        return sorted(vars(sys.modules[package])["__all__"])
 
     return get_attribute, list_attributes
