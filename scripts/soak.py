@@ -1,12 +1,12 @@
-"""A soak: an operator under churn and faults for minutes, and whether anything piles up.
+"""Run an operator under churn and faults for minutes, and check that its memory, tasks and descriptors do not grow.
 
     python scripts/soak.py [--minutes 10] [--objects 200]
 
-Real time and sockets: the embedded server listens on loopback with TLS; the operator reaches it through a proxy that
-delays, refuses, resets and cuts watches; writers create, edit and delete its objects and their children. Every few
-seconds the faults pause, the world is compared with what it should be, and tasks, descriptors and memory are noted.
-The verdict draws a line through the samples after a warm-up: flat, or what grew and where the memory was taken.
-Exit code 1 if anything did, or if the world was ever wrong at rest.
+The soak uses real time and sockets. The embedded server listens on loopback with TLS. The operator's transport delays,
+refuses and resets requests and interrupts watches. Writers create, edit and delete its objects and their children.
+Every few seconds the faults pause. The soak then compares the cluster with the expected state and records the tasks,
+descriptors and memory. After a warm-up it fits a line through the samples and reports which figures grew, and where the
+memory was allocated. The exit code is 1 if a figure grew, or if the cluster was ever wrong while the faults paused.
 """
 
 import argparse
@@ -33,10 +33,10 @@ from fairlead.runtime.definitions import install_missing
 from fairlead.server.app import Server
 
 Thing = fl.kind("soak.example.com/v1", "Thing")
-ROUND = 12.0  # seconds of trouble between two samples
-WARM_UP = 1 / 3  # of the time, and until every object has been there: caches, pools and memos fill first
-IDLE = 1.0  # seconds that unused connections are kept: samples shall count what is held, not what is kept for a while
-SLACK = {"tasks": 2, "descriptors": 4, "traced MB": 0.5, "resident MB": 4}  # beyond a twentieth: what comes and goes
+ROUND = 12.0  # seconds of faults between two samples
+WARM_UP = 1 / 3  # of the duration, and until every object has existed: caches and pools fill first
+IDLE_TIMEOUT = 1.0  # seconds until unused connections close: samples count only connections in use
+SLACK = {"tasks": 2, "descriptors": 4, "traced MB": 0.5, "resident MB": 4}  # growth allowed beyond 5 %
 
 
 def operator():
@@ -49,99 +49,105 @@ def operator():
         ctx.status(turn=obj.spec["turn"])
 
     @op.cleanup(Thing)
-    async def leave(obj, ctx): ...
+    async def clean_up(obj, ctx): ...
 
     return op
 
 
-class Trouble:
-    """A transport that behaves, or while `on` does not."""
+class FaultyTransport:
+    """A transport that injects faults while `on` is true."""
 
-    def __init__(self, inner, chance):
-        self._inner, self._chance, self.on, self.requests, self.faults = inner, chance, False, 0, 0
-        self.cut = asyncio.Event()
+    def __init__(self, inner, rng):
+        self._inner, self._random, self.on, self.requests, self.faults = inner, rng, False, 0, 0
+        self.interrupted = asyncio.Event()
 
     async def request(self, request):
         self.requests += 1
-        fate = self._chance.random() if self.on else 1.0
-        if fate < 0.04:
+        draw = self._random.random() if self.on else 1.0
+        if draw < 0.04:
             self.faults += 1
             raise ConnectionRefusedError("refused")
         if self.on:
-            await asyncio.sleep(self._chance.expovariate(200))
-        answer = await self._inner.request(request)
-        if fate < 0.08:
+            await asyncio.sleep(self._random.expovariate(200))
+        response = await self._inner.request(request)
+        if draw < 0.08:
             self.faults += 1
-            raise ConnectionResetError("the answer was lost")
-        return answer
+            raise ConnectionResetError("the response was lost")
+        return response
 
     async def stream(self, request):
-        return Cuttable(await self._inner.stream(request), self)
+        return InterruptibleStream(await self._inner.stream(request), self)
 
     async def close(self):
         await self._inner.close()
 
 
-class Cuttable:
-    def __init__(self, inner, trouble):
-        self._inner, self._cut = inner, trouble.cut
+class InterruptibleStream:
+    def __init__(self, inner, transport):
+        self._inner, self._interrupted = inner, transport.interrupted
         self.status, self.headers = inner.status, inner.headers
 
     async def read(self):
-        read, cut = asyncio.ensure_future(self._inner.read()), asyncio.ensure_future(self._cut.wait())
+        read = asyncio.ensure_future(self._inner.read())
+        interrupt = asyncio.ensure_future(self._interrupted.wait())
         try:
-            await asyncio.wait([read, cut], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([read, interrupt], return_when=asyncio.FIRST_COMPLETED)
             if not read.done():
-                raise ConnectionResetError("cut")
+                raise ConnectionResetError("interrupted")
             return read.result()
         finally:
-            for task in (read, cut):
+            for task in (read, interrupt):
                 task.cancel()
-            await asyncio.gather(read, cut, return_exceptions=True)
+            await asyncio.gather(read, interrupt, return_exceptions=True)
 
     async def close(self):
         await self._inner.close()
 
 
 class Churn:
-    """Writers who create, edit and delete, and know what should be there in the end."""
+    """Writers that create, edit and delete objects, and know the expected state."""
 
-    def __init__(self, client, chance, objects):
-        self.client, self.chance, self.objects, self.wanted, self.writes, self.turn = client, chance, objects, {}, 0, 0
+    def __init__(self, client, rng, objects):
+        self.client, self.random, self.objects = client, rng, objects
+        self.expected, self.writes, self.turn = {}, 0, 0
 
     async def step(self):
         self.turn += 1
         self.writes += 1
-        name = f"t{self.chance.randrange(self.objects)}"
-        spec = {"turn": self.turn, "children": self.chance.randrange(4)}
-        match self.chance.random():
-            case _ if name not in self.wanted:
+        name = f"t{self.random.randrange(self.objects)}"
+        spec = {"turn": self.turn, "children": self.random.randrange(4)}
+        match self.random.random():
+            case _ if name not in self.expected:
                 try:
                     await self.client.create(Thing(name, "default", spec=spec))
-                    self.wanted[name] = spec
+                    self.expected[name] = spec
                 except fl.ApiError:
-                    pass  # the one before is still being cleaned up
-            case luck if luck < 0.15:
-                del self.wanted[name]
+                    pass  # The object's predecessor is still being cleaned up.
+            case draw if draw < 0.15:
+                del self.expected[name]
                 await self.client.delete(Thing, name, "default")
-            case luck if luck < 0.3:
+            case draw if draw < 0.3:
                 children = (await self.client.list(fl.ConfigMap, "default", limit=20)).items
                 if children:
-                    child = self.chance.choice(children)
+                    child = self.random.choice(children)
                     with contextlib.suppress(fl.ApiError):
                         await self.client.delete(fl.ConfigMap, child.name, "default")
             case _:
-                self.wanted[name] = spec
+                self.expected[name] = spec
                 await self.client.patch(Thing, name, "default", {"spec": spec}, type=PatchType.MERGE)
 
-    async def wrong(self):
-        """What is not as it should be."""
+    async def find_problems(self):
+        """Return what differs from the expected state."""
         things = {thing.name: thing for thing in (await self.client.list(Thing, "default")).items}
         children = {child.name: child for child in (await self.client.list(fl.ConfigMap, "default")).items}
-        due = {f"{name}-{n}": str(spec["turn"]) for name, spec in self.wanted.items() for n in range(spec["children"])}
-        found = {name: child["data"]["turn"] for name, child in children.items() if "data" in child}
-        problems = [f"Thing {name}" for name in things.keys() ^ self.wanted.keys()]
-        problems += [f"ConfigMap {name}" for name in due.keys() | found.keys() if due.get(name) != found.get(name)]
+        expected = {
+            f"{name}-{n}": str(spec["turn"]) for name, spec in self.expected.items() for n in range(spec["children"])
+        }
+        actual = {name: child["data"]["turn"] for name, child in children.items() if "data" in child}
+        problems = [f"Thing {name}" for name in things.keys() ^ self.expected.keys()]
+        problems += [
+            f"ConfigMap {name}" for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name)
+        ]
         problems += [f"status of {t.name}" for t in things.values() if t.status.get("turn") != t.spec["turn"]]
         return problems
 
@@ -151,93 +157,93 @@ def descriptors():
 
 
 def resident():
-    """Megabytes of memory that this process holds."""
+    """Return the resident memory of this process in megabytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-async def settled(running, churn):
-    """Wait until the world is right; answers what is still wrong after a while."""
-    problems = ["never looked"]
+async def wait_until_correct(running, churn):
+    """Wait until the cluster has the expected state, at most a minute. Return the remaining problems."""
+    problems = ["not checked"]
     for _ in range(60):
         await asyncio.sleep(1.0)
         await running.wait_until_idle()
-        problems = await churn.wrong()
+        problems = await churn.find_problems()
         if not problems:
             break
     return problems
 
 
 async def soak(minutes, objects, seed):
-    world, chance = fl.World(), random.Random(seed)
+    world, rng = fl.World(), random.Random(seed)
     server = Server(world, tokens=["soak"], controllers=("gc",))
     listening = await server.listen()
     cluster = Cluster(listening.url, listening.ca)
-    mine, theirs = (http.HttpTransport(cluster, StaticCredentials.token("soak")) for _ in range(2))
-    churn = Churn(Client(theirs, world, user_agent="others"), chance, objects)
+    operators, writers = (http.HttpTransport(cluster, StaticCredentials.token("soak")) for _ in range(2))
+    churn = Churn(Client(writers, world, user_agent="others"), rng, objects)
     await install_missing(churn.client, [Thing])
-    trouble, samples, wrong = Trouble(mine, chance), [], []
+    transport, samples, problems = FaultyTransport(operators, rng), [], []
     tracemalloc.start(1)
-    held = None
+    baseline = None
     print(" minute   writes  requests  faults  tasks   fds  traced MB   RSS MB")
     began = started = time.monotonic()
-    async with operator().running(trouble, world) as running:
-        while held is None or time.monotonic() - began < minutes * 60 * (1 - WARM_UP) or len(samples) < 4:
-            trouble.on = True
+    async with operator().running(transport, world) as running:
+        while baseline is None or time.monotonic() - began < minutes * 60 * (1 - WARM_UP) or len(samples) < 4:
+            transport.on = True
             until = time.monotonic() + min(ROUND, minutes * 60 / 8)
             while time.monotonic() < until:
                 await churn.step()
-                await asyncio.sleep(chance.expovariate(60))
-                if chance.random() < 0.02:
-                    trouble.cut.set()
-                    trouble.cut = asyncio.Event()
-            trouble.on = False
-            trouble.cut.set()
-            trouble.cut = asyncio.Event()
-            wrong += await settled(running, churn)
-            await asyncio.sleep(2.5 * IDLE)
-            # A server keeps some ten thousand changes a kind; forgotten here, what grows is a leak. It makes 410s, too.
+                await asyncio.sleep(rng.expovariate(60))
+                if rng.random() < 0.02:
+                    transport.interrupted.set()
+                    transport.interrupted = asyncio.Event()
+            transport.on = False
+            transport.interrupted.set()
+            transport.interrupted = asyncio.Event()
+            problems += await wait_until_correct(running, churn)
+            await asyncio.sleep(2.5 * IDLE_TIMEOUT)
+            # The server keeps up to ten thousand changes per kind. Compacting them leaves only leaks, and causes 410s.
             server.store.compact()
-            linecache.clearcache()  # what tracebacks of faults have read: no more than the code, but it comes late
+            linecache.clearcache()  # Tracebacks of the faults fill this cache late. Its size is bounded by the code.
             gc.collect()
             elapsed = time.monotonic() - started
-            if held is None and elapsed >= minutes * 60 * WARM_UP and churn.writes >= 4 * objects:
-                print("warm")
-                held = snapshot()  # before the samples that count, for it takes memory itself
+            if baseline is None and elapsed >= minutes * 60 * WARM_UP and churn.writes >= 4 * objects:
+                print("warm-up done")
+                baseline = snapshot()  # before the samples that count: it needs memory itself
                 began = time.monotonic()
                 samples.clear()
             traced = tracemalloc.get_traced_memory()[0] / 1e6
             samples.append((len(asyncio.all_tasks()), descriptors(), traced, resident()))
             print(
-                f"{elapsed / 60:7.1f} {churn.writes:8} {trouble.requests:9} {trouble.faults:7} "
+                f"{elapsed / 60:7.1f} {churn.writes:8} {transport.requests:9} {transport.faults:7} "
                 + "{:6} {:5} {:10.1f} {:8.1f}".format(*samples[-1]),
                 flush=True,
             )
-        grown = snapshot().compare_to(held, "lineno")
-    await mine.close()
-    await theirs.close()
+        grown = snapshot().compare_to(baseline, "lineno")
+    await operators.close()
+    await writers.close()
     await listening.close()
-    return samples, wrong, grown
+    return samples, problems, grown
 
 
 def snapshot():
-    """Where the memory in use was taken, tracemalloc's own left out."""
+    """Return where the memory in use was allocated, without tracemalloc's own memory."""
     return tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, tracemalloc.__file__)])
 
 
-def verdict(samples, wrong):
-    """Each figure at both ends of a line through the samples; whether all were flat and nothing wrong."""
+def verdict(samples, problems):
+    """Print the trend of every figure. Return whether none grew and the cluster was always correct."""
     flat = []
     for place, (name, slack) in enumerate(SLACK.items()):
         first, last = trend([sample[place] for sample in samples])
         flat.append(last <= first * 1.05 + slack)
         print(f"{name:12} {first:8.1f} -> {last:8.1f}   {'flat' if flat[-1] else 'GREW'}")
-    print(f"at rest      {'as it should be each time' if not wrong else 'WRONG: ' + ', '.join(wrong[:5])}")
-    return all(flat) and not wrong
+    print(f"at rest      {'correct each time' if not problems else 'WRONG: ' + ', '.join(problems[:5])}")
+    return all(flat) and not problems
 
 
 def trend(figures):
-    """Both ends of the line through them that outliers do not bend: the median of the slopes between any two."""
+    """Return both ends of a Theil-Sen line through the figures: outliers do not change its slope."""
     pairs = list(itertools.combinations(range(len(figures)), 2))
     slope = statistics.median((figures[b] - figures[a]) / (b - a) for a, b in pairs)
     start = statistics.median(figure - slope * place for place, figure in enumerate(figures))
@@ -250,13 +256,13 @@ def main():
     parser.add_argument("--objects", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    http.IDLE = IDLE
-    logging.disable(logging.CRITICAL)  # thousands of faults are told; here only the figures matter
-    samples, wrong, grown = asyncio.run(soak(options.minutes, options.objects, options.seed))
-    print("taken since the warm-up and still held:")
+    http.IDLE_TIMEOUT = IDLE_TIMEOUT
+    logging.disable(logging.CRITICAL)  # The thousands of injected faults would fill the output.
+    samples, problems, grown = asyncio.run(soak(options.minutes, options.objects, options.seed))
+    print("allocated since the warm-up and still in use:")
     for line in grown[:8]:
         print(f"  {line.size_diff / 1e3:8.1f} kB in {line.count_diff:6} blocks  {line.traceback}")
-    sys.exit(0 if verdict(samples, wrong) else 1)
+    sys.exit(0 if verdict(samples, problems) else 1)
 
 
 if __name__ == "__main__":

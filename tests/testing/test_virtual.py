@@ -102,7 +102,7 @@ def test_time_stands_still_for_a_thread():
 
 
 def test_a_thread_that_waits_for_virtual_time_is_reported(monkeypatch):
-    monkeypatch.setattr(virtual, "THREAD_PATIENCE", 0.05)
+    monkeypatch.setattr(virtual, "THREAD_TIMEOUT", 0.05)
     release = threading.Event()
 
     async def main():

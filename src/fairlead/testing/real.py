@@ -1,6 +1,6 @@
-"""A real kube-apiserver with its etcd, on loopback, for the length of a test run: the ground truth.
+"""A real kube-apiserver with etcd on loopback, for the duration of a test run.
 
-Binaries are found where Go's envtest finds them, then where `make real` builds them. Nothing is downloaded.
+The binaries come from the locations that Go's envtest uses, or from `make real`. This module downloads nothing.
 """
 
 import base64
@@ -21,36 +21,36 @@ from fairlead.api.errors import UserError
 from fairlead.api.world import World
 
 VERSION = "v1.36.4"
-"""The release that `make real` builds and that the embedded server is held against."""
+"""The release that `make real` builds. The embedded server must behave like it."""
 
 ATTEMPTS = 3
-"""Starts before giving up: a port that was free may be taken before the server binds it."""
+"""Number of start attempts. Another process may take a free port before the server binds it."""
 
 START_SECONDS = 60.0
-"""How long one start may take; 2 to 5 seconds are usual, a busy machine takes longer."""
+"""Time limit of one start. 2 to 5 seconds are usual; a busy machine takes longer."""
 
 
 class RealServerError(UserError):
-    """A real server could not be found or started; the message says what to do."""
+    """The binaries were not found or the server did not start. The message says what to do."""
 
 
 def cache_folder() -> Path:
-    """Where `make real` puts its binaries."""
+    """Return the folder where `make real` stores its binaries."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "fairlead" / "real" / VERSION
 
 
 def find(name: str) -> Path | None:
-    """The binary of that name (`kube-apiserver`, `etcd`, `kubectl`, ...), looked up as envtest does, or None.
+    """Return the path of a binary (`kube-apiserver`, `etcd`, `kubectl`, ...), or None if it is not installed.
 
-    TEST_ASSET_<NAME>, then $KUBEBUILDER_ASSETS, /usr/local/kubebuilder/bin and the folder of `make real`. A variable
-    that names a missing file is an error rather than a silent step to the next place.
+    The search order is that of envtest: TEST_ASSET_<NAME>, $KUBEBUILDER_ASSETS, /usr/local/kubebuilder/bin, and then the
+    folder of `make real`. A variable that names a missing file raises an error instead of continuing the search.
     """
     variable = "TEST_ASSET_" + name.upper().replace("-", "_")
-    if named := os.environ.get(variable):
-        if not os.access(named, os.X_OK):
-            raise RealServerError(f"{variable} names {named}, which cannot be run: correct or unset it")
-        return Path(named)
+    if asset := os.environ.get(variable):
+        if not os.access(asset, os.X_OK):
+            raise RealServerError(f"{variable} names {asset}, which cannot be run: correct or unset it")
+        return Path(asset)
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     for folder in ([Path(assets)] if assets else []) + [Path("/usr/local/kubebuilder/bin"), cache_folder()]:
         path = folder / name
@@ -60,19 +60,21 @@ def find(name: str) -> Path | None:
 
 
 def missing() -> str | None:
-    """Why no real server can be started here, or None."""
+    """Return why no real server can be started here, or None."""
     absent = [name for name in ("etcd", "kube-apiserver") if find(name) is None]
     remedy = "set KUBEBUILDER_ASSETS (`setup-envtest use -p path` prints it), or `make real` in fairlead's sources"
     return f"{' and '.join(absent)} not found: {remedy}" if absent else None
 
 
 class RealServer:
-    """etcd and kube-apiserver, running: RBAC on, one token of system:masters, TLS with a CA of its own.
+    """Running etcd and kube-apiserver processes with RBAC, a token of system:masters, and TLS with their own CA.
 
-    Guarantees: loopback only; both processes and their folder are gone after `stop`, and also when this process dies
-    in any way. There is no controller manager until `start_controllers`: nothing collects garbage, deletes what is in
-    a namespace, or makes default ServiceAccounts. After `crash`, `recover` brings it back with what was stored, at the
-    same address, with the same CA and token; the controllers do not come back by themselves.
+    Guarantees: both processes listen on loopback only. `stop` ends them and removes their folder; the same happens when
+    this process dies in any way. After `crash`, `recover` restarts them with the stored data, the same address, CA and
+    token.
+
+    Does not guarantee: garbage collection, namespace deletion or default ServiceAccounts. `start_controllers` runs the
+    controllers for the first two. `recover` does not restart them.
     """
 
     def __init__(self, world: World | None = None, *, audit: Path | None = None) -> None:
@@ -82,12 +84,15 @@ class RealServer:
         self.ca_data = b""
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-real-"))
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._keepers: list[subprocess.Popen[bytes]] = []
-        self._ports: tuple[int, int, int] = 0, 0, 0  # etcd's two, and the server's
+        self._watchdogs: list[subprocess.Popen[bytes]] = []
+        self._ports: tuple[int, int, int] = 0, 0, 0  # etcd's client and peer ports, and the server's port
         self._home = self._folder
 
     def start(self) -> "RealServer":
-        """Start both and return when the server is ready. Raises RealServerError with the end of the log."""
+        """Start both processes and return when the server is ready.
+
+        Raises: RealServerError with the last lines of the log.
+        """
         if reason := missing():
             self.stop()
             raise RealServerError(reason)
@@ -103,25 +108,25 @@ class RealServer:
         raise AssertionError("unreachable")
 
     def stop(self) -> None:
-        """Kill both (their data is thrown away, so there is nothing to shut down in order) and remove their folder."""
+        """Kill both processes and remove their folder. The data is discarded, so no orderly shutdown is needed."""
         self.crash()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def crash(self) -> None:
-        """Kill everything at once, as a power cut does, and keep what was stored."""
+        """Kill all processes, like a power failure, and keep the stored data."""
         for process in reversed(self._processes):
             process.kill()
             process.wait()
         self._processes.clear()
-        for keeper in self._keepers:
-            keeper.kill()
-            keeper.wait()
-            assert keeper.stdin is not None
-            keeper.stdin.close()
-        self._keepers.clear()
+        for watchdog in self._watchdogs:
+            watchdog.kill()
+            watchdog.wait()
+            assert watchdog.stdin is not None
+            watchdog.stdin.close()
+        self._watchdogs.clear()
 
     def recover(self) -> None:
-        """Start again what crashed, and return when it is ready."""
+        """Restart the crashed processes and return when the server is ready."""
         client, peer, secure = self._ports
         folder = self._home
         etcd, api = find("etcd"), find("kube-apiserver")
@@ -133,7 +138,7 @@ class RealServer:
             f"--listen-client-urls=http://127.0.0.1:{client}",
             f"--advertise-client-urls=http://127.0.0.1:{client}",
             f"--listen-peer-urls=http://127.0.0.1:{peer}",
-            "--unsafe-no-fsync=true",  # the data need not outlive the machine
+            "--unsafe-no-fsync=true",  # The data does not have to survive a power failure.
         )
         server = self._spawn(
             api,
@@ -141,7 +146,7 @@ class RealServer:
             "--authorization-mode=RBAC",
             "--bind-address=127.0.0.1",
             f"--cert-dir={folder / 'certs'}",
-            "--disable-admission-plugins=ServiceAccount",  # nothing makes default ServiceAccounts here
+            "--disable-admission-plugins=ServiceAccount",  # No controller creates default ServiceAccounts.
             f"--etcd-servers=http://127.0.0.1:{client}",
             f"--secure-port={secure}",
             f"--service-account-issuer=https://127.0.0.1:{secure}/",
@@ -156,7 +161,7 @@ class RealServer:
 
     @property
     def data(self) -> Path:
-        """The folder where etcd keeps everything. While crashed it can be copied, and a copy put in its place."""
+        """The data folder of etcd. After `crash` it can be copied or replaced by a copy."""
         return self._home / "etcd"
 
     def __enter__(self) -> "RealServer":
@@ -166,24 +171,27 @@ class RealServer:
         self.stop()
 
     def request(self, method: str, path: str, body: object = None) -> bytes:
-        """One request as the admin, for set-up from code that is not async. Raises OSError (HTTPError on a refusal)."""
-        request = urllib.request.Request(  # noqa: S310 - our own https address
+        """Send one request as the admin, for synchronous test setup.
+
+        Raises: OSError; HTTPError if the server rejects the request.
+        """
+        request = urllib.request.Request(  # noqa: S310 - the https address of this server
             self.url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
         )
         context = ssl.create_default_context(cadata=self.ca_data.decode())
-        with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310
-            return bytes(answer.read())
+        with urllib.request.urlopen(request, timeout=30, context=context) as response:  # noqa: S310
+            return bytes(response.read())
 
     @property
     def pids(self) -> list[int]:
-        """Its processes, etcd's first."""
+        """The process ids, etcd's first."""
         return [process.pid for process in self._processes]
 
     def kubeconfig(self) -> Path:
-        """A kubeconfig for this server, mode 0600, removed with it. Written as JSON, which is YAML."""
+        """Write a kubeconfig for this server with mode 0600 and return its path. `stop` removes it."""
         path = self._folder / "kubeconfig"
         cluster = {"server": self.url, "certificate-authority-data": base64.b64encode(self.ca_data).decode()}
         config = {
@@ -199,7 +207,7 @@ class RealServer:
         return path
 
     def start_controllers(self) -> None:
-        """Run the namespace and garbage-collector controllers beside the server, until it stops."""
+        """Run the namespace and garbage-collector controllers until the server stops."""
         binary = find("kube-controller-manager")
         if binary is None:
             raise RealServerError("kube-controller-manager not found: run `make real`")
@@ -255,19 +263,21 @@ class RealServer:
         pause = 0.05
         for _ in range(int(START_SECONDS / pause)):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                processes[-1].wait(pause)  # a pause that ends early when the server does
+                processes[-1].wait(pause)  # Stop waiting early if the server exits.
             for process in processes:
                 if process.poll() is not None:
-                    raise RealServerError(f"{_name(process)} ended while starting: {self._log_end(process)}")
+                    raise RealServerError(
+                        f"{_binary_name(process)} ended while starting: {self._last_log_lines(process)}"
+                    )
             if certificate.exists():
-                # The server signs its own certificate and appends the CA that it made for it.
+                # The server signs its own certificate and appends the CA that it created.
                 self.ca_data = b"-----BEGIN" + certificate.read_bytes().rpartition(b"-----BEGIN")[2]
                 if self._is_ready():
                     return
-        raise RealServerError(f"no ready server after {START_SECONDS:.0f} s: {self._log_end(processes[-1])}")
+        raise RealServerError(f"no ready server after {START_SECONDS:.0f} s: {self._last_log_lines(processes[-1])}")
 
     def _is_ready(self) -> bool:
-        """Whether it says so, and the default namespace (made a moment later) is there."""
+        """Return whether the server reports ready and the default namespace exists, which it creates a moment later."""
         try:
             self.request("GET", "/readyz")
             self.request("GET", "/api/v1/namespaces/default")
@@ -283,22 +293,22 @@ class RealServer:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                start_new_session=True,  # Ctrl-C is for the test run; it stops us in order
+                start_new_session=True,  # Ctrl-C goes to the test run, which calls `stop`.
             )
         self._processes.append(process)
-        self._keepers.append(_keep(process.pid, self._folder))
+        self._watchdogs.append(_start_watchdog(process.pid, self._folder))
         return process
 
-    def _log_end(self, process: subprocess.Popen[bytes]) -> str:
-        lines = (self._folder / f"{_name(process)}.log").read_text(errors="replace").splitlines()
+    def _last_log_lines(self, process: subprocess.Popen[bytes]) -> str:
+        lines = (self._folder / f"{_binary_name(process)}.log").read_text(errors="replace").splitlines()
         return "\n".join(lines[-8:])
 
 
-def _keep(pid: int, folder: Path) -> subprocess.Popen[bytes]:
-    """A shell that outlives us only to kill `pid`: its standard input ends when this process does, however it dies."""
+def _start_watchdog(pid: int, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a shell that kills `pid` when this process ends in any way: its standard input is closed then."""
     script = 'cat >/dev/null; kill -9 "$1"; rm -rf "$2"'
     return subprocess.Popen(  # noqa: S603
-        ["/bin/sh", "-c", script, "fairlead-keeper", str(pid), str(folder)],
+        ["/bin/sh", "-c", script, "fairlead-watchdog", str(pid), str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -306,7 +316,7 @@ def _keep(pid: int, folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _name(process: subprocess.Popen[bytes]) -> str:
+def _binary_name(process: subprocess.Popen[bytes]) -> str:
     assert isinstance(process.args, list)
     return Path(process.args[0]).name
 
@@ -319,7 +329,7 @@ def _free_port() -> int:
 
 
 def main() -> None:
-    """`python -m fairlead.testing.real`: run one until Ctrl-C and say how to reach it."""
+    """Run a real server until Ctrl-C and print how to connect to it: `python -m fairlead.testing.real`."""
     with RealServer() as server:
         print(f"export KUBECONFIG={server.kubeconfig()}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):

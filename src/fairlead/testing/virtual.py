@@ -1,7 +1,7 @@
 """Virtual time: an event loop that jumps to its next timer instead of waiting for it.
 
-A minute of back-off takes no time, and a run depends on nothing but the code and the seed. Everything that waits must
-wait on this loop: the embedded server's in-process door does, sockets do not and are refused.
+A minute of backoff takes no real time, and a run depends only on the code and the seed. All waiting must happen on this
+loop. The embedded server's in-process transport does that. Sockets do not: the loop rejects them.
 """
 
 import asyncio
@@ -15,60 +15,61 @@ from fairlead.api.world import World
 T = TypeVar("T")
 
 START = 1_767_225_600.0
-"""2026-01-01T00:00:00Z: any fixed moment does, as long as it looks like one in a log."""
+"""2026-01-01T00:00:00Z. Any fixed time works; this one is easy to recognize in a log."""
 
-THREAD_PATIENCE = 30.0
-"""Real seconds that a thread may work before the run is taken for stuck."""
+THREAD_TIMEOUT = 30.0
+"""Real seconds that a thread may run before the loop reports a deadlock."""
 
 
 class Deadlock(RuntimeError):
-    """Nothing is ready, no timer is set and no thread is at work: what is awaited can never happen."""
+    """The run cannot continue: no task is ready, no timer is set and no thread is running."""
 
 
 def run(main: Coroutine[Any, Any, T], *, start: float = START) -> T:
-    """Run `main` to its end in virtual time that begins at `start`, and answer its result.
+    """Run `main` to completion in virtual time that begins at `start`, and return its result.
 
-    Guarantees: time moves only when nothing is ready, and then exactly to the next timer; it stands still while a
-    function runs in a thread (`asyncio.to_thread`). Raises Deadlock instead of hanging. Not guaranteed: the order in
-    which two threads end, and anything about threads that were started by other means.
+    Guarantees: time moves only when no task is ready, and then exactly to the next timer. Time does not move while a
+    function runs in a thread (`asyncio.to_thread`). A run that cannot continue raises Deadlock instead of hanging.
+
+    Does not guarantee: the order in which two threads end, or anything about threads that were started in another way.
     """
     return run_on(VirtualLoop(start), main)
 
 
 def run_on(loop: "VirtualLoop", main: Coroutine[Any, Any, T]) -> T:
-    """`run`, on a loop that was made before, for those who need its clock earlier. The loop is closed at the end."""
+    """Run `main` on an existing loop, for callers that need its clock before the run. Close the loop at the end."""
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(main)
 
 
 def world(seed: int = 0) -> World:
-    """A world whose clock is the virtual loop's and whose every choice follows from `seed`."""
+    """Return a world that uses the virtual loop's clock and derives all randomness from `seed`."""
     return World.seeded(VirtualClock(), seed)
 
 
 class VirtualClock:
-    """The clock of the virtual loop it is given, or first read on; from then on it may be read from any thread."""
+    """The clock of a virtual loop: `loop`, or the running loop of the first read. Later reads work from any thread."""
 
     def __init__(self, loop: "VirtualLoop | None" = None) -> None:
         self._loop = loop
 
     def now(self) -> float:
-        return self._bound().start + self.monotonic()
+        return self._require_loop().start + self.monotonic()
 
     def monotonic(self) -> float:
-        return self._bound().time()
+        return self._require_loop().time()
 
-    def _bound(self) -> "VirtualLoop":
+    def _require_loop(self) -> "VirtualLoop":
         if self._loop is None:
             loop = asyncio.get_running_loop()
             if not isinstance(loop, VirtualLoop):
-                raise RuntimeError("a VirtualClock tells the time of a virtual loop only: use virtual.run")
+                raise RuntimeError("a VirtualClock needs a virtual loop: use virtual.run")
             self._loop = loop
         return self._loop
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """The loop behind `run`. `time()` starts at 0; `start` says which moment that was."""
+    """The event loop of `run`. `time()` starts at 0, which is the wall-clock time `start`."""
 
     def __init__(self, start: float = START) -> None:
         self.start = start
@@ -88,7 +89,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
     async def shutdown_default_executor(self, *args: Any, **kwargs: Any) -> None:
-        self._threads += 1  # the standard loop joins its threads from a thread
+        self._threads += 1  # The standard loop joins its threads from another thread.
         try:
             await super().shutdown_default_executor(*args, **kwargs)
         finally:
@@ -97,36 +98,36 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _thread_ended(self, _: object) -> None:
         self._threads -= 1
 
-    def patience(self, until_timer: float | None) -> float:
-        """How long to really wait for I/O, having jumped to the next timer if nothing else can happen before it."""
+    def advance(self, until_timer: float | None) -> float:
+        """Return the real seconds to wait for I/O. Jump to the next timer first if nothing can happen before it."""
         if until_timer is not None and until_timer <= 0:
             return 0.0
         if self._threads:
-            return THREAD_PATIENCE
+            return THREAD_TIMEOUT
         if until_timer is None:
-            raise Deadlock(f"nothing can ever happen again; waiting: {_waiting(self)}")
+            raise Deadlock(f"no task can continue; waiting: {_describe_tasks(self)}")
         self._elapsed += until_timer
         return 0.0
 
-    def out_of_patience(self) -> Deadlock:
+    def thread_timeout(self) -> Deadlock:
         return Deadlock(
-            f"a thread has been at work for {THREAD_PATIENCE:.0f} real seconds while virtual time stood still for it: "
-            f"it must not wait for virtual time; waiting: {_waiting(self)}"
+            f"a thread has been running for {THREAD_TIMEOUT:.0f} real seconds, and virtual time does not move meanwhile: "
+            f"it must not wait for virtual time; waiting: {_describe_tasks(self)}"
         )
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """Watches the loop's own wake-up pipe and nothing else."""
+    """A selector that watches only the wake-up pipe of its loop."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
         self._pipe = selectors.DefaultSelector()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        patience = self._loop.patience(timeout)
-        events = self._pipe.select(patience)
-        if patience and not events:
-            raise self._loop.out_of_patience()
+        wait = self._loop.advance(timeout)
+        events = self._pipe.select(wait)
+        if wait and not events:
+            raise self._loop.thread_timeout()
         return events
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -149,11 +150,11 @@ class _JumpingSelector(selectors.BaseSelector):
         self._pipe.close()
 
 
-def _waiting(loop: asyncio.AbstractEventLoop) -> str:
-    """Each unfinished task and the line it stands at."""
-    told = []
+def _describe_tasks(loop: asyncio.AbstractEventLoop) -> str:
+    """List every unfinished task and the line where it waits."""
+    descriptions = []
     for task in asyncio.all_tasks(loop):
         frames = task.get_stack(limit=1)
         at = f" at {frames[0].f_code.co_filename}:{frames[0].f_lineno}" if frames else ""
-        told.append(f"{task.get_name()} in {getattr(task.get_coro(), '__qualname__', task.get_coro())}{at}")
-    return ", ".join(sorted(told)) or "no task"
+        descriptions.append(f"{task.get_name()} in {getattr(task.get_coro(), '__qualname__', task.get_coro())}{at}")
+    return ", ".join(sorted(descriptions)) or "no task"
