@@ -43,7 +43,7 @@ def cache_folder() -> Path:
 def find(name: str) -> Path | None:
     """Return the path of a binary (`kube-apiserver`, `etcd`, `kubectl`, ...), or None if it is not installed.
 
-    The search order is that of envtest: TEST_ASSET_<NAME>, $KUBEBUILDER_ASSETS, /usr/local/kubebuilder/bin, and then the
+    The search order is that of envtest: TEST_ASSET_<NAME>, $KUBEBUILDER_ASSETS, /usr/local/kubebuilder/bin, then the
     folder of `make real`. A variable that names a missing file raises an error instead of continuing the search.
     """
     variable = "TEST_ASSET_" + name.upper().replace("-", "_")

@@ -111,7 +111,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def thread_timeout(self) -> Deadlock:
         return Deadlock(
-            f"a thread has been running for {THREAD_TIMEOUT:.0f} real seconds, and virtual time does not move meanwhile: "
+            f"a thread has been running for {THREAD_TIMEOUT:.0f} real seconds, and virtual time does not move: "
             f"it must not wait for virtual time; waiting: {_describe_tasks(self)}"
         )
 
