@@ -28,17 +28,19 @@ async def main(options):
     await bed.start(*names)
     for name in names:
         for i in range(20):
-            await bed.gateway(f"gw-{i}", cluster=name)
+            await bed.create_gateway(f"gw-{i}", cluster=name)
     for i in range(routes):  # one in twenty names a Gateway that is not there
         gateway = "missing" if i % 20 == 0 else f"gw-{i % 20}"
-        await bed.route(f"route-{i}", parents=[gateway], cluster=f"cluster-{names[i % clusters]}")
-    for door in (bed.door, *bed.doors.values()):
-        door.requests.clear()
+        await bed.create_route(f"route-{i}", parents=[gateway], cluster=f"cluster-{names[i % clusters]}")
+    for transport in (bed.downstream_transport, *bed.upstream_transports.values()):
+        transport.requests.clear()
     started = time.perf_counter()
     plan = await bed.plan(grace=0.0)
     took = time.perf_counter() - started
-    upstream = Counter(path.split("?")[0] for door in bed.doors.values() for _, path, _ in door.requests)
-    below = len(bed.door.requests)
+    upstream = Counter(
+        path.split("?")[0] for transport in bed.upstream_transports.values() for _, path, _ in transport.requests
+    )
+    below = len(bed.downstream_transport.requests)
     tracemalloc.start()
     await bed.plan(grace=0.0)
     _, peak = tracemalloc.get_traced_memory()

@@ -1,13 +1,13 @@
 """Write bench/results into docs/benchmarks.md, between its markers: `python bench/report.py`.
 
-A section is what stands between `<!-- bench NAME -->` and `<!-- /bench NAME -->`; all else on the page is written by
-hand and stays. A section without results, or with incomplete results, stays as it is, and the program says so.
+A section is the text between `<!-- bench NAME -->` and `<!-- /bench NAME -->`. The rest of the page is written by hand
+and does not change. A section without results stays as it is. For incomplete results the program also prints a message.
 """
 
 import sys
 from pathlib import Path
 
-from support.page import drawn, number, ran, table
+from support.page import describe_run, number, plots, table
 from support.page_clients import clients
 from support.page_servers import many, server, servers, wrk
 from support.page_work import work
@@ -19,8 +19,8 @@ PAGE = HERE.parent / "docs/benchmarks.md"
 PLOTS = PAGE.parent / "benchmarks"
 
 
-def suite(found):
-    rows = found["rows"]
+def suite(result):
+    rows = result["rows"]
     body = [
         [name, number(row["wall s"]), number(row["CPU s"]), f"{row['passed']}" + (f", {wrong} failed" if wrong else "")]
         for name, row in rows.items()
@@ -29,53 +29,55 @@ def suite(found):
     if len(rows) == 2:
         both = [rows["real"][what] / rows["embedded"][what] for what in ("wall s", "CPU s")]
         body.append(["ratio", *(f"{one:.1f}×" for one in both), ""])
-    return f"{ran(found)} `{found['part']}`, once with each server.\n\n{table(['', 'wall s', 'CPU s', 'tests'], body)}"
+    intro = f"{describe_run(result)} `{result['part']}`, once with each server."
+    return f"{intro}\n\n{table(['', 'wall s', 'CPU s', 'tests'], body)}"
 
 
-def contention(found):
-    rows, writes = found["rows"], found["writes"]
+def contention(result):
+    rows, writes = result["rows"], result["writes"]
     servers = [name for name in ("embedded", "real") if name in rows]
-    head = [f"{name}{what}" for name in servers for what in (", landed", ", requests each")]
+    head = [f"{name}{what}" for name in servers for what in (", succeeded", ", requests each")]
     tables = {
         what: table([first, *head], list(_contended([rows[name][what] for name in servers])))
-        for what, first in (("contended", "writers, way"), ("added", "others, way"))
+        for what, first in (("contended", "writers, method"), ("added", "other writers, method"))
     }
-    said = "; ".join(
+    conflicts = "; ".join(
         f"{what}: " + ", ".join(f"{rows[name]['labelled'][what]['conflicts']} on {name}" for name in servers)
         for what in rows[servers[0]]["labelled"]
     )
-    between = f"{found['objects']} objects, each labelled by someone between our look and our write of its status."
+    intro = f"{result['objects']} objects. Another client labels each one between our read and our status write."
     return "\n\n".join(
         [
-            f"{ran(found)} {writes} writes of ours a line.",
+            f"{describe_run(result)} {writes} writes by fairlead per row.",
             tables["contended"],
-            "Conditions that one of ours adds to a list, beside so many others that each write one of theirs in it:",
+            "One fairlead writer adds conditions to a list while other writers add their own:",
             tables["added"],
-            f"{between} Conflicts by {said}.",
+            f"{intro} Conflicts with {conflicts}.",
         ]
     )
 
 
 def _contended(servers):
-    """Rows of a table, by what was found on each server."""
+    """Yield the rows of a table with the results of each server."""
     for line in servers[0]:
-        each = [found[line] for found in servers]
-        pairs = [(str(one["landed"]), f"{one['requests'] / max(one['landed'], 1):.2f}") for one in each]
+        measurements = [result[line] for result in servers]
+        pairs = [(str(row["landed"]), f"{row['requests'] / max(row['landed'], 1):.2f}") for row in measurements]
         yield [line.replace(" ", ", ", 1), *(value for pair in pairs for value in pair)]
 
 
-def concurrency(found):
-    at_once = [str(number) for number in found["at once"]]
-    body = [[what, *(f"{took:.2f}" for took in times)] for what, times in found["rows"].items()]
-    return f"{ran(found)} {found['objects']} objects.\n\n{table(['at once', *at_once], body)}"
+def concurrency(result):
+    limits = [str(number) for number in result["at once"]]
+    body = [[what, *(f"{took:.2f}" for took in times)] for what, times in result["rows"].items()]
+    return f"{describe_run(result)} {result['objects']} objects.\n\n{table(['concurrent reconciles', *limits], body)}"
 
 
-def orphans(found):
-    one = found["rows"]
+def orphans(result):
+    row = result["rows"]
     return (
-        f"{ran(found)} One plan of {found['routes']:,} downstream routes over {found['clusters']} upstream clusters,"
-        f" all of them embedded servers in the same process: {number(one['s'])} s, {one['downstream']} requests"
-        f" downstream and {one['upstream']:.1f} for each upstream cluster, {one['MiB']:.0f} MiB at the peak."
+        f"{describe_run(result)} One plan of {result['routes']:,} downstream routes over {result['clusters']} upstream"
+        " clusters,"
+        f" all of them embedded servers in the same process: {number(row['s'])} s, {row['downstream']} requests"
+        f" downstream and {row['upstream']:.1f} for each upstream cluster, {row['MiB']:.0f} MiB at the peak."
     )
 
 
@@ -94,34 +96,34 @@ SECTIONS = {
 
 
 def main():
-    """The sections that could not be made."""
-    text, unmade = PAGE.read_text(), []
+    """Write the page. Return the names of the sections with incomplete results."""
+    text, incomplete = PAGE.read_text(), []
     for name, section in SECTIONS.items():
         first, last = f"<!-- bench {name} -->", f"<!-- /bench {name} -->"
         before, _, rest = text.partition(first)
-        drawn.clear()
+        plots.clear()
         try:
-            if not (found := recording.load(name)):
+            if not (result := recording.load(name)):
                 continue
-            made = section(found)
-            text = f"{before}{first}\n\n{made}\n\n{last}{rest[rest.index(last) + len(last) :]}"
+            body = section(result)
+            text = f"{before}{first}\n\n{body}\n\n{last}{rest[rest.index(last) + len(last) :]}"
         except (
             ArithmeticError,
             LookupError,
             TypeError,
             ValueError,
-        ) as error:  # half measured: the page keeps what it has
-            print(f"bench/results/{name}.json is not whole, its section stays as it was: {error!r}")
-            unmade.append(name)
+        ) as error:  # The results are incomplete: keep the section.
+            print(f"bench/results/{name}.json is incomplete, so its section is unchanged: {error!r}")
+            incomplete.append(name)
             continue
         PLOTS.mkdir(exist_ok=True)
-        for plot_name, svg in drawn.items():
+        for plot_name, svg in plots.items():
             recording.write(PLOTS / f"{plot_name}.svg", svg)
     recording.write(PAGE, text)
-    print(f"{PAGE.relative_to(PAGE.parent.parent)} is written")
-    return unmade
+    print(f"{PAGE.relative_to(PAGE.parent.parent)} was written")
+    return incomplete
 
 
 if __name__ == "__main__":
-    if unmade := main():
-        sys.exit(f"not made: {', '.join(unmade)}")
+    if incomplete := main():
+        sys.exit(f"not updated: {', '.join(incomplete)}")

@@ -2,7 +2,7 @@
 
 from support import svg_bars
 
-drawn = {}  # Plots of the sections written so far, by name.
+plots = {}  # plots of the current section by name
 
 
 def table(head, rows):
@@ -11,7 +11,7 @@ def table(head, rows):
 
 
 def plot(name, title, bars):
-    drawn[name] = svg_bars.chart(title, bars)
+    plots[name] = svg_bars.chart(title, bars)
     return f"![{title}](benchmarks/{name}.svg)"
 
 
@@ -19,18 +19,18 @@ def number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def beside(value, ours, *, more=False):
+def with_ratio(value, ours, *, more=False):
     """Format a value, and how many times as much as ours it is."""
     ratio = ours / value if more else value / ours
     return f"{number(value)} ({ratio:.1f}×)"
 
 
-def ran(found):
+def describe_run(result):
     """Describe when and on what machine it was measured."""
-    run = found["run"]
+    run = result["run"]
     text = f"Measured {run['date']} on {run['machine']}, Python {run['python']}, {_load(run)}."
     if part := run.get("part"):
-        text += f" A part of it on its own, {part['date']}, {_load(part)}."
+        text += f" Part of it was measured separately on {part['date']}, {_load(part)}."
     return " ".join([text, *([run["note"]] if "note" in run else [])])
 
 
@@ -43,7 +43,7 @@ def head(names):
     return ["", *names, *(["embedded is better by"] if len(names) == 2 else [])]
 
 
-def compared(what, values, bar=None):
+def compare(what, values, bar=None):
     """Format the values of both servers, and the ratio. A ratio below 1 is marked."""
     cells = [number(value) for value in values]
     if len(values) == 2 and not all(values):

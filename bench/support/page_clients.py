@@ -1,6 +1,6 @@
-"""The section of the page on clients, from what bench/cache.py found."""
+"""The section of the page on clients, from the results of bench/cache.py."""
 
-from support.page import beside, number, plot, ran, table
+from support.page import describe_run, number, plot, table, with_ratio
 
 CLIENTS = {
     "floor": "floor: bytes in a dict",
@@ -14,11 +14,11 @@ CLIENTS = {
     "kr8s": "kr8s",
     "kopf": "kopf (keeps no objects)",
 }
-OTHERS = [name for name in CLIENTS if name != "floor" and not name.startswith("ours")]
+PEERS = [name for name in CLIENTS if name != "floor" and not name.startswith("ours")]
 
 
-def clients(found):
-    rows, versions = found["rows"], found["versions"]
+def clients(result):
+    rows, versions = result["rows"], result["versions"]
     label = {name: f"{text} {versions.get(name, '')}".strip() for name, text in CLIENTS.items()}
     names = [name for name in CLIENTS if name in rows and not rows[name].get("failed")]
     ours, whole = rows["ours"], rows["ours_operator"]
@@ -28,20 +28,21 @@ def clients(found):
         body.append(
             [
                 label[name],
-                beside(row["sync CPU s"], ref["sync CPU s"]),
+                with_ratio(row["sync CPU s"], ref["sync CPU s"]),
                 number(row["steady MB"]),
                 number(row["peak MB"]),
-                beside(1e6 / row["event CPU µs"], 1e6 / ref["event CPU µs"], more=True),
+                with_ratio(1e6 / row["event CPU µs"], 1e6 / ref["event CPU µs"], more=True),
                 *(number(row[delay]) if delay in row else "" for delay in ("p50 µs", "p99 µs")),
                 number(row["import ms"]),
             ]
         )
     body += [[label[name], f"failed: {rows[name]['failed']}"] + [""] * 6 for name in CLIENTS if failed(rows, name)]
     head = ["", "first list, CPU s", "steady MB", "peak MB", "events per CPU s", "p50 µs", "p99 µs", "import ms"]
-    held = rows["overhead"]
+    overhead = rows["overhead"]
     intro = (
-        f"{ran(found)} {found['objects']:,} Pods of 6 KiB, {held['JSON held MB']:,.0f} MB of JSON as fairlead keeps it."
-        " In brackets: how many times as much as fairlead's cache needs (kopf, an operator, as fairlead's operator)."
+        f"{describe_run(result)} {result['objects']:,} Pods of 6 KiB,"
+        f" {overhead['JSON held MB']:,.0f} MB of JSON as fairlead stores it."
+        " In brackets: the ratio to fairlead's cache (for kopf, which is an operator, to fairlead's operator)."
     )
     shown = [name for name in names if name != "ours_pages"]
     return "\n\n".join(
@@ -49,30 +50,30 @@ def clients(found):
             intro,
             plot(
                 "first-list",
-                f"CPU seconds to take in {found['objects']:,} objects",
+                f"CPU seconds to load {result['objects']:,} objects",
                 [(label[name], rows[name]["sync CPU s"], f"{rows[name]['sync CPU s']:.1f} s") for name in shown],
             ),
             plot(
                 "memory",
-                f"Megabytes that {found['objects']:,} objects hold",
+                f"Megabytes of memory for {result['objects']:,} objects",
                 [(label[n], rows[n]["steady MB"], f"{rows[n]['steady MB']:,.0f}") for n in shown if n != "kopf"],
             ),
             plot(
                 "events",
-                "Watch events for each second of CPU",
+                "Watch events per CPU second",
                 [(label[n], 1e6 / rows[n]["event CPU µs"], f"{1e6 / rows[n]['event CPU µs']:,.0f}") for n in shown],
             ),
             table(head, body),
-            f"Ahead of fairlead's cache {said}."
-            if (said := ahead(rows, names))
-            else "No client is ahead of the cache.",
-            *goals(rows, found.get("decoding µs")),
+            f"Better than fairlead's cache {better}."
+            if (better := describe_better(rows, names))
+            else "No client is better than the cache.",
+            *goals(rows, result.get("decoding µs")),
         ]
     )
 
 
-def ahead(rows, names):
-    """In which of the measures which of the other clients is better than our cache, in words."""
+def describe_better(rows, names):
+    """List the other clients that are better than our cache, by measure."""
     measures = {
         "sync CPU s": "the first list",
         "steady MB": "steady memory",
@@ -82,15 +83,15 @@ def ahead(rows, names):
         "p99 µs": "p99",
         "import ms": "import",
     }
-    others = [name for name in names if name in OTHERS]
+    peers = [name for name in names if name in PEERS]
     better = {
         title: [
-            CLIENTS[name] for name in others if measure in rows[name] and rows[name][measure] < rows["ours"][measure]
+            CLIENTS[name] for name in peers if measure in rows[name] and rows[name][measure] < rows["ours"][measure]
         ]
         for measure, title in measures.items()
         if measure in rows["ours"]
     }
-    return "; ".join(f"in {title}: {', '.join(found)}" for title, found in better.items() if found)
+    return "; ".join(f"in {title}: {', '.join(peers)}" for title, peers in better.items() if peers)
 
 
 def failed(rows, name):
@@ -98,32 +99,36 @@ def failed(rows, name):
 
 
 def goals(rows, decoded):
-    """The bars that were set, and whether they were met."""
-    floor, ours, held = rows["floor"], rows["ours"], rows["overhead"]
-    # those with a cache of their own
-    keeping = [rows[name] for name in ("cloudcoil", "kubernetes") if name in rows and not failed(rows, name)]
+    """Return the table of goals and whether they were met."""
+    floor, ours, overhead = rows["floor"], rows["ours"], rows["overhead"]
+    # clients that have a cache
+    caching = [rows[name] for name in ("cloudcoil", "kubernetes") if name in rows and not failed(rows, name)]
     lines = [
-        ("first list, of the floor's CPU", ours["sync CPU s"] / floor["sync CPU s"], 1.5),
-        ("an event, of the floor's CPU", ours["event CPU µs"] / floor["event CPU µs"], 1.5),
-        *([("decoding an event, of orjson's full parse", decoded["ours"] / decoded["orjson"], 0.6)] if decoded else []),
-        ("steady memory, of the JSON held", ours["steady MB"] / held["JSON held MB"], 1.3),
-        ("bytes beside its JSON, an object", held["overhead B"], 600),
+        ("first list, CPU relative to the floor", ours["sync CPU s"] / floor["sync CPU s"], 1.5),
+        ("one event, CPU relative to the floor", ours["event CPU µs"] / floor["event CPU µs"], 1.5),
+        *(
+            [("decoding one event, CPU relative to a full parse by orjson", decoded["ours"] / decoded["orjson"], 0.6)]
+            if decoded
+            else []
+        ),
+        ("steady memory relative to the stored JSON", ours["steady MB"] / overhead["JSON held MB"], 1.3),
+        ("bytes per object in addition to its JSON", overhead["overhead B"], 600),
     ]
     body = [
         [what, number(value), f"at most {bar}", "met" if value <= bar else "**missed**"] for what, value, bar in lines
     ]
-    others = [rows[name] for name in OTHERS if name in rows and not failed(rows, name)]
-    for what, row in (("first list", "sync CPU s"), ("events", "event CPU µs")) if keeping else ():
-        ahead = min(peer[row] for peer in keeping) / ours[row]
+    peers = [rows[name] for name in PEERS if name in rows and not failed(rows, name)]
+    for what, row in (("first list", "sync CPU s"), ("events", "event CPU µs")) if caching else ():
+        factor = min(peer[row] for peer in caching) / ours[row]
         body.append(
             [
-                f"{what}, ahead of the best peer with a cache",
-                f"{ahead:.1f}×",
+                f"{what}, compared with the best peer with a cache",
+                f"{factor:.1f}×",
                 "at least 5×",
-                "met" if ahead >= 5 else "**missed**",
+                "met" if factor >= 5 else "**missed**",
             ]
         )
         body.append(
-            [f"{what}, ahead of the best of all others", f"{min(o[row] for o in others) / ours[row]:.1f}×", "", ""]
+            [f"{what}, compared with the best of all peers", f"{min(o[row] for o in peers) / ours[row]:.1f}×", "", ""]
         )
-    return [table(["goal", "found", "bar", ""], body)]
+    return [table(["goal", "measured", "limit", ""], body)]

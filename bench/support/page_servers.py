@@ -1,10 +1,10 @@
-"""The sections of the page on the servers, from what servers.py, many.py, wrk.py and server.py found."""
+"""The sections of the page on the servers, from the results of servers.py, many.py, wrk.py and server.py."""
 
-from support.page import compared, head, number, plot, ran, table
+from support.page import compare, describe_run, head, number, plot, table
 
 
-def servers(found):
-    rows = found["rows"]
+def servers(result):
+    rows = result["rows"]
     names = [name for name in ("embedded", "real") if name in rows]
     lines = {
         f"{verb}, a second": {n: rows[n]["writes"][verb]["a second"] for n in names}
@@ -18,11 +18,11 @@ def servers(found):
         lines[f"write to event, {percentile} ms"] = {n: rows[n]["write to event ms"][percentile] for n in names}
     plain = [row for row, value in rows["embedded"].items() if isinstance(value, float | int)]
     lines |= {row: {n: rows[n][row] for n in names} for row in plain}
-    body = [[what, *compared(what, [values[name] for name in names])] for what, values in lines.items()]
+    body = [[what, *compare(what, [values[name] for name in names])] for what, values in lines.items()]
     wide = ", 16 connections"
-    called = {"embedded": "fairlead serve", "real": "kube-apiserver"}
+    labels = {"embedded": "fairlead serve", "real": "kube-apiserver"}
     bars = [
-        (f"{called[name]}, {verb.removesuffix(wide)}", rate["a second"], number(rate["a second"]))
+        (f"{labels[name]}, {verb.removesuffix(wide)}", rate["a second"], number(rate["a second"]))
         for verb in rows["embedded"]["writes"]
         if verb.endswith(wide)
         for name in names
@@ -30,38 +30,41 @@ def servers(found):
     ]
     return "\n\n".join(
         [
-            f"{ran(found)} kube-apiserver {found['version']} with etcd (no fsync).",
-            plot("servers", "Writes a second over 16 connections", bars),
+            f"{describe_run(result)} kube-apiserver {result['version']} with etcd (no fsync).",
+            plot("servers", "Writes per second over 16 connections", bars),
             table(head(names), body),
         ]
     )
 
 
-def many(found):
-    rows = found["rows"]
+def many(result):
+    rows = result["rows"]
     names = [name for name in ("embedded", "real") if name in rows]
     goals = {"creates one at a time, a second": 4, "memory, MB": 3}
-    body = [[what, *compared(what, [rows[name][what] for name in names], goals.get(what))] for what in rows["embedded"]]
-    intro = f"{ran(found)} {found['objects']:,} objects; kube-apiserver {found['version']} with etcd (no fsync)."
+    body = [[what, *compare(what, [rows[name][what] for name in names], goals.get(what))] for what in rows["embedded"]]
+    server = f"kube-apiserver {result['version']} with etcd (no fsync)"
+    intro = f"{describe_run(result)} {result['objects']:,} objects; {server}."
     return f"{intro}\n\n{table(head(names), body)}"
 
 
-def wrk(found):
-    rows = found["rows"]
+def wrk(result):
+    rows = result["rows"]
     names = [name for name in ("embedded", "real") if name in rows]
-    body = [[what, *compared(what, [rows[name][what] for name in names])] for what in rows["embedded"]]
-    intro = f"{ran(found)} kube-apiserver {found['version']} with etcd (no fsync), {found['seconds']} s each."
+    body = [[what, *compare(what, [rows[name][what] for name in names])] for what in rows["embedded"]]
+    intro = (
+        f"{describe_run(result)} kube-apiserver {result['version']} with etcd (no fsync), {result['seconds']} s each."
+    )
     return f"{intro}\n\n{table(head(names), body)}"
 
 
-def server(found):
-    return f"{ran(found)}\n\n" + table(
-        ["", "found", "bar", ""],
+def server(result):
+    return f"{describe_run(result)}\n\n" + table(
+        ["", "measured", "goal", ""],
         [
             [what, number(value), f"at {'least' if more else 'most'} {bar:,}", _met(value, bar, more)]
             if bar
             else [what, number(value), "", ""]
-            for what, (value, bar) in found["rows"].items()
+            for what, (value, bar) in result["rows"].items()
             for more in [what.endswith("a second")]
         ],
     )

@@ -1,10 +1,10 @@
-"""The section of the page on controller work, from what bench/work.py found."""
+"""The section of the page on controller work, from the results of bench/work.py."""
 
 import collections
 import re
 from pathlib import Path
 
-from support.page import plot, ran, table
+from support.page import describe_run, plot, table
 
 HERE = Path(__file__).parents[1]
 PHASES = {
@@ -27,10 +27,12 @@ LEAST = {
 }
 
 
-def work(found):
+def work(result):
     intro = (
-        f"{ran(found)} {found['pages']} objects; in the storm, 20 whose children are edited without a pause. Requests"
-        " for each object, and in brackets how many of all were refused (409, or 422 for a patch whose test failed)."
+        f"{describe_run(result)} {result['pages']} objects; in the storm, 20 whose children are edited without a"
+        " pause. The table shows requests per object. In brackets: how many of all requests were rejected (409, or 422"
+        " for a patch"
+        " whose test failed)."
     )
     versions = {
         "controller-runtime": pinned("peers/go/go.mod", r"controller-runtime v(\S+)"),
@@ -40,21 +42,21 @@ def work(found):
     }
     parts = [intro, "Peers: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."]
     for kind, title in (("real", "On a real kube-apiserver"), ("embedded", "On the embedded server")):
-        every = found["rows"].get(kind, {})
+        every = result["rows"].get(kind, {})
         rows = {name: row for name, row in every.items() if not row.get("failed") and not row.get("absent")}
         if "fairlead" not in rows:
             continue
         body = [["least possible", *(str(LEAST[phase]) for phase in PHASES), "0", ""]]
         for name, row in rows.items():
-            asked = [
+            requests = [
                 f"{row[p]['requests']:.1f}" + (f" ({row[p]['refused']})" * bool(row[p]["refused"])) for p in PHASES
             ]
-            if gone := found["pages"] - row["children that came back"]:
-                asked[list(PHASES).index("child deleted")] += f", {gone} not back"
-            body.append([f"**{name}**" if name == "fairlead" else name, *asked, str(row["foreign data lost"])])
+            if missing := result["pages"] - row["children that came back"]:
+                requests[list(PHASES).index("child deleted")] += f", {missing} not recreated"
+            body.append([f"**{name}**" if name == "fairlead" else name, *requests, str(row["foreign data lost"])])
             body[-1].append(str(row["foreign refused"]))
-        body += [[name, missed(row)] + [""] * 8 for name, row in every.items() if name not in rows]
-        head = ["requests", *PHASES.values(), "foreign data lost", "409s of the foreign writer"]
+        body += [[name, describe_missing(row)] + [""] * 8 for name, row in every.items() if name not in rows]
+        head = ["requests", *PHASES.values(), "lost data of the other writer", "409s of the other writer"]
         used = [
             [
                 f"**{name}**" if name == "fairlead" else name,
@@ -68,41 +70,41 @@ def work(found):
             ]
             for name, row in rows.items()
         ]
-        costs = ["", "burst, s", "one alone, p50 ms", "CPU ms, created", "CPU ms, nothing to do", "CPU s in all"]
+        costs = ["", "burst, s", "one object, p50 ms", "CPU ms, created", "CPU ms, nothing to do", "CPU s, total"]
         measures = {
             "burst s": "the burst",
-            "one at a time p50 ms": "one object alone",
+            "one at a time p50 ms": "one object",
             "CPU s": "CPU",
             "peak MB": "memory",
         }
-        ahead = {
+        better = {
             title: [
                 name.replace(", ", " by ") for name, row in rows.items() if row[measure] < rows["fairlead"][measure]
             ]
             for measure, title in measures.items()
         }
-        said = "; ".join(f"in {title}: {', '.join(names)}" for title, names in ahead.items() if names)
+        summary = "; ".join(f"in {title}: {', '.join(names)}" for title, names in better.items() if names)
         bars = [(name, total(row), f"{total(row):,.0f}") for name, row in rows.items()]
-        kinds = sorted({one for row in rows.values() for one in verbs(row)})
-        split = [[name, *(str(verbs(row)[one] or "") for one in kinds)] for name, row in rows.items()]
+        kinds = sorted({kind_ for row in rows.values() for kind_ in verbs(row)})
+        split = [[name, *(str(verbs(row)[kind_] or "") for kind_ in kinds)] for name, row in rows.items()]
         parts += [
             f"### {title}",
-            plot(f"requests-{kind}", "Requests for the whole piece of work", bars),
+            plot(f"requests-{kind}", "Requests for the whole workload", bars),
             table(head, body),
             table(["all requests by verb and code", *kinds], split),
             table([*costs, "peak MB", "server's CPU s"], used),
-            f"Ahead of fairlead {said}." if said else "None is ahead of fairlead in any of these.",
+            f"Better than fairlead {summary}." if summary else "No peer is better than fairlead in any of these.",
         ]
     return "\n\n".join(parts)
 
 
-def missed(row):
-    """Why a contestant has no figures."""
+def describe_missing(row):
+    """Return why a peer has no figures."""
     return f"not run: {row['absent']}" if row.get("absent") else f"failed: {row['failed']}"
 
 
 def verbs(row):
-    """All of a contestant's requests by verb and code."""
+    """Count all requests of a peer by verb and status code."""
     counts = collections.Counter()
     for phase in PHASES:
         counts.update(row[phase]["by verb and code"])

@@ -1,4 +1,4 @@
-"""The benchmark's own modules, with folders of their own for results and for the page."""
+"""Fixtures that import the benchmark's modules and redirect its results and page to temporary folders."""
 
 import shutil
 import sys
@@ -11,7 +11,7 @@ BENCH = Path(__file__).parents[2] / "bench"
 
 @pytest.fixture
 def results(monkeypatch, tmp_path):
-    """The folder where results go; bench/ can be imported from meanwhile."""
+    """Return a temporary results folder. Modules of bench/ can be imported during the test."""
     monkeypatch.syspath_prepend(str(BENCH))
     before = set(sys.modules)
     from support import recording
@@ -25,7 +25,7 @@ def results(monkeypatch, tmp_path):
 
 @pytest.fixture
 def page(results, monkeypatch, tmp_path):
-    """A copy of the page, made of a copy of what was measured."""
+    """Return a copy of the page, with a copy of the results."""
     import report
 
     shutil.copytree(BENCH / "results", results)

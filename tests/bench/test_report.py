@@ -1,4 +1,4 @@
-"""The page is made of what was measured, and of nothing that was measured by halves."""
+"""The page shows the results, and an incomplete result does not change it."""
 
 import json
 import re
@@ -9,11 +9,11 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def change(results, section, edit):
+def edit_result(results, section, edit):
     path = results / f"{section}.json"
-    found = json.loads(path.read_text())
-    edit(found)
-    path.write_text(json.dumps(found))
+    result = json.loads(path.read_text())
+    edit(result)
+    path.write_text(json.dumps(result))
 
 
 def test_page_and_plots_match_the_results(page):
@@ -21,9 +21,9 @@ def test_page_and_plots_match_the_results(page):
 
     assert report.main() == []
     assert page.read_text() == (DOCS / "benchmarks.md").read_text()
-    drawn = {path.name: path.read_text() for path in report.PLOTS.iterdir()}
-    assert drawn == {path.name: path.read_text() for path in (DOCS / "benchmarks").iterdir()}
-    assert all(f"(benchmarks/{name})" in page.read_text() for name in drawn)
+    plots = {path.name: path.read_text() for path in report.PLOTS.iterdir()}
+    assert plots == {path.name: path.read_text() for path in (DOCS / "benchmarks").iterdir()}
+    assert all(f"(benchmarks/{name})" in page.read_text() for name in plots)
 
 
 def test_every_section_is_on_the_page_with_its_date_and_load(page):
@@ -39,10 +39,10 @@ def test_incomplete_section_stays_unchanged_and_is_reported(page, results, capsy
     import report
 
     before = page.read_text()
-    change(results, "clients", lambda found: found["rows"].pop("overhead"))
-    change(results, "suite", lambda found: found["rows"]["embedded"].update({"wall s": 1234.0}))
+    edit_result(results, "clients", lambda result: result["rows"].pop("overhead"))
+    edit_result(results, "suite", lambda result: result["rows"]["embedded"].update({"wall s": 1234.0}))
     assert report.main() == ["clients"]
-    assert "bench/results/clients.json is not whole, its section stays as it was: KeyError('overhead')" in (
+    assert "bench/results/clients.json is incomplete, so its section is unchanged: KeyError('overhead')" in (
         capsys.readouterr().out
     )
     after = page.read_text()
@@ -54,7 +54,7 @@ def test_incomplete_section_stays_unchanged_and_is_reported(page, results, capsy
 def test_section_without_a_real_server_shows_the_embedded_one_only(page, results, section):
     import report
 
-    change(results, section, lambda found: found["rows"].pop("real"))
+    edit_result(results, section, lambda result: result["rows"].pop("real"))
     assert report.main() == []
     body = page.read_text().partition(f"<!-- bench {section} -->")[2].partition(f"<!-- /bench {section} -->")[0]
     assert "| embedded" in body
@@ -64,7 +64,9 @@ def test_section_without_a_real_server_shows_the_embedded_one_only(page, results
 def test_values_too_small_to_compare_have_no_ratio(page, results):
     import report
 
-    change(results, "many", lambda found: found["rows"]["embedded"].update({"list in pages of 500, processor s": 0.0}))
+    edit_result(
+        results, "many", lambda result: result["rows"]["embedded"].update({"list in pages of 500, processor s": 0.0})
+    )
     assert report.main() == []
     assert re.search(r"\| list in pages of 500, processor s \| 0.00 \| [\d.]+ \|  \|", page.read_text())
 
@@ -82,11 +84,11 @@ def test_partial_run_keeps_the_other_results_and_is_marked(page, results):
 
     from support import recording
 
-    change(results, "suite", lambda found: found["run"].update({"date": "2001-02-03"}))
+    edit_result(results, "suite", lambda result: result["run"].update({"date": "2001-02-03"}))
     recording.save("suite", {"rows": {"real": {"wall s": 4321.0}}}, part=True)
     assert set(recording.load("suite")["rows"]) == {"embedded", "real"}
     report.main()
-    assert re.search(r"Measured 2001-02-03 on .* A part of it on its own, 20\d\d-", page.read_text())
+    assert re.search(r"Measured 2001-02-03 on .* Part of it was measured separately on 20\d\d-", page.read_text())
 
 
 def test_interrupted_save_keeps_the_earlier_results(results, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""A peer that cannot be run has a row of its own in the table, which says why."""
+"""A peer that cannot be run gets a row in the table with the reason."""
 
 import json
 import sys
@@ -40,30 +40,30 @@ def test_peer_without_a_compiler_is_listed_with_the_reason(bench, monkeypatch, t
 def test_peer_that_does_not_start_gets_a_row_and_the_others_run(bench, results, monkeypatch):
     work, _ = bench
     broken = lambda namespace: [sys.executable, "-c", "raise SystemExit(3)"]  # noqa: E731
-    monkeypatch.setattr(work, "programs", lambda wanted: ({"broken": broken, "broken too": broken}, {"gone": "why"}))
+    monkeypatch.setattr(work, "programs", lambda selected: ({"broken": broken, "broken too": broken}, {"gone": "why"}))
     monkeypatch.setattr(sys, "argv", ["work.py", "--server", "embedded", "--save", "--pages", "1"])
     work.main()
-    told = "ChildProcessError it ended with 3 before it watched anything"
-    assert saved(results) == {"gone": {"absent": "why"}, "broken": {"failed": told}, "broken too": {"failed": told}}
+    reason = "ChildProcessError it ended with 3 before it watched anything"
+    assert saved(results) == {"gone": {"absent": "why"}, "broken": {"failed": reason}, "broken too": {"failed": reason}}
 
 
 def test_table_says_why_a_peer_has_no_figures(bench):
     _, report = bench
-    found = json.loads((BENCH / "results/work.json").read_text())
-    found["rows"]["real"] = {
-        "fairlead": found["rows"]["real"]["fairlead"],
+    result = json.loads((BENCH / "results/work.json").read_text())
+    result["rows"]["real"] = {
+        "fairlead": result["rows"]["real"]["fairlead"],
         "kube-rs, apply": {"failed": "TimeoutError"},
         "cloudcoil": {"absent": "no such Python"},
     }
-    lines = report.work(found).splitlines()
+    lines = report.work(result).splitlines()
     assert "| kube-rs, apply | failed: TimeoutError |  |  |  |  |  |  |  |  |" in lines
     assert "| cloudcoil | not run: no such Python |  |  |  |  |  |  |  |  |" in lines
 
 
 def test_incomplete_audit_log_line_is_read_when_complete(bench, tmp_path):
     work, _ = bench
-    about = {"userAgent": "x", "objectRef": {"resource": "pages"}, "responseStatus": {"code": 200}}
-    line = json.dumps({**about, "verb": "get", "stage": "ResponseComplete"}) + "\n"
+    event = {"userAgent": "x", "objectRef": {"resource": "pages"}, "responseStatus": {"code": 200}}
+    line = json.dumps({**event, "verb": "get", "stage": "ResponseComplete"}) + "\n"
     log = tmp_path / "audit.log"
     log.write_text(line + line[:30])
     audit = work.Audit(log)

@@ -23,7 +23,7 @@ GREETER = """
     async def greet(obj, ctx):
         await ctx.apply(fl.Secret(obj.name, data={"for": "aGVsbG8="}))
 """
-# as the command, with the service account mounted somewhere else
+# The fairlead command with another mount path of the service account.
 IN_A_POD = """
 import pathlib, sys
 from fairlead.client import incluster
@@ -42,13 +42,13 @@ MIRROR = """
 
 
 async def run(*command, **env):
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *map(str, command), env={**kept, **env}, stderr=asyncio.subprocess.PIPE
+        sys.executable, *map(str, command), env={**inherited, **env}, stderr=asyncio.subprocess.PIPE
     )
     async with asyncio.timeout(60):
-        _, said = await process.communicate()
-    return process.returncode, said.decode()
+        _, output = await process.communicate()
+    return process.returncode, output.decode()
 
 
 def labelled(name, namespace, label, **fields):
@@ -68,9 +68,9 @@ def write(tmp_path):
 
 async def test_run_in_a_pod_uses_its_service_account_namespace_and_lease(api, write, tmp_path):
     client = Client(api.transport(), fl.World())
-    elsewhere = f"{api.namespace}-other"
-    await client.create(Namespace(elsewhere))
-    for namespace in (api.namespace, elsewhere):
+    other_namespace = f"{api.namespace}-other"
+    await client.create(Namespace(other_namespace))
+    for namespace in (api.namespace, other_namespace):
         await client.create(labelled("hello", namespace, "greet"))
     mount = tmp_path / "serviceaccount"
     mount.mkdir()
@@ -78,18 +78,18 @@ async def test_run_in_a_pod_uses_its_service_account_namespace_and_lease(api, wr
     (mount / "ca.crt").write_bytes(api.ca_data)
     (mount / "namespace").write_text(api.namespace)
     address = urlsplit(api.url)
-    code, said = await run(
+    code, output = await run(
         *("-c", IN_A_POD, mount, "run", write("podded.py", GREETER), "--once"),
         KUBERNETES_SERVICE_HOST=address.hostname,
         KUBERNETES_SERVICE_PORT=str(address.port),
         HOME=str(tmp_path),
     )
-    assert code == 0, said
-    assert f"it holds lease {api.namespace}/podded" in said
-    assert [each.name for each in (await client.list(fl.Secret, api.namespace)).items] == ["hello"]
-    assert (await client.list(fl.Secret, elsewhere)).items == []
+    assert code == 0, output
+    assert f"it holds lease {api.namespace}/podded" in output
+    assert [secret.name for secret in (await client.list(fl.Secret, api.namespace)).items] == ["hello"]
+    assert (await client.list(fl.Secret, other_namespace)).items == []
     lease = await client.get(fl.Lease, "podded", api.namespace)
-    assert lease.spec["holderIdentity"] == "", "let go at the end"
+    assert lease.spec["holderIdentity"] == "", "the lease must be released at the end"
 
 
 async def test_other_cluster_is_selected_by_its_context(api, write, tmp_path):
@@ -116,17 +116,17 @@ async def test_other_cluster_is_selected_by_its_context(api, write, tmp_path):
         }
         write_private(tmp_path / "kubeconfig", json.dumps(config))
         once = ("-m", "fairlead", "run", write("mirror.py", MIRROR), "--kubeconfig", tmp_path / "kubeconfig", "--once")
-        code, said = await run(*once, "--cluster", "edge=at-edge", "-n", "default", "-n", api.namespace)
-        assert code == 0, said
-        there = await Client(edge.transport(), fl.World()).get(fl.Secret, "hello", "default")
-        assert there["data"] == {"for": "aGVsbG8="}
-        assert "ownerReferences" not in there.metadata
-        code, said = await run(*once)
+        code, output = await run(*once, "--cluster", "edge=at-edge", "-n", "default", "-n", api.namespace)
+        assert code == 0, output
+        copy = await Client(edge.transport(), fl.World()).get(fl.Secret, "hello", "default")
+        assert copy["data"] == {"for": "aGVsbG8="}
+        assert "ownerReferences" not in copy.metadata
+        code, output = await run(*once)
         assert code == 2
-        assert "mirror watches a cluster 'edge': add --cluster edge=CONTEXT" in said
-        code, said = await run(*once, "--cluster", "edge=nowhere")
+        assert "mirror watches a cluster 'edge': add --cluster edge=CONTEXT" in output
+        code, output = await run(*once, "--cluster", "edge=nowhere")
         assert code == 2
-        assert "nowhere" in said
-        assert "Traceback" not in said
+        assert "nowhere" in output
+        assert "Traceback" not in output
     finally:
         await listening.close()

@@ -1,4 +1,4 @@
-"""`fairlead run --dev`: which changes count, and what is wrong with the files is waited out."""
+"""`fairlead run --dev` reloads the operator after a change and waits for the next change after an error."""
 
 import asyncio
 import sys
@@ -17,20 +17,20 @@ MISDECLARED = OPERATOR + "@op.cleanup(fl.ConfigMap)\ndef leave(obj, ctx): ...\n"
 
 @pytest.fixture
 def target(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # to be put back
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # restored after the test
     path = tmp_path / "mine.py"
     path.write_text(OPERATOR.format(name="one"))
     return path
 
 
 def save(path, text):
-    """As editors do: a new file takes the old one's place."""
-    beside = path.with_suffix(".swp")
-    beside.write_text(text)
-    beside.replace(path)
+    """Save like an editor: replace the file by a new one."""
+    temporary = path.with_suffix(".swp")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
-async def changed(files):
+async def wait_for_change(files):
     await asyncio.wait_for(files.wait_for_change(), 60)
 
 
@@ -43,35 +43,35 @@ async def test_change_while_loading_is_detected(target):
         return operator
 
     assert files.load(load_operator).name == "one"
-    await changed(files)
+    await wait_for_change(files)
     assert files.load(lambda: load(str(target))).name == "two"
 
 
 async def test_changes_of_other_packages_are_ignored_and_stay_loaded(target):
     packages = target.parent / "venv" / "lib" / "site-packages"
     packages.mkdir(parents=True)
-    (packages / "of_somebody_else.py").write_text("")
+    (packages / "third_party.py").write_text("")
     sys.path.insert(0, str(packages))
     try:
-        import of_somebody_else
+        import third_party
 
         files = dev.SourceFiles(str(target))
         files.load(lambda: load(str(target)))
-        assert sys.modules.pop("of_somebody_else") is of_somebody_else
+        assert sys.modules.pop("third_party") is third_party
     finally:
         sys.path.remove(str(packages))
     (packages / "new.py").write_text("")
     (target.parent / ".hidden").mkdir()
     (target.parent / ".hidden" / "new.py").write_text("")
-    changing = asyncio.ensure_future(changed(files))
-    await asyncio.sleep(0.01)  # it has looked by then
+    changing = asyncio.ensure_future(wait_for_change(files))
+    await asyncio.sleep(0.01)  # it has checked the files by then
     assert not changing.done()
     (target.parent / "new.py").write_text("")
     await changing
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (RAISING.format(name="two"), "hook connect failed: ConnectionRefusedError: no database; waiting"),
         (MISDECLARED.format(name="two"), "declare both; waiting"),
@@ -80,7 +80,7 @@ async def test_changes_of_other_packages_are_ignored_and_stay_loaded(target):
     ],
     ids=["a hook that raises", "a wrong declaration", "a syntax error", "a file that vanishes"],
 )
-async def test_error_in_the_file_is_logged_until_the_next_change(target, text, told, monkeypatch, caplog):
+async def test_error_in_the_file_is_logged_until_the_next_change(target, text, message, monkeypatch, caplog):
     monkeypatch.setattr(dev, "POLL_INTERVAL", 0.01)
     world = World()
     server, files = Server(world), dev.SourceFiles(str(target))
@@ -91,14 +91,14 @@ async def test_error_in_the_file_is_logged_until_the_next_change(target, text, t
     async def next_operator(operator):
         return await dev.run_until_change(operator, load_operator, files, server.transport(), world, {})
 
-    async def said():
-        while told not in caplog.text:  # noqa: ASYNC110
+    async def wait_for_log():
+        while message not in caplog.text:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     running = asyncio.create_task(next_operator(files.load(load_operator)))
     target.unlink() if text is None else save(target, text)
-    if text and "two" in text:  # it loads, and goes wrong when it runs
+    if text and "two" in text:  # it loads, and fails when it runs
         running = asyncio.create_task(next_operator(await running))
-    await asyncio.wait_for(said(), 60)
+    await asyncio.wait_for(wait_for_log(), 60)
     save(target, OPERATOR.format(name="three"))
     assert (await asyncio.wait_for(running, 60)).name == "three"

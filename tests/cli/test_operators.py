@@ -1,4 +1,4 @@
-"""`fairlead run fairlead_operators.X --embedded`: each reference operator comes up with its own definitions."""
+"""`fairlead run fairlead_operators.X --embedded` runs each reference operator with its CRDs."""
 
 import subprocess
 import sys
@@ -57,8 +57,8 @@ async def test_embedded_server_accepts_the_sample_of_the_readme(system, tmp_path
     readme = (ROOT / "operators" / system / "README.md").read_text(encoding="utf-8")
     sample, transport = tmp_path / "sample.yaml", Server(world).transport()
     sample.write_text(readme.partition("## Try it")[2].partition("```yaml\n")[2].partition("```")[0])
-    defined = "httpproxy" if system == "orphans" else system
-    await crds.install(Client(transport, world), f"fairlead_operators.{defined}")
+    owner = "httpproxy" if system == "orphans" else system
+    await crds.install(Client(transport, world), f"fairlead_operators.{owner}")
     samples = manifests.read_objects(sample)
     assert samples
     await prepare(transport, world, [], samples)

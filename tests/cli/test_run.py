@@ -1,4 +1,4 @@
-"""`fairlead run`: what a newcomer types first."""
+"""`fairlead run` with its options, and the errors that it reports."""
 
 import asyncio
 import json
@@ -118,9 +118,9 @@ def test_once_exits_with_1_and_names_what_failed(failing, thing):
 def test_json_logs_are_one_object_per_line(failing, thing):
     done = fairlead("run", failing, "--embedded", "--once", "--apply", thing, "--log-format", "json")
     lines = [json.loads(line) for line in done.stderr.splitlines()]
-    told = next(line for line in lines if "no such colour" in line["message"])
-    assert (told["namespace"], told["name"], told["controller"]) == ("default", "t", "thing")
-    assert len(told["reconcile"]) == 8
+    entry = next(line for line in lines if "no such colour" in line["message"])
+    assert (entry["namespace"], entry["name"], entry["controller"]) == ("default", "t", "thing")
+    assert len(entry["reconcile"]) == 8
 
 
 def test_options_can_be_set_by_environment_variables(failing):
@@ -129,7 +129,7 @@ def test_options_can_be_set_by_environment_variables(failing):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("x = 1", "defines no operator"),
         ("import fairlead as fl\na, b = fl.Operator('a'), fl.Operator('b')", "several operators (a, b)"),
@@ -139,15 +139,15 @@ def test_options_can_be_set_by_environment_variables(failing):
         ("import no_such_module", "imports no_such_module, which is not installed"),
     ],
 )
-def test_file_that_cannot_be_loaded_is_one_line_with_the_fix(write, text, told):
+def test_file_that_cannot_be_loaded_is_one_line_with_the_fix(write, text, message):
     done = fairlead("run", write("broken.py", text), "--embedded")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert told in line
+    assert message in line
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [
         (["nowhere.py"], "no file nowhere.py"),
         (["no.such.module"], "neither a file nor a module no.such.module"),
@@ -158,11 +158,11 @@ def test_file_that_cannot_be_loaded_is_one_line_with_the_fix(write, text, told):
         ([EXAMPLES / "greeter.py", "--health", "here", "--embedded"], "HOST:PORT"),
     ],
 )
-def test_wrong_call_is_one_line_with_the_fix(args, told):
+def test_wrong_call_is_one_line_with_the_fix(args, message):
     done = fairlead("run", *args)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert told in line
+    assert message in line
 
 
 def test_unreachable_cluster_is_one_line(tmp_path):
@@ -184,9 +184,9 @@ def test_unreachable_cluster_is_one_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("token", "told"), [("right", "does not serve Greeting in example.com/v1: install"), ("wrong", "Unauthorized")]
+    ("token", "message"), [("right", "does not serve Greeting in example.com/v1: install"), ("wrong", "Unauthorized")]
 )
-async def test_once_on_an_unusable_cluster_ends_with_one_line(tmp_path, token, told):
+async def test_once_on_an_unusable_cluster_ends_with_one_line(tmp_path, token, message):
     listening = await Server(World(), tokens=["right"]).listen()
     config = tmp_path / "config"
     write_private(config, kubeconfig_text(listening.url, token, listening.ca))
@@ -199,7 +199,7 @@ async def test_once_on_an_unusable_cluster_ends_with_one_line(tmp_path, token, t
     finally:
         await listening.close()
     (line,) = stderr.decode().splitlines()
-    assert told in line
+    assert message in line
     assert process.returncode == 2
 
 
@@ -269,14 +269,14 @@ def test_last_line_of_json_logs_is_json(write):
             raise OSError("no database")
         """
     done = fairlead("run", write("hook.py", hook), "--embedded", "--log-format", "json")
-    told = [json.loads(line) for line in done.stderr.splitlines()]
-    assert told[-1]["message"] == "hook connect failed: OSError: no database"
-    assert "Traceback" in told[-2]["exception"]
+    entries = [json.loads(line) for line in done.stderr.splitlines()]
+    assert entries[-1]["message"] == "hook connect failed: OSError: no database"
+    assert "Traceback" in entries[-2]["exception"]
     assert done.returncode == 2
 
 
 def test_user_code_that_ignores_cancellation_does_not_block_exit(write, thing):
-    deaf = write(
+    program = write(
         "deaf.py",
         """
         import asyncio, time
@@ -297,8 +297,8 @@ def test_user_code_that_ignores_cancellation_does_not_block_exit(write, thing):
             time.sleep(3600)
         """,
     )
-    command = [sys.executable, "-m", "fairlead", "run", deaf, "--embedded", "--apply", thing]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c)
+    command = [sys.executable, "-m", "fairlead", "run", program, "--embedded", "--apply", thing]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=enable_ctrl_c)
     try:
         assert wait_for(process, "at work")
         for _ in range(2):
@@ -310,6 +310,6 @@ def test_user_code_that_ignores_cancellation_does_not_block_exit(write, thing):
         process.communicate()
 
 
-def hear_ctrl_c():
-    """A shell lets its background jobs ignore it."""
+def enable_ctrl_c():
+    """Handle SIGINT even if a shell started the tests as a background job, which ignores it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""`fairlead serve` with users of its own: a token file, RBAC and an audit log on the command line."""
+"""`fairlead serve` with a token file, RBAC and an audit log."""
 
 import base64
 import json
@@ -21,11 +21,11 @@ def serve(*options, **environment):
 def code(url, context, path, token=None):
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url + path, headers=headers), context=context) as answer:
-            return answer.status
-    except urllib.error.HTTPError as refused:
-        refused.close()
-        return refused.code
+        with urllib.request.urlopen(urllib.request.Request(url + path, headers=headers), context=context) as response:
+            return response.status
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
 
 
 def test_users_of_a_token_file_are_authorized_and_audited(tmp_path):
@@ -47,8 +47,8 @@ def test_users_of_a_token_file_are_authorized_and_audited(tmp_path):
             cluster = json.loads(config.read_text())["clusters"][0]["cluster"]
             ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
             context = ssl.create_default_context(cadata=ca)
-            tried = {token: code(url, context, "/api/v1/secrets", token) for token in ("root", "jane", "joe", None)}
-            assert tried == {"root": 200, "jane": 403, "joe": 401, None: 403}
+            codes = {token: code(url, context, "/api/v1/secrets", token) for token in ("root", "jane", "joe", None)}
+            assert codes == {"root": 200, "jane": 403, "joe": 401, None: 403}
             assert code(url, context, "/api/v1/secrets", "from-the-environment") == 200
             assert code(url, context, "/healthz") == 200
         finally:
@@ -59,7 +59,7 @@ def test_users_of_a_token_file_are_authorized_and_audited(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--token-file", "TOKENS"], "line 1 should be"),
         (["--audit-log-path", "none/audit.log"], "name a file in a folder"),
@@ -67,11 +67,11 @@ def test_users_of_a_token_file_are_authorized_and_audited(tmp_path):
         (["--authorization-mode", "ABAC"], "'AlwaysAllow', 'RBAC'"),
     ],
 )
-def test_bad_option_is_one_line_with_the_fix(tmp_path, options, told):
+def test_bad_option_is_one_line_with_the_fix(tmp_path, options, message):
     bad = tmp_path / "tokens.csv"
     bad.write_text("token,user\n")
     command = [sys.executable, "-m", "fairlead", "serve", *[str(bad) if word == "TOKENS" else word for word in options]]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""An embedded server over TLS with RBAC, as other people's clients meet it, and a kubeconfig to reach it by."""
+"""An embedded server with TLS and RBAC for third-party clients, and its kubeconfig."""
 
 import asyncio
 import json
@@ -13,12 +13,12 @@ from fairlead.api.world import World
 from fairlead.cli.serve import kubeconfig_text, write_private
 from fairlead.server.app import Server
 
-PATIENCE = 60  # seconds; for a machine that is busy with other tests
+TIMEOUT = 60  # seconds; the machine may be busy with other tests
 
 
 @dataclass
 class Served:
-    """A server that listens, and how to reach it."""
+    """A listening server and its connection parameters."""
 
     server: Server
     url: str
@@ -33,7 +33,7 @@ class Served:
         return {**known, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home), "NO_COLOR": "1"}
 
     async def run(self, *command, stdin="", code=0, **environment):
-        """Run a program against the server: its output. It must end, and with this code."""
+        """Run a program against the server and expect the exit code `code`. Return its output."""
         process = await asyncio.create_subprocess_exec(
             *[str(word) for word in command],
             env={**self.environment, **environment},
@@ -43,7 +43,7 @@ class Served:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            out, err = await asyncio.wait_for(process.communicate(stdin.encode()), PATIENCE)
+            out, err = await asyncio.wait_for(process.communicate(stdin.encode()), TIMEOUT)
         except TimeoutError:
             process.kill()
             out, err = await process.communicate()
@@ -52,7 +52,7 @@ class Served:
         return out.decode() if code == 0 else err.decode()
 
     async def ask(self, method, path, body=None, content_type="application/json"):
-        """One request in-process, for what a test prepares or looks at behind a client's back."""
+        """Send one in-process request, for setup and checks beside the client."""
         sent = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type}
         reply = await self.server.transport().request(HttpRequest(method, path, headers=headers, body=sent))

@@ -1,4 +1,4 @@
-"""A Go controller on controller-runtime, with the content types it has by default, against the embedded server."""
+"""A Go controller on controller-runtime, with its default content types, against the embedded server."""
 
 import os
 import shutil
@@ -23,4 +23,4 @@ def program():
 @pytest.mark.slow
 async def test_go_controller_handles_the_life_of_an_object(served, program):
     assert (await served.run(program)).splitlines()[-1] == "done"
-    assert served.server.metrics.total(verb="POST", resource="leases", code="201") == 1  # a leader, by protobuf
+    assert served.server.metrics.total(verb="POST", resource="leases", code="201") == 1  # leader election uses protobuf

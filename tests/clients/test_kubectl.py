@@ -1,4 +1,4 @@
-"""kubectl against the embedded server: the one of this release, and an older one where the machine has it."""
+"""kubectl against the embedded server: the current release, and an older one if the machine has it."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ def kubectl(request, served):
     return run
 
 
-def changed(**spec):
+def with_spec(**spec):
     return {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], **spec}}
 
 
@@ -86,8 +86,8 @@ async def test_apply_diff_get_and_describe(kubectl):
     assert await kubectl("apply", "-f", "-", obj=DEPLOYMENT) == "deployment.apps/web created\n"
     assert await kubectl("apply", "-f", "-", obj=DEPLOYMENT) == "deployment.apps/web unchanged\n"
     assert await kubectl("diff", "-f", "-", obj=DEPLOYMENT) == ""
-    await kubectl("diff", "-f", "-", obj=changed(replicas=3), code=1)
-    assert await kubectl("apply", "-f", "-", obj=changed(replicas=3)) == "deployment.apps/web configured\n"
+    await kubectl("diff", "-f", "-", obj=with_spec(replicas=3), code=1)
+    assert await kubectl("apply", "-f", "-", obj=with_spec(replicas=3)) == "deployment.apps/web configured\n"
     shown = (await kubectl("get", "deployments")).splitlines()
     assert shown[0].split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
     assert shown[1].split()[:4] == ["web", "0/3", "0", "0"]
@@ -100,9 +100,9 @@ async def test_apply_diff_get_and_describe(kubectl):
 
 
 async def test_server_side_apply_reports_conflicts_with_other_managers(kubectl):
-    told = await kubectl("apply", "--server-side", "-f", "-", obj=DEPLOYMENT)
-    assert told == "deployment.apps/web serverside-applied\n"
-    other = changed(replicas=5)
+    output = await kubectl("apply", "--server-side", "-f", "-", obj=DEPLOYMENT)
+    assert output == "deployment.apps/web serverside-applied\n"
+    other = with_spec(replicas=5)
     refused = await kubectl("apply", "--server-side", "--field-manager=b", "-f", "-", obj=other, code=1)
     assert ".spec.replicas" in refused
     assert 'conflict with "kubectl"' in refused
@@ -112,10 +112,10 @@ async def test_server_side_apply_reports_conflicts_with_other_managers(kubectl):
 
 
 async def test_unknown_field_is_refused_before_anything_is_written(kubectl):
-    refused = await kubectl("apply", "-f", "-", obj=changed(replica=3), code=1)
+    refused = await kubectl("apply", "-f", "-", obj=with_spec(replica=3), code=1)
     assert 'unknown field "spec.replica"' in refused
     assert "NotFound" in await kubectl("get", "deploy", "web", code=1)
-    await kubectl("apply", "--validate=ignore", "-f", "-", obj=changed(replica=3))
+    await kubectl("apply", "--validate=ignore", "-f", "-", obj=with_spec(replica=3))
 
 
 async def test_edit_patch_label_annotate_scale_and_set(kubectl, served):
@@ -157,14 +157,14 @@ async def test_rollout_status_follows_the_status(kubectl, served):
 async def test_wait_and_watch_see_changes(kubectl, served):
     await kubectl("apply", "-f", "-", obj=DEPLOYMENT)
     waiting = asyncio.ensure_future(kubectl("wait", "deploy/web", "--for=condition=Available", "--timeout=30s"))
-    gone = asyncio.ensure_future(kubectl("wait", "configmap/c", "--for=create", "--timeout=30s"))
+    created = asyncio.ensure_future(kubectl("wait", "configmap/c", "--for=create", "--timeout=30s"))
     watching = asyncio.ensure_future(kubectl("get", "deploy", "--watch", "-o", "name", "--request-timeout=2s", code=0))
     condition = {"status": {"conditions": [{"type": "Available", "status": "True"}]}}
     path = "/apis/apps/v1/namespaces/default/deployments/web/status"
     await served.ask("PATCH", path, condition, "application/merge-patch+json")
     await served.ask("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "c"}})
     assert await waiting == "deployment.apps/web condition met\n"
-    assert await gone == "configmap/c condition met\n"
+    assert await created == "configmap/c condition met\n"
     assert (await watching).startswith("deployment.apps/web\n")
     deleted = asyncio.ensure_future(kubectl("delete", "deploy", "web", "--wait"))
     assert await kubectl("wait", "deploy/web", "--for=delete", "--timeout=30s") in (
@@ -235,7 +235,7 @@ async def test_can_i_follows_created_roles(kubectl):
 
 
 async def test_create_commands_send_protobuf_and_delete_takes_many(kubectl):
-    """These commands send protobuf, and have no other way."""
+    """These commands always send protobuf."""
     await kubectl("create", "configmap", "c", "--from-literal=a=1")
     await kubectl("create", "secret", "generic", "s", "--from-literal=p=x")
     await kubectl("create", "deployment", "d", "--image=x:1")

@@ -1,4 +1,4 @@
-"""Other people's Python clients against the embedded server: each program in programs/ runs to its end."""
+"""Third-party Python clients against the embedded server: each program in programs/ runs to its end."""
 
 import os
 from pathlib import Path

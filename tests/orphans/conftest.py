@@ -1,4 +1,7 @@
-"""Downstream is each server in turn; upstreams are embedded ones. Time is set by hand. Or: servers behind sockets."""
+"""Fixtures: `bed` has a manual clock and runs on each downstream server; `shell` runs the command against sockets.
+
+Upstream servers are embedded ones.
+"""
 
 import asyncio
 import base64
@@ -21,14 +24,14 @@ TOKEN = "a-token-that-is-never-shown"
 
 @pytest.fixture
 async def bed(api):
-    bed = fleets.Bed(api.transport(), api.namespace, fleets.hand_world())
+    bed = fleets.Bed(api.transport(), api.namespace, fleets.manual_world())
     await bed.start("project-a")
     yield bed
     await bed.clean()
 
 
 class Shell:
-    """A folder with a kubeconfig, and the command in it."""
+    """A folder with a kubeconfig, and the `fairlead orphans` command that uses it."""
 
     def __init__(self, bed, folder):
         self.bed, self.folder = bed, folder
@@ -37,20 +40,23 @@ class Shell:
         self.env = {**os.environ, "COLUMNS": "200", "HOME": str(folder), "XDG_STATE_HOME": str(folder)}
 
     async def __call__(self, *args, where=None):
-        """(status, output, errors) of the command, without a terminal. In this process, in a thread of its own."""
+        """Run the command in a thread without a terminal. Return (exit code, stdout, stderr)."""
         out, errors = io.StringIO(), io.StringIO()
 
         def run():
-            leaving = pytest.raises(SystemExit)
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), leaving as left:
+            with (
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(errors),
+                pytest.raises(SystemExit) as exit_,
+            ):
                 main.main(["orphans", *args, *(self.where if where is None else where)])
-            return left.value.code
+            return exit_.value.code
 
         with mock.patch.dict(os.environ, self.env), mock.patch("sys.stdin", io.StringIO("y\n")):
             status = await asyncio.to_thread(run)
-        said = out.getvalue() + errors.getvalue()
-        assert "Traceback" not in said
-        assert TOKEN not in said
+        output = out.getvalue() + errors.getvalue()
+        assert "Traceback" not in output
+        assert TOKEN not in output
         return status, out.getvalue(), errors.getvalue()
 
     def command(self, *args):
@@ -63,8 +69,8 @@ class Shell:
 
     @property
     def evidence(self):
-        (found,) = (self.folder / "fairlead").glob("orphans-*.json")
-        return found
+        (path,) = (self.folder / "fairlead").glob("orphans-*.json")
+        return path
 
 
 @pytest.fixture
@@ -74,7 +80,7 @@ async def shell(tmp_path):
     listening = {name: await server.listen() for name, server in servers.items()}
     bed = fleets.Bed(servers["edge"].transport(), "default", world)
     await bed.start()
-    await bed.upstream("project-a", servers["a"].transport())
+    await bed.set_upstream("project-a", servers["a"].transport())
     clusters = [
         {"name": n, "cluster": {"server": at.url, "certificate-authority-data": base64.b64encode(at.ca).decode()}}
         for n, at in listening.items()

@@ -1,4 +1,4 @@
-"""`fairlead orphans`, as people type it, on servers behind sockets."""
+"""`fairlead orphans` on the command line, with servers behind sockets."""
 
 import asyncio
 import contextlib
@@ -17,26 +17,26 @@ from fairlead.tools.orphans.rule_files import RulesError, load
 
 
 async def test_apply_deletes_the_planned_objects(shell):
-    await shell.bed.gateway()
-    await shell.bed.route("kept")
-    await shell.bed.route("orphan", parents=["missing"])
+    await shell.bed.create_gateway()
+    await shell.bed.create_route("kept")
+    await shell.bed.create_route("orphan", parents=["missing"])
     status, out, _ = await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     assert status == 0
     assert "2 selected: 1 to delete, 0 in their grace, 1 kept, 0 not judged" in out
     assert "Gateway default/missing is gone from project-a" in out
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s")
     assert (status, "add --yes" in errors) == (1, True)
-    assert await shell.bed.there("orphan")
+    assert await shell.bed.find("orphan")
     status, out, _ = await shell("apply", str(shell.plan), "--grace", "0s", "--yes")
     assert (status, "1 deleted" in out) == (0, True)
-    assert await shell.bed.there("orphan") is None
-    assert await shell.bed.there("kept")
+    assert await shell.bed.find("orphan") is None
+    assert await shell.bed.find("kept")
     (journal,) = (shell.folder / "fairlead").glob("*.journal")
     assert [json.loads(line)["what"] for line in journal.read_text().splitlines()] == ["deleting", "deleted"]
 
 
 async def test_plan_and_apply_work_as_separate_processes(shell):
-    await shell.bed.route()
+    await shell.bed.create_route()
     for args in (
         ("plan", "--grace", "0s", "-o", str(shell.plan)),
         ("apply", str(shell.plan), "--grace", "0s", "--yes"),
@@ -47,118 +47,118 @@ async def test_plan_and_apply_work_as_separate_processes(shell):
         out, _ = await run.communicate()
         assert run.returncode == 0, out
     assert b"1 deleted" in out
-    assert await shell.bed.there() is None
+    assert await shell.bed.find() is None
 
 
 EDITS = {
-    "name": lambda kept: {"name": "kept"},
-    "uid": lambda kept: {"uid": kept.uid},
-    "name and uid": lambda kept: {"name": "kept", "uid": kept.uid, "evidence": ["surely gone"]},
-    "kind": lambda kept: {"kind": "ConfigMap", "apiVersion": "v1"},
-    "another object of another kind": lambda kept: {"kind": "Namespace", "apiVersion": "v1", "namespace": None},
-    "version": lambda kept: {"apiVersion": "gateway.networking.k8s.io/v1beta1"},
-    "namespace": lambda kept: {"namespace": "kube-system"},
-    "no namespace": lambda kept: {"namespace": None},
-    "rule": lambda kept: {"rule": "made-up"},
-    "another rule": lambda kept: {"rule": "anchor"},
-    "grace": lambda kept: {"since": "2020-01-01T00:00:00Z", "due": "2020-01-01T00:05:00Z"},
-    "path": lambda kept: {"name": "../httproutes/kept"},
+    "name": lambda live: {"name": "kept"},
+    "uid": lambda live: {"uid": live.uid},
+    "name and uid": lambda live: {"name": "kept", "uid": live.uid, "evidence": ["surely gone"]},
+    "kind": lambda live: {"kind": "ConfigMap", "apiVersion": "v1"},
+    "another object of another kind": lambda live: {"kind": "Namespace", "apiVersion": "v1", "namespace": None},
+    "version": lambda live: {"apiVersion": "gateway.networking.k8s.io/v1beta1"},
+    "namespace": lambda live: {"namespace": "kube-system"},
+    "no namespace": lambda live: {"namespace": None},
+    "rule": lambda live: {"rule": "made-up"},
+    "another rule": lambda live: {"rule": "anchor"},
+    "grace": lambda live: {"since": "2020-01-01T00:00:00Z", "due": "2020-01-01T00:05:00Z"},
+    "path": lambda live: {"name": "../httproutes/kept"},
 }
 
 
 @pytest.mark.parametrize("edited", EDITS)
 async def test_edited_plan_deletes_only_what_the_rules_allow(shell, edited):
-    await shell.bed.gateway()
-    kept = await shell.bed.route("kept")
-    orphan = await shell.bed.route("orphan", parents=["missing"])
+    await shell.bed.create_gateway()
+    kept = await shell.bed.create_route("kept")
+    orphan = await shell.bed.create_route("orphan", parents=["missing"])
     assert (await shell("plan", "--grace", "0s", "-o", str(shell.plan)))[0] == 0
     shell.edit(**EDITS[edited](kept))
-    grace = () if edited == "grace" else ("--grace", "0s")  # without it, the rule's own five minutes hold
+    grace = () if edited == "grace" else ("--grace", "0s")  # without it, the rule's grace of five minutes applies
     status, out, _ = await shell("apply", str(shell.plan), *grace, "--yes")
     assert (status, "stays: " in out) == (1, True)
-    assert (await shell.bed.there("kept")).uid == kept.uid
-    assert (await shell.bed.there("orphan")).uid == orphan.uid
+    assert (await shell.bed.find("kept")).uid == kept.uid
+    assert (await shell.bed.find("orphan")).uid == orphan.uid
 
 
 @pytest.mark.parametrize("fields", [{"cluster": "project-b"}, {"why": "x", "evidence": []}, {"resourceVersion": "1"}])
 async def test_apply_ignores_the_informational_fields_of_a_plan(shell, fields):
-    """Its cluster is read from its labels, live; what it says there is for people."""
-    await shell.bed.route()
+    """The command reads the cluster from the live labels. These fields of a plan are for people."""
+    await shell.bed.create_route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     shell.edit(**fields)
     assert (await shell("apply", str(shell.plan), "--grace", "0s", "--yes"))[0] == 0
-    assert await shell.bed.there() is None
+    assert await shell.bed.find() is None
 
 
 async def test_apply_deletes_only_the_listed_objects(shell):
-    """One that was cut down to nothing deletes nothing, whatever else is an orphan."""
-    await shell.bed.route("one")
-    await shell.bed.route("two")
+    """An orphan that was removed from the plan stays."""
+    await shell.bed.create_route("one")
+    await shell.bed.create_route("two")
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     plan = json.loads(shell.plan.read_text())
     plan["items"] = [item for item in plan["items"] if item["name"] == "one"]
     shell.plan.write_text(json.dumps(plan))
     assert (await shell("apply", str(shell.plan), "--grace", "0s", "--yes"))[0] == 0
-    assert await shell.bed.there("two")
+    assert await shell.bed.find("two")
 
 
 async def test_plan_of_another_downstream_cluster_is_refused(shell):
-    await shell.bed.route()
+    await shell.bed.create_route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     plan = json.loads(shell.plan.read_text())
     shell.plan.write_text(json.dumps({**plan, "downstream": "11111111-2222-3333-4444-555555555555"}))
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s", "--yes")
     assert (status, "belongs to another downstream cluster" in errors) == (2, True)
-    assert await shell.bed.there()
+    assert await shell.bed.find()
 
 
-@pytest.mark.parametrize("harm", [{"namespace": ["default"]}, {"name": None}, {"uid": {}}, {"rule": 7}])
-async def test_plan_with_an_invalid_item_is_refused(shell, harm):
-    await shell.bed.route()
+@pytest.mark.parametrize("fields", [{"namespace": ["default"]}, {"name": None}, {"uid": {}}, {"rule": 7}])
+async def test_plan_with_an_invalid_item_is_refused(shell, fields):
+    await shell.bed.create_route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
-    shell.edit(**harm)
+    shell.edit(**fields)
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s", "--yes")
     assert (status, "item 1 does not name an object: create the plan again" in errors) == (2, True)
-    assert await shell.bed.there()
+    assert await shell.bed.find()
 
 
 async def test_plan_above_the_size_limit_is_refused(shell, monkeypatch):
-    await shell.bed.route()
+    await shell.bed.create_route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     monkeypatch.setattr(plan_files, "MAX_PLAN_BYTES", 2**8)
-    for endless in (str(shell.plan), "/dev/zero"):
-        status, _, errors = await shell("apply", endless, "--grace", "0s", "--yes")
+    for path in (str(shell.plan), "/dev/zero"):
+        status, _, errors = await shell("apply", path, "--grace", "0s", "--yes")
         assert (status, "plan fewer clusters at a time" in errors) == (2, True)
-    assert await shell.bed.there()
+    assert await shell.bed.find()
 
 
 async def test_plan_is_written_only_to_a_regular_file(shell):
-    link, kept = shell.folder / "link.json", shell.folder / "evidence.json"
+    link, evidence = shell.folder / "link.json", shell.folder / "evidence.json"
     link.symlink_to(shell.folder / "config")
-    for output, said in (
+    for output, message in (
         (link, "not a regular file"),
         ("/dev/null", "not a regular file"),
-        (kept, "is the evidence"),
+        (evidence, "is the evidence"),
         (shell.folder / "missing" / "plan.json", "not a writable folder"),
     ):
-        status, _, errors = await shell("plan", "-o", str(output), "--evidence", str(kept))
-        assert (status, said in errors, len(errors.splitlines())) == (2, True, 1), errors
+        status, _, errors = await shell("plan", "-o", str(output), "--evidence", str(evidence))
+        assert (status, message in errors, len(errors.splitlines())) == (2, True, 1), errors
     assert link.is_symlink()
 
 
 @pytest.mark.parametrize("upstreams", [("project-a=a", "project-b=a"), ("project-a=edge",)])
 async def test_contexts_of_the_same_cluster_are_reported(shell, upstreams):
-    await shell.bed.route()
+    await shell.bed.create_route()
     where = (*shell.where[:4], *(part for one in upstreams for part in ("--upstream", one)))
     status, out, _ = await shell("plan", "--grace", "0s", "-o", str(shell.plan), where=where)
     assert (status, "are the same cluster: correct" in out, "0 to delete" in out) == (1, True, True)
-    assert (await shell("apply", str(shell.plan), "--grace", "0s", "--yes", where=where))[0] == 0  # it names nothing
-    assert await shell.bed.there()
+    assert (await shell("apply", str(shell.plan), "--grace", "0s", "--yes", where=where))[0] == 0  # the plan is empty
+    assert await shell.bed.find()
 
 
 async def test_interrupted_apply_reports_what_it_deleted(shell):
     for i in range(30):
-        await shell.bed.route(f"web-{i}")
+        await shell.bed.create_route(f"web-{i}")
     assert (await shell("plan", "--grace", "0s", "-o", str(shell.plan)))[0] == 0
     command = shell.command("apply", str(shell.plan), "--grace", "0s", "--max", "100%", "--yes")
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -170,20 +170,24 @@ async def test_interrupted_apply_reports_what_it_deleted(shell):
     out, errors = await run.communicate()
     assert run.returncode == 130
     assert b"Traceback" not in errors
-    told = int(re.search(rb"not finished: (\d+) deleted; for the last one see ", errors)[1])
-    assert told == 1 + out.count(b"deleted: ")
-    left = len([i for i in range(30) if await shell.bed.there(f"web-{i}")])
-    assert 0 < left <= 30 - told
+    deleted = int(re.search(rb"not finished: (\d+) deleted; for the last one see ", errors)[1])
+    assert deleted == 1 + out.count(b"deleted: ")
+    remaining = len([i for i in range(30) if await shell.bed.find(f"web-{i}")])
+    assert 0 < remaining <= 30 - deleted
     (journal,) = (shell.folder / "fairlead").glob("*.journal")
     what = [json.loads(line)["what"] for line in journal.read_text().splitlines()]
-    assert (what.count("deleted"), what.count("deleting")) in ((told, told), (told, told + 1), (told + 1, told + 1))
+    assert (what.count("deleted"), what.count("deleting")) in (
+        (deleted, deleted),
+        (deleted, deleted + 1),
+        (deleted + 1, deleted + 1),
+    )
 
 
 # The terminal
 
 
-async def at_a_terminal(shell, answer, *args):
-    """(status, all that was shown) of the command on a terminal of its own, where `answer` is typed."""
+async def run_on_terminal(shell, answer, *args):
+    """Run the command on a new terminal and type `answer`. Return (exit code, terminal output)."""
     ours, theirs = pty.openpty()
     run = await asyncio.create_subprocess_exec(
         *shell.command(*args), env={**shell.env, "TERM": "xterm"}, stdin=theirs, stdout=theirs, stderr=theirs
@@ -192,45 +196,47 @@ async def at_a_terminal(shell, answer, *args):
     os.write(ours, answer)
     status = await run.wait()
     shown = b""
-    with contextlib.suppress(OSError):  # the other end is closed, and this is how that is told
+    with contextlib.suppress(OSError):  # reading from a closed terminal raises this
         while part := os.read(ours, 65536):
             shown += part
     os.close(ours)
     return status, shown.decode()
 
 
-@pytest.mark.parametrize(("answer", "goes"), [(b"y\n", True), (b"n\n", False), (b"\n", False), (b"\x04", False)])
-async def test_apply_on_a_terminal_deletes_only_after_yes(shell, answer, goes):
-    await shell.bed.route()
+@pytest.mark.parametrize(("answer", "is_deleted"), [(b"y\n", True), (b"n\n", False), (b"\n", False), (b"\x04", False)])
+async def test_apply_on_a_terminal_deletes_only_after_yes(shell, answer, is_deleted):
+    await shell.bed.create_route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
-    status, shown = await at_a_terminal(shell, answer, "apply", str(shell.plan), "--grace", "0s")
+    status, shown = await run_on_terminal(shell, answer, "apply", str(shell.plan), "--grace", "0s")
     assert "Delete 1 object? [y/N]" in shown
-    assert "HTTPRoute default/web: Gateway default/gw is gone from project-a" in shown  # what it asks about
-    assert (await shell.bed.there() is None) == goes
-    assert (status == 0) == goes
+    assert (
+        "HTTPRoute default/web: Gateway default/gw is gone from project-a" in shown
+    )  # the object that the question is about
+    assert (await shell.bed.find() is None) == is_deleted
+    assert (status == 0) == is_deleted
 
 
 async def test_scan_on_a_terminal_shows_its_progress(shell):
-    await shell.bed.route()
-    status, shown = await at_a_terminal(shell, b"", "plan", "--grace", "0s")
+    await shell.bed.create_route()
+    status, shown = await run_on_terminal(shell, b"", "plan", "--grace", "0s")
     assert (status, "\r\x1b[K1 of 1 clusters looked at" in shown) == (0, True)
-    assert "clusters looked at\r\x1b[K" in shown  # and leaves nothing of that behind
+    assert "clusters looked at\r\x1b[K" in shown  # the progress line is erased
 
 
 async def test_apply_without_a_terminal_requires_yes(shell):
-    """Not even if someone pipes a yes into it."""
-    await shell.bed.route()
+    """Standard input is a pipe with the answer "y" here, which does not count."""
+    await shell.bed.create_route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s")
     assert (status, "there is no terminal for a confirmation: add --yes to delete" in errors) == (1, True)
-    assert await shell.bed.there()
+    assert await shell.bed.find()
 
 
 # The evidence
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "it is not JSON"),
         ("{", "it is not JSON"),
@@ -239,35 +245,35 @@ async def test_apply_without_a_terminal_requires_yes(shell):
         ('{"version": 1, "downstream": "another"}', "it belongs to another downstream cluster"),
     ],
 )
-async def test_unreadable_evidence_is_reported_and_not_overwritten(shell, text, said):
-    await shell.bed.route()
+async def test_unreadable_evidence_is_reported_and_not_overwritten(shell, text, message):
+    await shell.bed.create_route()
     file = shell.folder / "evidence.json"
     file.write_text(text)
     status, _, errors = await shell("plan", "--grace", "0s", "--evidence", str(file))
     assert status == 2
-    assert said in errors
+    assert message in errors
     assert "choose another file with --evidence, or move it away" in errors
     assert len(errors.splitlines()) == 1
     assert file.read_text() == text
 
 
 @pytest.mark.parametrize(
-    "harm",
+    "damage",
     [
-        lambda said: said.pop("clusters"),
-        lambda said: said["clusters"]["project-a"].update(uid=None),
-        lambda said: said["clusters"]["project-a"].update(absent=[["too", "short"]]),
-        lambda said: said["clusters"]["project-a"]["absent"][0].__setitem__(4, "yesterday"),
-        lambda said: said.update(retired=[]),
-        lambda said: said.update(shared={"uid": [1]}),
+        lambda evidence: evidence.pop("clusters"),
+        lambda evidence: evidence["clusters"]["project-a"].update(uid=None),
+        lambda evidence: evidence["clusters"]["project-a"].update(absent=[["too", "short"]]),
+        lambda evidence: evidence["clusters"]["project-a"]["absent"][0].__setitem__(4, "yesterday"),
+        lambda evidence: evidence.update(retired=[]),
+        lambda evidence: evidence.update(shared={"uid": [1]}),
     ],
 )
-async def test_damaged_evidence_is_reported_and_not_overwritten(shell, harm):
-    await shell.bed.route()
+async def test_damaged_evidence_is_reported_and_not_overwritten(shell, damage):
+    await shell.bed.create_route()
     await shell("plan")
-    said = json.loads(shell.evidence.read_text())
-    harm(said)
-    shell.evidence.write_text(json.dumps(said))
+    evidence = json.loads(shell.evidence.read_text())
+    damage(evidence)
+    shell.evidence.write_text(json.dumps(evidence))
     before = shell.evidence.read_text()
     status, _, errors = await shell("plan")
     assert (status, "its content is damaged" in errors) == (2, True)
@@ -275,7 +281,7 @@ async def test_damaged_evidence_is_reported_and_not_overwritten(shell, harm):
 
 
 async def test_evidence_from_the_future_does_not_shorten_the_grace(shell):
-    await shell.bed.route()
+    await shell.bed.create_route()
     await shell("plan")
     text = shell.evidence.read_text()
     since = json.loads(text)["clusters"]["project-a"]["absent"][0][4]
@@ -285,22 +291,22 @@ async def test_evidence_from_the_future_does_not_shorten_the_grace(shell):
 
 
 async def test_concurrent_runs_do_not_share_evidence(shell):
-    await shell.bed.route()
+    await shell.bed.create_route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     before = shell.evidence.read_text()
     with EvidenceFile(shell.evidence).locked():
         for args in (("plan",), ("apply", str(shell.plan), "--grace", "0s", "--yes")):
             status, _, errors = await shell(*args)
             assert (status, "another run uses it: wait until that run has ended" in errors) == (1, True)
-    assert await shell.bed.there()
+    assert await shell.bed.find()
     assert shell.evidence.read_text() == before
 
 
 async def test_evidence_is_written_atomically(shell, monkeypatch):
-    await shell.bed.route()
+    await shell.bed.create_route()
     await shell("plan")
     before = shell.evidence.read_text()
-    await shell.bed.route("other", parents=["other"])
+    await shell.bed.create_route("other", parents=["other"])
 
     def full(handle):
         raise OSError(28, "No space left on device")
@@ -322,7 +328,7 @@ async def test_evidence_file_does_not_follow_a_symlink(shell):
     assert target.read_text() == "{}"
 
 
-# What is said
+# Output and messages
 
 
 @pytest.mark.parametrize("command", [(), ("plan",), ("apply",), ("watch",)])
@@ -335,7 +341,7 @@ async def test_help_fits_80_columns_and_is_not_truncated(shell, command, monkeyp
 
 
 async def test_grace_starts_with_the_first_plan_and_is_reported(shell):
-    await shell.bed.route()
+    await shell.bed.create_route()
     status, out, _ = await shell("plan", "-o", "-")
     assert status == 0
     (item,) = json.loads(out)["items"]
@@ -345,7 +351,7 @@ async def test_grace_starts_with_the_first_plan_and_is_reported(shell):
 
 
 async def test_exit_code_is_1_for_undecided_objects_and_2_for_wrong_usage(shell):
-    await shell.bed.route(cluster="cluster-unheard-of")
+    await shell.bed.create_route(cluster="cluster-unheard-of")
     status, out, _ = await shell("plan")
     assert (status, "name it with --upstream or --retired" in out) == (1, True)
     kubeconfig = shell.where[:2]
@@ -370,14 +376,14 @@ async def test_escape_codes_in_a_rule_message_are_removed(shell):
         "def parents(obj, identity):\n    raise UnreadableIdentity('says \\x1b[2J')\n"
         "rules = [OrphanRule('mine', fl.kind('gateway.networking.k8s.io/v1', 'HTTPRoute'), parents)]\n"
     )
-    await shell.bed.route()
+    await shell.bed.create_route()
     status, out, errors = await shell("plan", "--rules", str(rules))
     assert (status, "says" in out) == (1, True)
     assert "\x1b" not in out + errors
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("rules: 3", "has no list `rules`"),
         ("rules: [{use: nothing}]", "no shipped rule 'nothing'"),
@@ -389,7 +395,7 @@ async def test_escape_codes_in_a_rule_message_are_removed(shell):
         ("{", "not YAML at line"),
     ],
 )
-def test_error_in_a_rules_file_names_the_rule_and_field(tmp_path, text, said):
+def test_error_in_a_rules_file_names_the_rule_and_field(tmp_path, text, message):
     (tmp_path / "rules.yaml").write_text(text)
-    with pytest.raises(RulesError, match=said.replace("`", ".")):
+    with pytest.raises(RulesError, match=message.replace("`", ".")):
         load(tmp_path / "rules.yaml")

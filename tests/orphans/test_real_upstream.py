@@ -1,5 +1,8 @@
-"""What is unknown is never absent, with a real kube-apiserver upstream: its processes killed and stopped, its store
-replaced, its RBAC against us. Nothing is deleted; when it is back, what was known before counts again."""
+"""A real upstream kube-apiserver that cannot be read is unknown, and nothing is deleted.
+
+The tests kill and suspend its processes, replace its store and deny access by RBAC. When it is back, the earlier
+evidence counts again.
+"""
 
 import contextlib
 import os
@@ -31,33 +34,33 @@ ClusterRoleBinding = fl.kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding
 
 @pytest.fixture(scope="module")
 def machine():
-    """A server of these tests alone."""
+    """Start a server for these tests only."""
     with RealServer() as server:
         yield server
 
 
-class Way(fleets.Door):
-    """The way to a real server, as `user` if one is named, and with little patience once told so."""
+class RealTransport(fleets.FaultyTransport):
+    """A transport to a real server that can impersonate `user` and limit requests to `timeout` seconds."""
 
-    user, patience = "", None
+    user, timeout = "", None
 
     async def request(self, request):
         headers = {**(request.headers or {}), **({"Impersonate-User": self.user} if self.user else {})}
-        return await super().request(replace(request, headers=headers, timeout=self.patience or request.timeout))
+        return await super().request(replace(request, headers=headers, timeout=self.timeout or request.timeout))
 
 
 @pytest.fixture
 async def bed(machine):
-    """An orphan, `web`, and a copy with a live parent, `kept`, both seen at a look that is a grace ago."""
+    """Create an orphan `web` and a copy `kept` with a live parent, and scan both one grace ago."""
     inner = HttpTransport(Cluster(machine.url, machine.ca_data), StaticCredentials.token(machine.token))
-    bed = fleets.Bed(Server(None).transport(), "default", fleets.hand_world())
-    bed.doors["project-a"] = Way(inner)
+    bed = fleets.Bed(Server(None).transport(), "default", fleets.manual_world())
+    bed.upstream_transports["project-a"] = RealTransport(inner)
     await bed.start()
-    await bed.upstream("project-a", inner)
+    await bed.set_upstream("project-a", inner)
     with contextlib.suppress(fl.ApiError):
-        await bed.gateway("alive")
-    await bed.route()
-    await bed.route("kept", parents=["alive"])
+        await bed.create_gateway("alive")
+    await bed.create_route()
+    await bed.create_route("kept", parents=["alive"])
     await bed.collect()
     bed.clock.forward(GRACE)
     yield bed
@@ -65,136 +68,136 @@ async def bed(machine):
 
 
 @pytest.fixture
-def door(bed):
-    return bed.doors["project-a"]
+def transport(bed):
+    return bed.upstream_transports["project-a"]
 
 
 async def delete(bed, plan):
-    actor = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
-    return [done.outcome for done in await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)]
+    deleter = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
+    return [done.outcome for done in await deleter.delete(plan.of(State.ORPHAN), plan.ambiguous)]
 
 
-async def unknown(bed, before):
-    """What was an orphan in the plan before is left, none is one in a plan of now; answers why."""
+async def check_unknown(bed, before):
+    """Check that the orphan of the earlier plan stays and that a new plan has none. Return the reason."""
     assert [item.candidate.name for item in before.of(State.ORPHAN)] == ["web"]
     assert await delete(bed, before) == [DeletionOutcome.LEFT]
     now = await bed.plan()
     assert [item.verdict.state for item in now.items] == [State.REFUSED, State.REFUSED]
     assert await delete(bed, now) == []
-    assert await bed.there("web")
-    assert await bed.there("kept")
+    assert await bed.find("web")
+    assert await bed.find("kept")
     assert not bed.journal
     return now.items[0].verdict.why
 
 
-async def known_again(bed):
+async def check_known_again(bed):
     assert [(one.item.candidate.name, one.outcome) for one in await bed.collect()] == [("web", DeletionOutcome.DELETED)]
-    assert await bed.there("kept")
+    assert await bed.find("kept")
 
 
 async def test_killed_upstream_is_not_treated_as_empty(bed, machine):
     before = await bed.plan()
     machine.crash()
     try:
-        why = await unknown(bed, before)
+        why = await check_unknown(bed, before)
     finally:
         machine.recover()
     assert "its identity cannot be read" in why
-    await known_again(bed)
+    await check_known_again(bed)
 
 
-async def test_upstream_killed_between_two_pages_is_not_treated_as_empty(bed, door, machine, monkeypatch):
-    await bed.gateway("another")
+async def test_upstream_killed_between_two_pages_is_not_treated_as_empty(bed, transport, machine, monkeypatch):
+    await bed.create_gateway("another")
     monkeypatch.setattr(looks, "PAGE_SIZE", 1)
-    asked = []
+    paths = []
 
     def kill(method, path, query):
-        if "gateways" in path and "continue" in query and not asked:
-            asked.append(path)
+        if "gateways" in path and "continue" in query and not paths:
+            paths.append(path)
             machine.crash()
 
-    door.fault = kill
+    transport.fault = kill
     try:
         plan = await bed.plan()
     finally:
         machine.recover()
-    assert asked
+    assert paths
     assert [item.verdict.state for item in plan.items] == [State.REFUSED, State.REFUSED]
-    await known_again(bed)
-    await bed.no_gateway("another")
+    await check_known_again(bed)
+    await bed.delete_gateway("another")
 
 
-async def test_upstream_that_times_out_is_not_treated_as_empty(bed, door, machine):
+async def test_upstream_that_times_out_is_not_treated_as_empty(bed, transport, machine):
     before = await bed.plan()
-    door.patience = 0.5
+    transport.timeout = 0.5
     for pid in machine.pids:
         os.kill(pid, signal.SIGSTOP)
     try:
-        await unknown(bed, before)
+        await check_unknown(bed, before)
     finally:
         for pid in machine.pids:
             os.kill(pid, signal.SIGCONT)
-    door.patience = None
-    await known_again(bed)
+    transport.timeout = None
+    await check_known_again(bed)
 
 
-@pytest.mark.parametrize("may", [[], ["namespaces"]])
-async def test_upstream_that_forbids_access_is_not_treated_as_empty(bed, door, may):
-    """Its RBAC does: first everything but discovery, then the Gateways alone."""
-    name = f"nobody-{len(may)}"
-    rules = [{"apiGroups": [""], "resources": may, "verbs": ["get"]}] if may else []
+@pytest.mark.parametrize("allowed", [[], ["namespaces"]])
+async def test_upstream_that_forbids_access_is_not_treated_as_empty(bed, transport, allowed):
+    """RBAC forbids everything except discovery, and then only Gateways."""
+    name = f"nobody-{len(allowed)}"
+    rules = [{"apiGroups": [""], "resources": allowed, "verbs": ["get"]}] if allowed else []
     subject = {"kind": "User", "name": name, "apiGroup": ClusterRole.group}
     role = {"kind": "ClusterRole", "name": name, "apiGroup": ClusterRole.group}
     await bed.up["project-a"].create(fl.Object({**ClusterRole(name), "rules": rules}))
     await bed.up["project-a"].create(fl.Object({**ClusterRoleBinding(name), "roleRef": role, "subjects": [subject]}))
     before = await bed.plan()
-    door.user = name
-    why = await unknown(bed, before)
+    transport.user = name
+    why = await check_unknown(bed, before)
     assert "is forbidden" in why
-    assert ("gateways cannot be read" in why) is bool(may)
-    door.user = ""
-    await known_again(bed)
+    assert ("gateways cannot be read" in why) is bool(allowed)
+    transport.user = ""
+    await check_known_again(bed)
 
 
 @contextlib.contextmanager
-def another_store(machine):
-    """The server of the same address on a store that is empty, as after a restart that lost its disk."""
-    kept = machine.data.with_name("kept")
+def empty_store(machine):
+    """Run the server at the same address with an empty store, like a restart that lost its disk."""
+    backup = machine.data.with_name("backup")
     machine.crash()
-    machine.data.rename(kept)
+    machine.data.rename(backup)
     try:
         machine.recover()
         yield
     finally:
         machine.crash()
         shutil.rmtree(machine.data)
-        kept.rename(machine.data)
+        backup.rename(machine.data)
         machine.recover()
 
 
 async def test_upstream_with_an_empty_store_after_a_restart_is_another_cluster(bed, machine):
     before = await bed.plan()
-    with another_store(machine):
-        assert "another cluster than before" in await unknown(bed, before)
-        await fleets.install(bed.up["project-a"])  # nor when it serves Gateways, and has none
+    with empty_store(machine):
+        assert "another cluster than before" in await check_unknown(bed, before)
+        await fleets.install(bed.up["project-a"])  # The result is the same when the server has the CRD and no Gateways.
         assert (await bed.up["project-a"].list(Gateway)).items == []
         bed.clock.forward(GRACE)
-        assert "another cluster than before" in await unknown(bed, before)
-    await known_again(bed)
+        assert "another cluster than before" in await check_unknown(bed, before)
+    await check_known_again(bed)
 
 
-async def test_real_upstream_replaced_during_a_scan_is_unknown(bed, door):
-    real, other = door.inner, Server(None).transport()
+async def test_real_upstream_replaced_during_a_scan_is_unknown(bed, transport):
+    real, other = transport.inner, Server(None).transport()
     await fleets.install(Client(other, bed.world))
 
     def replace(method, path, query):
         if "gateways" in path:
-            door.inner = other
+            transport.inner = other
 
-    door.fault = replace
+    transport.fault = replace
     plan = await bed.plan()
     assert [item.verdict.state for item in plan.items] == [State.REFUSED, State.REFUSED]
     assert "another cluster than before" in plan.items[0].verdict.why
-    door.open()
-    door.inner = real
-    await known_again(bed)
+    transport.clear_fault()
+    transport.inner = real
+    await check_known_again(bed)

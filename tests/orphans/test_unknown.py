@@ -1,5 +1,8 @@
-"""What is unknown is never absent: an upstream that is killed, forbids, is slow, empty, another one, or any of these in
-the middle of a scan. Nothing is deleted, and what was known before is neither lost nor counted."""
+"""An upstream that cannot be read is unknown, and nothing is deleted.
+
+The upstream is killed, slow, forbidden, empty or replaced, before or during a scan. The earlier evidence is not lost,
+and the time without a successful scan does not count.
+"""
 
 import asyncio
 import contextlib
@@ -21,7 +24,7 @@ GRACE = 300.0
 
 async def slow(*request):
     await asyncio.sleep(0)
-    return TimeoutError("no answer in 30 s")
+    return TimeoutError("no response in 30 s")
 
 
 FAULTS = {
@@ -31,47 +34,47 @@ FAULTS = {
     "forbidden": lambda *request: 403,
     "forbids gateways": lambda method, path, query: 403 if "gateways" in path else None,
     "unavailable": lambda *request: 503,
-    "answers 404 to all": lambda *request: 404,
-    "answers 404 to gateways": lambda method, path, query: 404 if "gateways" in path else None,
-    "forgets each list": lambda method, path, query: 410 if "gateways" in path else None,
+    "responds 404 to everything": lambda *request: 404,
+    "responds 404 to gateways": lambda method, path, query: 404 if "gateways" in path else None,
+    "every list expires": lambda method, path, query: 410 if "gateways" in path else None,
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("when", ["always", "after a first look", "after the plan"])
-@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+@pytest.mark.parametrize("when", ["always", "after a first scan", "after the plan"])
+@pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
 async def test_unreadable_upstream_is_not_treated_as_empty(bed, fault, when):
-    await bed.route()
-    door = bed.doors["project-a"]
+    await bed.create_route()
+    transport = bed.upstream_transports["project-a"]
     if when == "always":
-        door.fault = FAULTS[fault]
+        transport.fault = FAULTS[fault]
     await bed.collect()
-    if when == "after a first look":
-        door.fault = FAULTS[fault]
+    if when == "after a first scan":
+        transport.fault = FAULTS[fault]
     bed.clock.forward(GRACE)
     plan = await bed.plan()
-    door.fault = FAULTS[fault]
-    actor = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
-    done = await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)
+    transport.fault = FAULTS[fault]
+    deleter = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
+    done = await deleter.delete(plan.of(State.ORPHAN), plan.ambiguous)
     assert [one.outcome for one in done] == ([DeletionOutcome.LEFT] if when == "after the plan" else [])
     if when != "after the plan":
         assert [item.verdict.state for item in plan.items] == [State.REFUSED]
         assert not plan.complete
-    assert await bed.there()
+    assert await bed.find()
     assert not bed.journal
-    door.open()
-    if when == "always":  # the time in which nobody could look counts for nothing
+    transport.clear_fault()
+    if when == "always":  # the time without a successful scan does not count
         assert await bed.collect() == []
         bed.clock.forward(GRACE)
     assert [one.outcome for one in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
-@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+@pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
 async def test_upstream_that_is_empty_after_a_restart_is_unknown(bed):
-    await bed.gateway()
-    await bed.route()
+    await bed.create_gateway()
+    await bed.create_route()
     await bed.collect()
-    await bed.upstream("project-a")  # the same address, another kube-system, no Gateways
+    await bed.set_upstream("project-a")  # the same address with another kube-system and no Gateways
     bed.clock.forward(GRACE)
     assert await bed.collect() == []
     bed.clock.forward(GRACE)
@@ -82,9 +85,9 @@ async def test_upstream_that_is_empty_after_a_restart_is_unknown(bed):
     assert "retired" in why
 
 
-@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+@pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
 async def test_upstream_that_lost_its_crds_is_unknown(bed):
-    await bed.route()
+    await bed.create_route()
     await bed.collect()
     bed.clock.forward(GRACE)
     for crd in GATEWAY_API:
@@ -94,20 +97,20 @@ async def test_upstream_that_lost_its_crds_is_unknown(bed):
     assert "does not serve Gateway" in why
 
 
-@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+@pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
 async def test_upstream_replaced_during_a_scan_is_unknown(bed):
-    await bed.gateway()
-    await bed.route()
-    door = bed.doors["project-a"]
+    await bed.create_gateway()
+    await bed.create_route()
+    transport = bed.upstream_transports["project-a"]
     other = Server(bed.world).transport()
     for crd in GATEWAY_API:
         await Client(other, bed.world).create(crd)
 
     def replace(method, path, query):
         if "gateways" in path:
-            door.inner = other
+            transport.inner = other
 
-    door.fault = replace
+    transport.fault = replace
     state, why = await bed.verdict(grace=0.0)
     assert (state, why) == (
         State.REFUSED,
@@ -116,76 +119,76 @@ async def test_upstream_replaced_during_a_scan_is_unknown(bed):
     assert bed.evidence.clusters == {}
 
 
-@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+@pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
 async def test_upstream_that_fails_between_two_pages_is_unknown(bed, monkeypatch):
     monkeypatch.setattr(looks, "PAGE_SIZE", 1)
     for name in ("a", "b", "gw"):
-        await bed.gateway(name)
-    await bed.route()
-    door = bed.doors["project-a"]
-    door.fault = lambda method, path, query: ConnectionResetError("reset") if "continue" in query else None
+        await bed.create_gateway(name)
+    await bed.create_route()
+    transport = bed.upstream_transports["project-a"]
+    transport.fault = lambda method, path, query: ConnectionResetError("reset") if "continue" in query else None
     assert (await bed.verdict(grace=0.0))[0] is State.REFUSED
-    door.open()
+    transport.clear_fault()
     assert (await bed.verdict(grace=0.0))[0] is State.KEPT
 
 
-@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+@pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
 async def test_gateway_created_after_the_plan_keeps_its_route(bed):
-    await bed.route()
+    await bed.create_route()
     await bed.collect()
     bed.clock.forward(GRACE)
     plan = await bed.plan()
-    await bed.gateway()
-    actor = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
-    (done,) = await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)
+    await bed.create_gateway()
+    deleter = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
+    (done,) = await deleter.delete(plan.of(State.ORPHAN), plan.ambiguous)
     assert (done.outcome, done.why) == (DeletionOutcome.LEFT, "Gateway default/gw is in project-a")
 
 
 async def test_two_contexts_for_the_same_cluster_are_refused(bed):
-    """Two names for one cluster, or the downstream itself: everything would look gone."""
-    await bed.route()
-    await bed.route("other", cluster="cluster-project-b")
-    await bed.upstream("project-b", bed.doors["project-a"].inner)
+    """If two names select one cluster, or a name selects the downstream, every parent would seem missing."""
+    await bed.create_route()
+    await bed.create_route("other", cluster="cluster-project-b")
+    await bed.set_upstream("project-b", bed.upstream_transports["project-a"].inner)
     plan = await bed.plan(0.0)
     assert {item.verdict.state for item in plan.items} == {State.REFUSED}
-    await bed.upstream("project-b")
-    await bed.upstream("project-a", bed.door.inner)
+    await bed.set_upstream("project-b")
+    await bed.set_upstream("project-a", bed.downstream_transport.inner)
     state, why = await bed.verdict(grace=0.0)
     assert state is State.REFUSED
     assert "the downstream cluster and project-a are the same cluster" in why
 
 
 async def test_nothing_is_deleted_when_the_downstream_cluster_changes(bed):
-    await bed.route()
+    await bed.create_route()
     await bed.collect()
     bed.clock.forward(GRACE)
     plan = await bed.plan()
     bed.evidence.downstream = "another"
-    actor = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
-    (done,) = await actor.delete(plan.of(State.ORPHAN), plan.ambiguous)
+    deleter = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
+    (done,) = await deleter.delete(plan.of(State.ORPHAN), plan.ambiguous)
     assert done.outcome is DeletionOutcome.LEFT
     with pytest.raises(Unreachable):
         await bed.plan()
 
 
 async def test_live_parent_keeps_the_route_when_another_parent_is_unknown(bed):
-    await bed.upstream("project-b")
-    await bed.gateway("alive")
-    await bed.route(parents=["alive", "missing"])
+    await bed.set_upstream("project-b")
+    await bed.create_gateway("alive")
+    await bed.create_route(parents=["alive", "missing"])
     assert (await bed.verdict(grace=0.0))[0] is State.KEPT
 
 
-@pytest.mark.only("real", reason="the real server is upstream here, the embedded one downstream")
+@pytest.mark.only("real", reason="the real server is upstream and the embedded one downstream")
 async def test_real_upstream_gives_the_same_results(api):
     import fleets
 
-    bed = fleets.Bed(Server(None).transport(), "default", fleets.hand_world())
+    bed = fleets.Bed(Server(None).transport(), "default", fleets.manual_world())
     await bed.start()
-    await bed.upstream("project-a", api.transport())
-    await bed.gateway("gw", namespace=api.namespace)
-    await bed.route("kept", namespace=api.namespace)
-    await bed.route("orphan", parents=["missing"], namespace=api.namespace)
-    await bed.route("paged", parents=[{"name": "gw", "namespace": "elsewhere"}], namespace=api.namespace)
+    await bed.set_upstream("project-a", api.transport())
+    await bed.create_gateway("gw", namespace=api.namespace)
+    await bed.create_route("kept", namespace=api.namespace)
+    await bed.create_route("orphan", parents=["missing"], namespace=api.namespace)
+    await bed.create_route("paged", parents=[{"name": "gw", "namespace": "elsewhere"}], namespace=api.namespace)
     await bed.collect()
     bed.clock.forward(GRACE)
     done = await bed.collect()
@@ -199,60 +202,60 @@ async def test_real_upstream_gives_the_same_results(api):
     assert [one.outcome for one in await bed.collect()] == [DeletionOutcome.DELETED]
 
 
-@pytest.mark.only("embedded", reason="it is about the tests themselves")
+@pytest.mark.only("embedded", reason="it tests the test bed")
 async def test_assertion_inside_a_fault_fails_the_test(bed):
-    await bed.route()
+    await bed.create_route()
 
-    def wrong(method, path, query):
-        raise AssertionError("should not be asked")
+    def fail(method, path, query):
+        raise AssertionError("unexpected request")
 
-    bed.doors["project-a"].fault = wrong
-    with contextlib.suppress(AssertionError):  # a client may take it for a lost answer
+    bed.upstream_transports["project-a"].fault = fail
+    with contextlib.suppress(AssertionError):  # a client may treat it as a lost response
         await bed.collect()
-    with pytest.raises(AssertionError, match="should not be asked"):
+    with pytest.raises(AssertionError, match="unexpected request"):
         await bed.clean()
-    for door in bed.doors.values():
-        door.failures.clear()
+    for transport in bed.upstream_transports.values():
+        transport.failures.clear()
 
 
-async def two_names_for_one(bed):
-    """project-b's door leads to project-a's cluster."""
-    await bed.route("other", cluster="cluster-project-b")
-    await bed.upstream("project-b")
-    elsewhere = bed.doors["project-b"].inner
-    bed.doors["project-b"].inner = bed.doors["project-a"].inner
+async def select_one_cluster_twice(bed):
+    """Connect project-b to the cluster of project-a. Return the transport of the cluster of project-b."""
+    await bed.create_route("other", cluster="cluster-project-b")
+    await bed.set_upstream("project-b")
+    own_cluster = bed.upstream_transports["project-b"].inner
+    bed.upstream_transports["project-b"].inner = bed.upstream_transports["project-a"].inner
     assert (await bed.verdict("other", grace=0.0))[0] is State.REFUSED
-    return elsewhere
+    return own_cluster
 
 
-@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+@pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
 async def test_names_of_one_cluster_stay_refused_until_both_clusters_respond(bed):
-    elsewhere = await two_names_for_one(bed)
-    bed.doors["project-a"].shut()
+    own_cluster = await select_one_cluster_twice(bed)
+    bed.upstream_transports["project-a"].disconnect()
     state, why = await bed.verdict("other", grace=0.0)
     assert (state, "it was the same cluster as project-a" in why) == (State.REFUSED, True)
     bed.restart()
     assert (await bed.verdict("other", grace=0.0))[0] is State.REFUSED
-    bed.doors["project-a"].open()
-    bed.doors["project-b"].inner = elsewhere
+    bed.upstream_transports["project-a"].clear_fault()
+    bed.upstream_transports["project-b"].inner = own_cluster
     assert (await bed.verdict("other", grace=0.0))[0] is State.ORPHAN
 
 
-@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+@pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
 async def test_cluster_formerly_known_by_another_name_is_unknown(bed):
-    await bed.route()
+    await bed.create_route()
     await bed.collect()
-    await bed.route("other", cluster="cluster-project-b")
-    bed.doors["project-b"] = bed.doors.pop("project-a")
+    await bed.create_route("other", cluster="cluster-project-b")
+    bed.upstream_transports["project-b"] = bed.upstream_transports.pop("project-a")
     state, why = await bed.verdict("other", grace=0.0)
     assert (state, "formerly known as project-a" in why) == (State.REFUSED, True)
 
 
-@pytest.mark.only("embedded", reason="the fault is upstream, and upstreams are embedded")
+@pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
 async def test_retired_cluster_that_responds_under_another_name_keeps_its_copies(bed):
-    await bed.route()
+    await bed.create_route()
     await bed.collect()
-    bed.doors["renamed"] = bed.doors.pop("project-a")
+    bed.upstream_transports["renamed"] = bed.upstream_transports.pop("project-a")
     bed.retired = frozenset({"project-a"})
     state, why = await bed.verdict(grace=0.0)
     assert (state, "answers as renamed" in why) == (State.REFUSED, True)

@@ -1,4 +1,4 @@
-"""The page of what goes wrong names tests: each of them is there."""
+"""Every test that docs/evidence/chaos.md names exists."""
 
 import re
 from pathlib import Path

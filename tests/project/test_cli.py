@@ -1,4 +1,4 @@
-"""The command line: cheap to start, readable in 80 columns, and one line with the remedy when something is wrong."""
+"""The command line starts fast, fits 80 columns and reports an error as one line with the fix."""
 
 import contextlib
 import os
@@ -24,24 +24,24 @@ def call(*args, **env):
 
 @pytest.mark.smoke
 def test_help_fits_80_columns_and_names_each_command():
-    answer = call(*FAIRLEAD, "--help")
-    assert answer.returncode == 0
-    assert max(map(len, answer.stdout.splitlines())) <= 80
-    assert all(name in answer.stdout for name in [*COMMANDS, *SECTIONS])
+    result = call(*FAIRLEAD, "--help")
+    assert result.returncode == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert all(name in result.stdout for name in [*COMMANDS, *SECTIONS])
 
 
 @pytest.mark.parametrize(("old", "new"), ALIASES.items())
 def test_old_command_works_and_names_the_new_one(old, new):
-    answer = call(*FAIRLEAD, old, "--help")
-    assert answer.stderr == f"fairlead {old} is now called fairlead {new}\n"
-    assert answer.stdout == call(*FAIRLEAD, *new.split(), "--help").stdout
+    result = call(*FAIRLEAD, old, "--help")
+    assert result.stderr == f"fairlead {old} is now called fairlead {new}\n"
+    assert result.stdout == call(*FAIRLEAD, *new.split(), "--help").stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_commands_help_fits_80_columns(command):
-    answer = call(*FAIRLEAD, command, "--help")
-    assert (answer.returncode, answer.stderr) == (0, "")
-    assert max(map(len, answer.stdout.splitlines())) <= 80
+    result = call(*FAIRLEAD, command, "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_help_loads_no_subcommand_and_nothing_heavy():
@@ -57,7 +57,7 @@ def test_version():
 
 
 @pytest.mark.parametrize(
-    ("args", "says"),
+    ("args", "message"),
     [
         (["read", "--wrong"], "No such option '--wrong'. (see: fairlead read --help)"),
         (["read"], "Missing argument 'FILE'. (see: fairlead read --help)"),
@@ -66,16 +66,16 @@ def test_version():
         (["refuse"], "fairlead: the kubeconfig /x [2J cannot be read: check its mode"),
     ],
 )
-def test_usage_error_is_one_line_with_exit_code_2(args, says):
-    answer = call(*TOY, *args)
-    assert answer.returncode == 2
-    assert answer.stdout == ""
-    assert says in answer.stderr
-    assert answer.stderr.count("\n") == 1
+def test_usage_error_is_one_line_with_exit_code_2(args, message):
+    result = call(*TOY, *args)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("args", "says"),
+    ("args", "message"),
     [
         (["run", "docs/examples/greeter.py", "--kubeconfig", "/no/such/file"], "'/no/such/file' does not exist"),
         (["run", "docs/examples/greeter.py", "--kubeconfig", "{bad}"], "name another kubeconfig"),
@@ -93,32 +93,32 @@ def test_usage_error_is_one_line_with_exit_code_2(args, says):
         (["demo", "httpproxy", "--kubeconfig", "{down}"], UNREACHABLE),
     ],
 )
-def test_wrong_argument_of_a_command_is_one_line_with_exit_code_2(args, says, tmp_path):
+def test_wrong_argument_of_a_command_is_one_line_with_exit_code_2(args, message, tmp_path):
     bad, down = tmp_path / "bad.yaml", tmp_path / "down.yaml"
     bad.write_text("{")
     down.write_text(kubeconfig_text("https://127.0.0.1:1", "token", None))
     down.chmod(0o600)
-    answer = call(*FAIRLEAD, *(arg.format(bad=bad, down=down) for arg in args))
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert says in answer.stderr
-    assert answer.stderr.count("\n") == 1
+    result = call(*FAIRLEAD, *(arg.format(bad=bad, down=down) for arg in args))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_ctrl_c_stops_the_demo_during_virtual_time():
-    ours, its = os.openpty()  # in a terminal it tells how far it is
-    with subprocess.Popen([*FAIRLEAD, "demo", "httpproxy", "--scale", "1000"], stdout=its, stderr=its) as process:
-        os.close(its)
-        told = b""
-        while b"httpproxy" not in told:
-            told += os.read(ours, 4096)
+    terminal, output = os.openpty()  # on a terminal the demo shows its progress
+    with subprocess.Popen([*FAIRLEAD, "demo", "httpproxy", "--scale", "1000"], stdout=output, stderr=output) as process:
+        os.close(output)
+        shown = b""
+        while b"httpproxy" not in shown:
+            shown += os.read(terminal, 4096)
         process.send_signal(signal.SIGINT)
-        with contextlib.suppress(OSError):  # the end of a terminal
-            while more := os.read(ours, 4096):
-                told += more
+        with contextlib.suppress(OSError):  # reading from a closed terminal raises this
+            while more := os.read(terminal, 4096):
+                shown += more
         process.wait(30)
-    os.close(ours)
-    assert process.returncode in (130, -signal.SIGINT)  # by the signal itself while a module is loaded
-    assert b"Traceback" not in told
+    os.close(terminal)
+    assert process.returncode in (130, -signal.SIGINT)  # the signal itself ends the process during an import
+    assert b"Traceback" not in shown
 
 
 def test_option_can_be_set_by_an_environment_variable():
@@ -137,26 +137,26 @@ def test_ctrl_c_during_imports_leaves_no_traceback():
     code = """
 import sys
 
-class Impatient:
+class Interrupting:
     def find_spec(self, name, *_):
         if name == "fairlead.cli":
             raise KeyboardInterrupt
 
-sys.meta_path.insert(0, Impatient())
+sys.meta_path.insert(0, Interrupting())
 sys.argv = ["fairlead", "--help"]
 import runpy; runpy.run_module("fairlead", run_name="__main__")
 """
-    answer = call(sys.executable, "-c", code)
-    assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
+    result = call(sys.executable, "-c", code)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
 
 
-@pytest.mark.parametrize(("told", "leaves"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-def test_server_exits_with_the_code_of_its_signal(told, leaves):
+@pytest.mark.parametrize(("signal_", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_server_exits_with_the_code_of_its_signal(signal_, exit_code):
     with subprocess.Popen([*FAIRLEAD, "serve"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().startswith("serving on https://127.0.0.1:")
-        process.send_signal(told)
+        process.send_signal(signal_)
         _, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors.strip()) == (leaves, "")
+    assert (process.returncode, errors.strip()) == (exit_code, "")
 
 
 def test_closed_output_pipe_leaves_no_traceback():
@@ -172,14 +172,14 @@ def commands():
 
     from fairlead.cli import main
 
-    def below(command, path):
+    def walk(command, path):
         if isinstance(command, click.Group):
             for name in command.list_commands(click.Context(command)):
-                yield from below(command.get_command(click.Context(command), name), [*path, name])
+                yield from walk(command.get_command(click.Context(command), name), [*path, name])
         else:
             yield path, command
 
-    return list(below(main, ["fairlead"]))
+    return list(walk(main, ["fairlead"]))
 
 
 def test_every_option_has_an_environment_variable_named_after_it():
@@ -189,8 +189,8 @@ def test_every_option_has_an_environment_variable_named_after_it():
         for option in command.params:
             if isinstance(option, click.Option):
                 flag = max(option.opts, key=len).lstrip("-").replace("-", "_")
-                twin = "_".join([*path, flag]).upper() if "--token" not in option.opts else "FAIRLEAD_TOKEN"
-                assert option.envvar == twin
+                variable = "_".join([*path, flag]).upper() if "--token" not in option.opts else "FAIRLEAD_TOKEN"
+                assert option.envvar == variable
 
 
 def test_environment_variables_of_renamed_parameters_are_read(monkeypatch):
@@ -199,5 +199,5 @@ def test_environment_variables_of_renamed_parameters_are_read(monkeypatch):
     for name, value in {"NAMESPACE": "a b", "CONTEXT": "prod", "LEADER_ELECT": "1"}.items():
         monkeypatch.setenv(f"FAIRLEAD_RUN_{name}", value)
     run = main.get_command(None, "run")
-    given = run.make_context("run", ["greeter.py"]).params
-    assert (given["namespaces"], given["context_name"], given["elect"]) == (("a", "b"), "prod", True)
+    params = run.make_context("run", ["greeter.py"]).params
+    assert (params["namespaces"], params["context_name"], params["elect"]) == (("a", "b"), "prod", True)

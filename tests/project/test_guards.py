@@ -1,4 +1,4 @@
-"""`make mutate` can run, and the table that it made has the guards of now."""
+"""`make mutate` can find every guard, and its table lists the current guards."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""`import fairlead` is cheap: what is heavy loads with the first name that needs it."""
+"""`import fairlead` is fast: heavy modules load with the first name that needs them."""
 
 import subprocess
 import sys

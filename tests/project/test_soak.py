@@ -1,4 +1,4 @@
-"""The soak's verdict can fail: each figure that grows is seen, and what only wavers is not."""
+"""The soak fails if a figure grows, and passes if figures only fluctuate."""
 
 import random
 import runpy
@@ -11,11 +11,11 @@ RESTING = {"tasks": 48, "descriptors": 80, "traced MB": 28.0, "resident MB": 135
 
 
 def samples(grows=None, by=0.0, count=24):
-    """Figures that waver by a fiftieth, one of which grows by so much from the first to the last."""
-    chance = random.Random(0)
+    """Return figures that fluctuate by 2 %. The figure `grows` grows by `by` from the first to the last sample."""
+    rng = random.Random(0)
     return [
         tuple(
-            value * chance.uniform(0.98, 1.02) + (by * number / (count - 1) if name == grows else 0)
+            value * rng.uniform(0.98, 1.02) + (by * number / (count - 1) if name == grows else 0)
             for name, value in RESTING.items()
         )
         for number in range(count)

@@ -1,4 +1,4 @@
-"""docs/systems.md: every test that it names exists, and runs on the servers that it says."""
+"""Every test that docs/systems.md names exists and runs on the servers that the page says."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Nothing reads time, chance or identity by itself: only the World does."""
+"""Only the World reads the clock, randomness and uids. All other code gets them from a World."""
 
 import ast
 from pathlib import Path
@@ -25,12 +25,12 @@ def clock_readers(tree):
 
 @pytest.mark.smoke
 def test_only_the_world_reads_time_and_randomness():
-    found = {
-        str(path.relative_to(SRC)): offences
+    violations = {
+        str(path.relative_to(SRC)): readers
         for path in sorted(SRC.rglob("*.py"))
-        if path not in ALLOWED and (offences := list(clock_readers(ast.parse(path.read_text()))))
+        if path not in ALLOWED and (readers := list(clock_readers(ast.parse(path.read_text()))))
     }
-    assert not found, f"take a World instead of reading time or chance: {found}"
+    assert not violations, f"use a World to read time or randomness: {violations}"
 
 
 @pytest.mark.parametrize(

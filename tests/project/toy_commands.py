@@ -1,4 +1,4 @@
-"""Subcommands for the tests of the command line's shell."""
+"""Subcommands for the tests of fairlead.cli.shell."""
 
 import asyncio
 import sys
@@ -19,13 +19,13 @@ def read(file, namespace):
 
 @click.command()
 def refuse():
-    """Refuse."""
+    """Raise a UserError."""
     raise UserError("the kubeconfig /x\x1b[2J cannot be read: check its mode")
 
 
 @click.command()
 def wait():
-    """Wait for ever."""
+    """Wait forever."""
 
     async def main():
         print("waiting", flush=True)
@@ -36,7 +36,7 @@ def wait():
 
 @click.command()
 def talk():
-    """Talk without end."""
+    """Print without end."""
     while True:
         print("x" * 10_000)
 

@@ -1,4 +1,4 @@
-"""A fleet of clusters for tests: a downstream server, upstream servers, transports with faults, and a manual clock."""
+"""A test bed for orphans: a downstream server, named upstream servers, injected faults and a manual clock."""
 
 import asyncio
 import contextlib
@@ -29,8 +29,8 @@ GATEWAY_API = [
 ]
 
 
-class HandClock:
-    """A clock that the test advances."""
+class ManualClock:
+    """A clock that moves only when a test calls `forward`."""
 
     def __init__(self, start=1_767_225_600.0):
         self.wall, self.count = start, 0.0
@@ -46,11 +46,11 @@ class HandClock:
         self.count += seconds
 
 
-class Door:
-    """A transport to a server. `fault(method, path, query)` may return an exception or an error status.
+class FaultyTransport:
+    """A transport with faults: `fault(method, path, query)` may return an exception or the status code of an error.
 
-    What it raises by itself is the test's own failure, which a client would take for a lost answer: it is kept, and
-    raised again at the end by `Bed.clean`.
+    A client would treat an exception raised inside `fault` as a lost response. The transport records such an exception,
+    which is a failure of the test itself, and `Bed.clean` raises it at the end.
     """
 
     def __init__(self, inner):
@@ -62,45 +62,45 @@ class Door:
     async def request(self, request):
         self.requests.append((request.method, request.path, dict(request.query or {})))
         try:
-            trouble = self.fault(request.method, request.path, dict(request.query or {}))
-            if asyncio.iscoroutine(trouble):
-                trouble = await trouble
+            result = self.fault(request.method, request.path, dict(request.query or {}))
+            if asyncio.iscoroutine(result):
+                result = await result
         except Exception as error:
             self.failures.append(error)
             raise
-        if isinstance(trouble, BaseException):
-            raise trouble
-        if trouble is not None:
-            reason = {403: "Forbidden", 404: "NotFound", 410: "Expired", 503: "ServiceUnavailable"}.get(trouble, "")
-            status = {"kind": "Status", "apiVersion": "v1", "code": trouble, "reason": reason, "message": "no"}
-            return SimpleNamespace(status=trouble, headers={}, body=json.dumps(status).encode(), warnings=[])
+        if isinstance(result, BaseException):
+            raise result
+        if result is not None:
+            reason = {403: "Forbidden", 404: "NotFound", 410: "Expired", 503: "ServiceUnavailable"}.get(result, "")
+            status = {"kind": "Status", "apiVersion": "v1", "code": result, "reason": reason, "message": "no"}
+            return SimpleNamespace(status=result, headers={}, body=json.dumps(status).encode(), warnings=[])
         return await self.inner.request(request)
 
     async def stream(self, request):
-        trouble = self.fault("GET", request.path, {})
-        if trouble is not None:
-            raise ConnectionResetError("shut")
+        result = self.fault("GET", request.path, {})
+        if result is not None:
+            raise ConnectionResetError("disconnected")
         return await self.inner.stream(request)
 
     async def close(self):
         await self.inner.close()
 
-    def shut(self):
+    def disconnect(self):
         self.fault = lambda *_: NotSent("connection refused")
 
-    def open(self):
+    def clear_fault(self):
         self.fault = lambda *_: None
 
 
-class Lines(list):
-    """A journal in memory."""
+class MemoryJournal(list):
+    """A deletion journal in memory."""
 
     def write(self, entry):
         self.append(json.loads(json.dumps(entry)))
 
 
 async def install(client):
-    """Return the CRDs of Gateway API."""
+    """Install the CRDs of the Gateway API."""
     for crd in GATEWAY_API:
         with contextlib.suppress(fl.ApiError):
             await client.create(crd)
@@ -114,67 +114,73 @@ async def install(client):
 
 
 class Bed:
-    """A fleet with its evidence, and clients to change each of its clusters."""
+    """A fleet with its evidence, and clients that change objects in every cluster."""
 
     def __init__(self, downstream, namespace, world):
         self.namespace, self.world, self.clock = namespace, world, world.clock
-        self.door = Door(downstream)
-        self.down = Client(self.door, world, user_agent="test")
-        self.doors, self.up = {}, {}
+        self.downstream_transport = FaultyTransport(downstream)
+        self.down = Client(self.downstream_transport, world, user_agent="test")
+        self.upstream_transports, self.up = {}, {}
         self.retired = frozenset()
         self.rules = shipped_rules()
-        self.journal = Lines()
+        self.journal = MemoryJournal()
         self.evidence = None
 
     async def start(self, *upstreams):
         await install(self.down)
         for name in upstreams:
-            await self.upstream(name)
+            await self.set_upstream(name)
         self.evidence = Evidence(self.world, await self.fleet.downstream.uid())
         return self
 
-    async def upstream(self, name, transport=None):
-        """Add or replace the cluster of that name. It is embedded unless a transport is given."""
+    async def set_upstream(self, name, transport=None):
+        """Add or replace the upstream cluster `name`. It is an embedded server unless `transport` is set."""
         inner = transport or Server(self.world).transport()
         await install(Client(inner, self.world))
-        if name in self.doors:
-            self.doors[name].inner = inner
+        if name in self.upstream_transports:
+            self.upstream_transports[name].inner = inner
         else:
-            self.doors[name] = Door(inner)
+            self.upstream_transports[name] = FaultyTransport(inner)
         self.up[name] = Client(inner, self.world)
 
     @property
     def fleet(self):
-        clients = {name: Client(door, self.world, user_agent="orphans") for name, door in self.doors.items()}
+        clients = {
+            name: Client(transport, self.world, user_agent="orphans")
+            for name, transport in self.upstream_transports.items()
+        }
         upstreams = {name: Cluster(name, client) for name, client in clients.items()}
-        return Fleet(Cluster("downstream", Client(self.door, self.world)), upstreams, self.retired)
+        return Fleet(Cluster("downstream", Client(self.downstream_transport, self.world)), upstreams, self.retired)
 
     def restart(self):
-        """Restart: only the recorded evidence is kept."""
+        """Simulate a new process that knows only the recorded evidence."""
         recorded = json.loads(json.dumps(self.evidence.to_json()))
         self.evidence = Evidence(self.world, self.evidence.downstream)
         self.evidence.read(recorded)
 
-    async def gateway(self, name="gw", cluster="project-a", namespace="default"):
+    async def create_gateway(self, name="gw", cluster="project-a", namespace="default"):
         listeners = [{"name": "http", "port": 80, "protocol": "HTTP"}]
         spec = {"gatewayClassName": "external", "listeners": listeners}
         with contextlib.suppress(fl.ApiError):
             await self.up[cluster].create(fl.Namespace(namespace))
         return await self.up[cluster].create(Gateway(name, namespace, spec=spec))
 
-    async def no_gateway(self, name="gw", cluster="project-a", namespace="default"):
+    async def delete_gateway(self, name="gw", cluster="project-a", namespace="default"):
         await self.up[cluster].delete(Gateway, name, namespace)
 
-    async def route(self, name="web", parents=("gw",), cluster="cluster-project-a", namespace="default", **labels):
-        """Create a downstream route as the original controller does. Parents are names or parentRefs."""
+    async def create_route(
+        self, name="web", parents=("gw",), cluster="cluster-project-a", namespace="default", **labels
+    ):
+        """Create a downstream route with the labels of the original operator. Parents are names or parentRefs."""
         refs = [{"name": parent} if isinstance(parent, str) else parent for parent in parents]
-        labels_by_key = {"cluster-name": cluster, "group": HTTPRoute.group, "kind": "HTTPRoute", "name": name}
-        labels_by_key |= {"namespace": namespace, **labels}
+        identity = {"cluster-name": cluster, "group": HTTPRoute.group, "kind": "HTTPRoute", "name": name}
+        identity |= {"namespace": namespace, **labels}
         spec = {"parentRefs": refs} if refs else {}
-        given = {PREFIX + key: value for key, value in labels_by_key.items() if value is not None}
-        return await self.down.create(HTTPRoute(name, self.namespace, labels=given, spec=spec))
+        route_labels = {PREFIX + key: value for key, value in identity.items() if value is not None}
+        return await self.down.create(HTTPRoute(name, self.namespace, labels=route_labels, spec=spec))
 
-    async def there(self, name="web", kind=HTTPRoute):
+    async def find(self, name="web", kind=HTTPRoute):
+        """Return a downstream object, or None if it does not exist."""
         try:
             return await self.down.get(kind, name, self.namespace)
         except NotFound:
@@ -188,30 +194,30 @@ class Bed:
         return await scan(self.fleet, self.rules, self.evidence, grace=grace)
 
     async def verdict(self, name="web", grace=None):
-        """Return state and reason of one route; KEPT if it is only counted."""
+        """Return the state and the reason of one route. Return KEPT if the plan does not list it."""
         plan = await self.plan(grace)
-        found = [item.verdict for item in plan.items if item.candidate.name == name]
-        return (found[0].state, found[0].why) if found else (State.KEPT, "")
+        verdicts = [item.verdict for item in plan.items if item.candidate.name == name]
+        return (verdicts[0].state, verdicts[0].why) if verdicts else (State.KEPT, "")
 
     async def collect(self, grace=None, cap=None):
-        """Run one pass like the controller, and return the outcome of each orphan."""
+        """Run one pass like the controller. Return the result for every orphan."""
         plan = await self.plan(grace)
         orphans = plan.of(State.ORPHAN)
         if find_exceeded_caps(plan, orphans, cap):
             return []
-        actor = OrphanDeleter(self.fleet, self.evidence, self.world, self.journal, grace=grace)
-        return await actor.delete(orphans, plan.ambiguous)
+        deleter = OrphanDeleter(self.fleet, self.evidence, self.world, self.journal, grace=grace)
+        return await deleter.delete(orphans, plan.ambiguous)
 
     async def clean(self):
-        """Remove everything from servers that outlive the test, and raise errors that occurred inside a transport."""
-        for door in (self.door, *self.doors.values()):
-            for failure in door.failures:
+        """Delete the objects of the test. Raise the exceptions that were raised inside faults."""
+        for transport in (self.downstream_transport, *self.upstream_transports.values()):
+            for failure in transport.failures:
                 raise failure
-        self.door.open()
+        self.downstream_transport.clear_fault()
         for kind in (HTTPRoute, fl.ConfigMap):
             for obj in (await self.down.list(kind, labels=f"{PREFIX}cluster-name")).items:
                 await self.down.delete(kind, obj.name, obj.namespace)
 
 
-def hand_world(seed=1):
-    return World.seeded(HandClock(), seed)
+def manual_world(seed=1):
+    return World.seeded(ManualClock(), seed)
