@@ -243,13 +243,13 @@ def main():
             print(name, shown, file=sys.stderr, flush=True)
             if options.save:
                 about = {} if options.latency else {"objects": options.objects, "versions": versions()}
-                recording.save("clients", {**about, "rows": {name: results[name]}}, part=part)
+                recording.save("clients", {**about, "rows": {name: results[name]}}, partial=part)
     finally:
         feeder.terminate()
         feeder.wait()
     decoded = {} if options.latency else decoding()
     if options.save and len(decoded) == 2:
-        recording.save("clients", {"decoding µs": decoded}, part=part)
+        recording.save("clients", {"decoding µs": decoded}, partial=part)
     report(options, results, decoded)
 
 

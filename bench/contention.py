@@ -228,7 +228,7 @@ async def add_conditions(open_transport, world, others):
 
 
 async def label_between(open_transport, world, others):
-    """Someone labels each object between our look and our report of its status."""
+    """Measure a status write after another client labelled the object, beside a PUT with a resourceVersion."""
 
     async def write_status(client, seen):
         said = StatusReport(seen.generation)
@@ -306,7 +306,7 @@ def main():
         print(f"\n{name}")
         found[name] = asyncio.run(on(name))
     if options.save:
-        recording.save("contention", {"writes": WRITES, "objects": LABELLED, "rows": found}, part=bool(options.only))
+        recording.save("contention", {"writes": WRITES, "objects": LABELLED, "rows": found}, partial=bool(options.only))
         report.main()
 
 

@@ -376,7 +376,9 @@ def main():
         for name, reason in absent.items():
             print(f"{kind}: {name} is not run: {reason}", flush=True)
             if options.save:
-                recording.save("work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, part=part)
+                recording.save(
+                    "work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, partial=part
+                )
         for number, (name, command) in enumerate(chosen.items()):
             with server(kind) as (served, path):  # a fresh one each, so that none works in another's litter
                 asyncio.run(install(served))
@@ -389,7 +391,7 @@ def main():
                     result = {"failed": f"{type(error).__name__} {error}".strip()}
             print(f"{kind}: {name}\n{json.dumps(result, indent=1)}", flush=True)
             if options.save:
-                recording.save("work", {"pages": options.pages, "rows": {kind: {name: result}}}, part=part)
+                recording.save("work", {"pages": options.pages, "rows": {kind: {name: result}}}, partial=part)
 
 
 if __name__ == "__main__":

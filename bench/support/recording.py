@@ -31,12 +31,12 @@ def load(section):
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def save(section, found, *, part=False):
-    """Save figures of this run. They replace those of earlier runs, unless only a `part` is measured again."""
+def save(section, found, *, partial=False):
+    """Save figures of this run. They replace those of earlier runs, unless only a `partial` is measured again."""
     RESULTS.mkdir(exist_ok=True)
-    old = load(section) if part or section in _begun else {}
+    old = load(section) if partial or section in _begun else {}
     _begun.add(section)
-    run = {"part": machine()} if part and old else machine()
+    run = {"part": machine()} if partial and old else machine()
     write(RESULTS / f"{section}.json", json.dumps(merge(old, {"run": run, **found}), indent=1, ensure_ascii=False))
 
 

@@ -1,4 +1,4 @@
-"""Tests of the overlay: reads show at least our own writes, and nothing that is removed."""
+"""Reads from the cache include our own writes before the watch reports them, and never a deleted object."""
 
 import json
 

@@ -60,7 +60,7 @@ async def test_entries_of_other_managers_stay(bench):
 
 
 async def test_write_between_read_and_migration_is_not_lost(bench):
-    """Guard: resourceVersion. Without it, the other writer's entry would be overwritten."""
+    """Without the resourceVersion, the migration would overwrite the managedFields entry of another writer."""
     old = await once_written(bench, spec={"size": 1, "note": "x"})
     bench.wire.first = [lambda: bench.merge(old, {"spec": {"note": "theirs"}}, manager="someone")]
     moved = await migrate(bench.writer, WIDGET, old, fields=["spec"], managers=[OLD])

@@ -1,4 +1,4 @@
-"""Which copies each variant of the cleanup deletes when Gateways are deleted."""
+"""Which downstream copies of HTTPRoutes `by_status` and `by_spec` delete when a Gateway is deleted."""
 
 import pytest
 

@@ -16,7 +16,10 @@ def is_available(env: Mapping[str, str]) -> bool:
 
 
 def load(world: World, env: Mapping[str, str]) -> Access:
-    """Return the access of the pod. The token is read again when it rotates, the CA only once. Raises AccessError."""
+    """Return how a pod reaches its own API server: address, CA and service account token.
+
+    The token is read again when it rotates, the CA only once. Raises AccessError outside of a cluster.
+    """
     host, port = env.get("KUBERNETES_SERVICE_HOST", ""), env.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise AccessError("not inside a cluster: KUBERNETES_SERVICE_HOST is not set; name a kubeconfig instead")

@@ -83,7 +83,7 @@ async def cost(server, transport):
 
 
 async def fill(server, transport, objects):
-    """Create objects of this and another kind, in this and other namespaces."""
+    """Create ConfigMaps in two namespaces, and as many ServiceAccounts in default."""
     await transport.request(HttpRequest("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"other"}}'))
     for index in range(objects):
         body = json.dumps({"metadata": {"name": f"o{index}"}}).encode()

@@ -27,7 +27,10 @@ _NEVER_OWNED: Final = FieldSet.of(
 
 
 class Changes:
-    """The difference between two objects at every version that a manager owns fields at, without the reset fields."""
+    """The difference between two objects, computed per API version on demand.
+
+    Leaves out reset fields: those that the endpoint never changes, such as status.
+    """
 
     def __init__(self, old: dict[str, Any], new: dict[str, Any], write: FieldWrite) -> None:
         self._old, self._new, self._write = old, new, write

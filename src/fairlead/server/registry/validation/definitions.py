@@ -57,7 +57,7 @@ def definition(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def status(new: Object, old: Object | None) -> list[FieldError]:
-    """Accept every status: a real server does not validate the stored versions that a client writes."""
+    """Accept any status. A real server does not validate `status.storedVersions` when a client writes the status."""
     return []
 
 

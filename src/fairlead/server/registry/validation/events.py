@@ -11,7 +11,10 @@ _MAX_LENGTHS: Final = {"reportingInstance": 128, "action": 128, "reason": 128, "
 
 
 def _namespace(event: Scope) -> Errors:
-    """Require the namespace of the object that an Event is about. Events of cluster-scoped objects are in default."""
+    """Check that an Event without eventTime is in the namespace of its involvedObject.
+
+    An Event about a cluster-scoped object is in default; with an eventTime it may also be in kube-system.
+    """
     namespace, other = event.text("metadata.namespace"), event.text("involvedObject.namespace")
     has_time = bool(event.get("eventTime"))
     if other:
