@@ -184,5 +184,5 @@ autoscaler: Final = validator(
         _scaling_rules("behavior.scaleUp"),
         _scaling_rules("behavior.scaleDown"),
         always=True,
-    ),
+    )
 )

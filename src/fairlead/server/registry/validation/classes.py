@@ -43,7 +43,7 @@ priority_class: Final = validator(
                 f"maximum allowed value of a user defined priority is {_MAX_PRIORITY}",
             ),
             field("preemptionPolicy").enum("PreemptLowerPriority", "Never"),
-        ),
+        )
     ),
     on_update(
         field("value").forbidden_if(
@@ -88,12 +88,10 @@ ingress_class: Final = validator(
             *TYPED_REFERENCE,
             field("scope").enum("Cluster", "Namespace"),
             field("namespace").required_if(
-                {"scope": "Namespace", "namespace": EMPTY},
-                "`parameters.scope` is set to 'Namespace'",
+                {"scope": "Namespace", "namespace": EMPTY}, "`parameters.scope` is set to 'Namespace'"
             ),
             field("namespace").forbidden_if(
-                {"scope": "Cluster", "namespace": SET},
-                "`parameters.scope` is set to 'Cluster'",
+                {"scope": "Cluster", "namespace": SET}, "`parameters.scope` is set to 'Cluster'"
             ),
         ),
         always=True,

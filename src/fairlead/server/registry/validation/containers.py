@@ -24,8 +24,10 @@ from fairlead.server.registry.validation.references import (
 )
 from fairlead.server.registry.validation.rules import (
     NOT_EMPTY,
+    SET,
     UNSET,
     Errors,
+    Not,
     Object,
     Rule,
     Scope,
@@ -126,9 +128,7 @@ _PROBE: Final = (
     field("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold").at_least(0),
     field("terminationGracePeriodSeconds").at_least(1, message="must be greater than 0"),
 )
-_ONE_SUCCESS: Final = field("successThreshold").invalid_if(
-    lambda probe: probe.get("successThreshold") not in (None, 1), "must be 1"
-)
+_ONE_SUCCESS: Final = field("successThreshold").invalid_if({"successThreshold": Not([None, 1])}, "must be 1")
 _HOOKS_AND_PROBES: Final = (
     inside("lifecycle.postStart", _one_handler),
     inside("lifecycle.preStop", _one_handler),
@@ -137,7 +137,7 @@ _HOOKS_AND_PROBES: Final = (
         "readinessProbe",
         *_PROBE,
         field("terminationGracePeriodSeconds").invalid_if(
-            lambda probe: probe.get("terminationGracePeriodSeconds") is not None, "must not be set for readinessProbes"
+            {"terminationGracePeriodSeconds": SET}, "must not be set for readinessProbes"
         ),
     ),
     inside("startupProbe", *_PROBE, _ONE_SUCCESS),
@@ -205,10 +205,7 @@ def _resize_policies(container: Scope) -> Errors:
 
 
 _UNIQUE_RESOURCE: Final = field("resourceName").unique(on_item=True)
-_RESIZE_VALUES: Final = (
-    ("resourceName", ("cpu", "memory")),
-    ("restartPolicy", ("NotRequired", "RestartContainer")),
-)
+_RESIZE_VALUES: Final = (("resourceName", ("cpu", "memory")), ("restartPolicy", ("NotRequired", "RestartContainer")))
 
 
 def _claims(resources: Scope) -> Errors:

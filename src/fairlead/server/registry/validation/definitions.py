@@ -9,7 +9,6 @@ from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.formats import dns_1035_label, dns_subdomain
 from fairlead.server.registry.validation.rules import (
     NOT_EMPTY,
-    UNSET,
     Errors,
     Object,
     Scope,
@@ -159,8 +158,7 @@ def _versions_error(spec: Scope, message: str) -> FieldError:
 _CONVERSION: Final = first_error(
     field("strategy").required(),
     field("strategy").forbidden_if(
-        {"strategy": "Webhook"},
-        "this server converts between versions by None only: webhooks are not called",
+        {"strategy": "Webhook"}, "this server converts between versions by None only: webhooks are not called"
     ),
     field("strategy").enum("None", "Webhook"),
     lambda conversion: [
@@ -273,8 +271,8 @@ _DEFINITION: Final = (
         field("scope").required_enum("Cluster", "Namespaced"),
         each(
             "versions",
-            field(_SCHEMA).required_if({_SCHEMA: UNSET}),
-            lambda version: version.check("name", _label, version.text("name")),
+            field(_SCHEMA).required(allow_empty=True),
+            field("name").check(_label, zero=""),
             _deprecation_warning,
         ),
         _one_storage_version,

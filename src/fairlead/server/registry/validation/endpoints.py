@@ -55,8 +55,7 @@ endpoints: Final = validator(
         each(
             "subsets",
             field("").required_if(
-                {"addresses": EMPTY, "notReadyAddresses": EMPTY},
-                "must specify `addresses` or `notReadyAddresses`",
+                {"addresses": EMPTY, "notReadyAddresses": EMPTY}, "must specify `addresses` or `notReadyAddresses`"
             ),
             each("addresses", _address),
             each("notReadyAddresses", _address),
@@ -69,7 +68,7 @@ endpoints: Final = validator(
                 field("appProtocol").check(qualified_name),
             ),
         ),
-    ),
+    )
 )
 
 

@@ -61,9 +61,7 @@ failure_policy: Final = inside(
         inside("onExitCodes", _word("operator", "In", "NotIn"), _exit_codes),
         field("onPodConditions").max_items(_MAX_RULES),
         each(
-            "onPodConditions",
-            field("type").check(qualified_name, zero=""),
-            _word("status", "False", "True", "Unknown"),
+            "onPodConditions", field("type").check(qualified_name, zero=""), _word("status", "False", "True", "Unknown")
         ),
         _codes_or_conditions,
     ),

@@ -16,7 +16,6 @@ from fairlead.server.registry.validation.formats import (
     port_number,
 )
 from fairlead.server.registry.validation.rules import (
-    UNSET,
     Errors,
     Object,
     Rule,
@@ -97,7 +96,9 @@ def _path(item: Scope) -> Errors:
 
 
 _PATH_TYPE: Final = field("pathType").enum("Exact", "ImplementationSpecific", "Prefix")
-_HTTP_PATH: Final = first_error(field("pathType").required_if({"pathType": UNSET}, "pathType must be specified"), _path)
+_HTTP_PATH: Final = first_error(
+    field("pathType").required(detail="pathType must be specified", allow_empty=True), _path
+)
 
 
 def _backend_or_rules(spec: Scope) -> Errors:
@@ -114,7 +115,7 @@ ingress: Final = validator(
         each("tls", _tls_hosts, field("secretName").optional(dns_subdomain)),
         field("ingressClassName").check(dns_subdomain),
         always=True,
-    ),
+    )
 )
 
 
@@ -187,5 +188,5 @@ network_policy: Final = validator(
         _policy_rules("egress", "to"),
         first_error(_two_policy_types, field("policyTypes").enum_values("Ingress", "Egress")),
         always=True,
-    ),
+    )
 )

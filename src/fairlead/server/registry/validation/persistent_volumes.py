@@ -89,9 +89,7 @@ _SPEC: Final = inside(
     inside(
         "nodeAffinity",
         first_error(
-            field("required").required_if(
-                lambda affinity: affinity.get("required") is None, "must specify required node constraints"
-            ),
+            field("required").required(detail="must specify required node constraints", allow_empty=True),
             inside("required", node_selector),
         ),
     ),

@@ -11,12 +11,7 @@ from fairlead.server.registry.validation.containers import (
     image_without_spaces,
     resource_requirements,
 )
-from fairlead.server.registry.validation.formats import (
-    dns_label,
-    dns_subdomain,
-    ip_address,
-    qualified_name,
-)
+from fairlead.server.registry.validation.formats import dns_label, dns_subdomain, ip_address, qualified_name
 from fairlead.server.registry.validation.rules import (
     NOT_EMPTY,
     SET,

@@ -3,16 +3,7 @@
 from typing import Final
 
 from fairlead.server.registry.validation.formats import dns_label, dns_subdomain, label_value, qualified_name
-from fairlead.server.registry.validation.rules import (
-    Errors,
-    Object,
-    Rule,
-    Scope,
-    each,
-    field,
-    first_error,
-    inside,
-)
+from fairlead.server.registry.validation.rules import Errors, Object, Rule, Scope, each, field, first_error, inside
 from fairlead.server.registry.validation.selectors import (
     INVALID_OPERATOR,
     WITH_VALUES,

@@ -58,7 +58,13 @@ def _no_privilege_escalation(context: Scope) -> Errors:
             yield context.invalid("", message)
 
 
-_USERS: Final = (field("runAsUser").check(_user_or_group_id), field("runAsGroup").check(_user_or_group_id))
+def _share_processes(spec: Scope) -> Errors:
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        message = "ShareProcessNamespace and HostPID cannot both be enabled"
+        yield spec.invalid("securityContext.shareProcessNamespace", message, value=True)
+
+
+_USERS: Final = field("runAsUser", "runAsGroup").check(_user_or_group_id)
 _SECCOMP: Final = inside(
     "seccompProfile",
     field("type").required_enum(*_PROFILES, detail="type is required when seccompProfile is set"),
@@ -73,7 +79,7 @@ _APP_ARMOR: Final = inside(
 )
 CONTAINER: Final = inside(
     "securityContext",
-    *_USERS,
+    _USERS,
     field("procMount").enum("Default", "Unmasked"),
     field("procMount").invalid_if(
         lambda context: context.get("procMount") == "Unmasked" and context.parent.parent.get("hostUsers") is not False,
@@ -87,20 +93,10 @@ POD: Final[tuple[Rule, ...]] = (
     inside(
         "securityContext",
         field("fsGroup").check(_user_or_group_id),
-        *_USERS,
+        _USERS,
         field("supplementalGroups").values(_user_or_group_id),
     ),
-    lambda spec: (
-        [
-            spec.invalid(
-                "securityContext.shareProcessNamespace",
-                "ShareProcessNamespace and HostPID cannot both be enabled",
-                True,
-            )
-        ]
-        if spec.get("shareProcessNamespace") and spec.get("hostPID")
-        else []
-    ),
+    _share_processes,
     inside(
         "securityContext",
         each("sysctls", first_error(field("name").required(_sysctl_name), field("name").unique())),

@@ -8,7 +8,6 @@ from fairlead.server.registry.validation.formats import dns_subdomain, ip_addres
 from fairlead.server.registry.validation.networking import NOT_AN_ADDRESS
 from fairlead.server.registry.validation.rules import (
     IMMUTABLE,
-    UNSET,
     Errors,
     Rule,
     Scope,
@@ -64,7 +63,7 @@ _CONDITIONS: Final = each(
     field("type").check(qualified_name, zero=""),
     field("status").enum("False", "True", "Unknown", always=True),
     field("observedGeneration").at_least(0, message="must be greater than or equal to zero"),
-    field("lastTransitionTime").required_if({"lastTransitionTime": UNSET}),
+    field("lastTransitionTime").required(allow_empty=True),
     field("reason").required(_condition_reason),
     field("reason").max_length(1024),
     field("message").max_length(32 * 1024),
@@ -137,11 +136,7 @@ _LABELED: Final = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 _UPDATED: Final = ("updatedReplicas", "readyReplicas", "availableReplicas")
 
 pod: Final = _status(
-    (),
-    _immutable_qos_class,
-    _one_address_per_family("podIPs"),
-    _first_host_address,
-    _one_address_per_family("hostIPs"),
+    (), _immutable_qos_class, _one_address_per_family("podIPs"), _first_host_address, _one_address_per_family("hostIPs")
 )
 service: Final = validator(first_error(_is_load_balancer, _modes_and_addresses))
 ingress: Final = validator(_LOAD_BALANCER)

@@ -103,10 +103,7 @@ claim_spec: Final = inside(
     field("volumeAttributesClassName").optional(dns_subdomain),
     always=True,
 )
-claim: Final = validator(
-    claim_spec,
-    on_update(_immutable_claim, field("spec.volumeMode").immutable(name="volumeMode")),
-)
+claim: Final = validator(claim_spec, on_update(_immutable_claim, field("spec.volumeMode").immutable(name="volumeMode")))
 
 
 def _parameter_names(storage_class: Scope) -> Errors:
@@ -168,5 +165,5 @@ driver: Final = validator(
         _lifecycle_modes,
         field("attachRequired").immutable(name="attachedRequired"),
         field("volumeLifecycleModes").immutable(),
-    ),
+    )
 )

@@ -3,30 +3,28 @@
 from typing import Final
 
 from fairlead.server.registry.validation.formats import relative_path
-from fairlead.server.registry.validation.rules import Errors, Object, Scope, apply, field, first_error, when
+from fairlead.server.registry.validation.rules import EMPTY, Errors, Not, Object, Scope, apply, field, first_error, when
 
-_PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")
-_READ_ONLY_MODES: Final = ("Disabled", "Enabled", "IfPossible")
 _UNIQUE: Final = "must be unique"
 _SUB_PATH: Final = field("subPath").optional(relative_path)
 _OPTIONS: Final = (
     field("subPathExpr").optional(relative_path),
-    field("mountPropagation").enum(*_PROPAGATIONS),
-    field("mountPropagation").forbidden_if(
-        lambda mount: (
-            mount.get("mountPropagation") == "Bidirectional" and not mount.parent.get("securityContext.privileged")
+    field("mountPropagation").enum("Bidirectional", "HostToContainer", "None"),
+    when(
+        {"mountPropagation": "Bidirectional"},
+        field("mountPropagation").forbidden_if(
+            lambda mount: not mount.parent.get("securityContext.privileged"),
+            "Bidirectional mount propagation is available only to privileged containers",
         ),
-        "Bidirectional mount propagation is available only to privileged containers",
     ),
     first_error(
-        field("recursiveReadOnly").enum(*_READ_ONLY_MODES),
+        field("recursiveReadOnly").enum("Disabled", "Enabled", "IfPossible"),
         when(
-            lambda mount: mount.get("recursiveReadOnly") not in (None, "Disabled"),
-            field("recursiveReadOnly").forbidden_if(
-                lambda mount: not mount.get("readOnly"), "may only be specified when readOnly is true"
-            ),
-            field("recursiveReadOnly").forbidden_if(
-                lambda mount: mount.get("mountPropagation") not in (None, "None"),
+            {"recursiveReadOnly": Not([None, "Disabled"])},
+            field("recursiveReadOnly")
+            .forbidden_if({"readOnly": EMPTY}, "may only be specified when readOnly is true")
+            .forbidden_if(
+                {"mountPropagation": Not([None, "None"])},
                 "may only be specified when mountPropagation is None or not specified",
             ),
         ),

@@ -4,11 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from fairlead.server.registry.validation.formats import (
-    dns_1035_label,
-    dns_subdomain,
-    qualified_name,
-)
+from fairlead.server.registry.validation.formats import dns_1035_label, dns_subdomain, qualified_name
 from fairlead.server.registry.validation.rules import (
     EMPTY,
     Errors,
@@ -162,9 +158,7 @@ configuration: Final = validator(
         field("failurePolicy").enum("Fail", "Ignore"),
         field("matchPolicy").enum("Equivalent", "Exact"),
         first_error(
-            field("sideEffects").required_if(
-                lambda hook: hook.get("sideEffects") is None, f"must specify one of {', '.join(_SIDE_EFFECTS)}"
-            ),
+            field("sideEffects").required(detail=f"must specify one of {', '.join(_SIDE_EFFECTS)}", allow_empty=True),
             field("sideEffects").enum(*_SIDE_EFFECTS),
         ),
         field("timeoutSeconds").between(1, 30, message="the timeout value must be between 1 and 30 seconds"),

@@ -10,8 +10,8 @@ from fairlead.server.registry.validation.formats import count_or_percent, dns_la
 from fairlead.server.registry.validation.pods import pod_template
 from fairlead.server.registry.validation.rules import (
     SET,
-    UNSET,
     Errors,
+    Not,
     Object,
     Rule,
     Scope,
@@ -92,8 +92,7 @@ def _template(owner: str) -> tuple[Rule, ...]:
         pod_template,
         field("spec.restartPolicy").enum("Always", always=True),
         field("spec.activeDeadlineSeconds").forbidden_if(
-            {"spec.activeDeadlineSeconds": SET},
-            f"activeDeadlineSeconds in {owner} is not Supported",
+            {"spec.activeDeadlineSeconds": SET}, f"activeDeadlineSeconds in {owner} is not Supported"
         ),
     )
 
@@ -230,8 +229,7 @@ stateful_set: Final = validator(
     inside(
         "spec",
         field("podManagementPolicy").invalid_if(
-            lambda spec: spec.get("podManagementPolicy") not in ("OrderedReady", "Parallel"),
-            "must be 'OrderedReady' or 'Parallel'",
+            {"podManagementPolicy": Not(["OrderedReady", "Parallel"])}, "must be 'OrderedReady' or 'Parallel'"
         ),
         inside("updateStrategy", _stateful_set_strategy),
         field("persistentVolumeClaimRetentionPolicy.whenDeleted").enum(*_RETENTION),
@@ -242,7 +240,7 @@ stateful_set: Final = validator(
         _selector_and_template("statefulset", "StatefulSet", "", _stateful_template_of),
         on_update(_stateful_set_immutable),
         always=True,
-    ),
+    )
 )
 replication_controller: Final = validator(
     inside(
@@ -250,15 +248,15 @@ replication_controller: Final = validator(
         field("minReadySeconds").at_least(0),
         field("selector").required(),
         field("replicas").at_least(0),
-        field("template").required_if({"template": UNSET}),
+        field("template").required(allow_empty=True),
         _labels_match,
         inside("template", *_template("ReplicationController")),
         always=True,
-    ),
+    )
 )
 controller_revision: Final = validator(
     field("revision").at_least(0),
-    on_create(field("data").required_if({"data": UNSET}, "data is mandatory")),
+    on_create(field("data").required(detail="data is mandatory", allow_empty=True)),
     field("data").immutable(),
 )
 
@@ -284,7 +282,7 @@ disruption_budget: Final = validator(
         _SELECTOR,
         field("unhealthyPodEvictionPolicy").enum("AlwaysAllow", "IfHealthyBudget"),
         always=True,
-    ),
+    )
 )
 
 
