@@ -12,7 +12,7 @@ condition of a rule is a function of a Scope, or a map of fields to the values t
 language cannot express is a function that takes a Scope and yields its errors.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead.server.errors import field_errors
@@ -30,8 +30,8 @@ _VALUE_OF_KEY: Final[Any] = object()  # an error shows the value that the object
 class Scope:
     """The validated object, or an object inside it: its value, its value before the update, and its path.
 
-    `old` is None on create and for items of lists. `notes` is where rules keep what later rules need: the items of a
-    list share one dict.
+    `old` is None on create and for items of lists. The items of a list share the dict `notes`, where a rule keeps what
+    it needs for later items.
     """
 
     __slots__ = ("_name", "notes", "old", "parent", "value")
@@ -46,13 +46,14 @@ class Scope:
     ) -> None:
         self.value = value
         self.old = old
-        self.parent: Any = parent  # a Scope; None at the root, which no rule looks beyond
-        self.notes: Object = {} if notes is None else notes
+        self.parent: Any = parent  # a Scope, or None at the root
+        self.notes: Any = notes
         self._name = name
 
     def get(self, key: str) -> Any:
         """Return the value at a key or dotted path, or None."""
-        return lookup(self.value, key) if "." in key else self.value.get(key)
+        value = self.value.get(key)
+        return lookup(self.value, key) if value is None and "." in key else value
 
     def text(self, key: str) -> str:
         """Return the string at a key; an absent one is empty."""
@@ -79,11 +80,13 @@ class Scope:
         old = None if self.old is None else lookup(self.old, key) or {}
         return Scope(self.get(key) or {}, old, self, name or key)
 
-    def each(self, key: str, name: str = "") -> Iterator["Scope"]:
-        """Yield the scope of every item of a list of objects."""
-        items, notes = self.get(key), dict[str, Any]()
-        for index, item in enumerate(items or ()):
-            yield Scope(item, None, self, f"{name or key}[{index}]", notes)
+    def each(self, key: str, name: str = "") -> "Sequence[Scope]":
+        """Return the scope of every item of a list of objects."""
+        items = self.get(key)
+        if not items:
+            return ()
+        notes: Object = {}
+        return [Scope(item, None, self, f"{name or key}[{index}]", notes) for index, item in enumerate(items)]
 
     def path(self, key: str = "") -> str:
         """Return the path of this object, or of one of its fields, as errors show it."""
@@ -208,8 +211,6 @@ def each(key: str, *rules: Rule, name: str = "") -> Rule:
     """Apply rules to every item of a list of objects."""
 
     def rule(scope: Scope) -> Errors:
-        if not scope.get(key):
-            return ()
         return [error for item in scope.each(key, name) for rule in rules for error in rule(item)]
 
     return rule
