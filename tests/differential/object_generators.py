@@ -163,8 +163,8 @@ class StatefulSet(Deployment):
 
     def body(self) -> dict[str, Any]:
         spec = super().body()["spec"]
-        kept = {key: spec[key] for key in ("selector", "template", "replicas") if key in spec}
-        return {"spec": {**kept, "serviceName": "s", **self.some(podManagementPolicy="Parallel", minReadySeconds=2)}}
+        common = {key: spec[key] for key in ("selector", "template", "replicas") if key in spec}
+        return {"spec": {**common, "serviceName": "s", **self.some(podManagementPolicy="Parallel", minReadySeconds=2)}}
 
 
 class ReplicaSet(StatefulSet):
@@ -251,12 +251,12 @@ class PersistentVolumeClaim(ObjectGenerator):
     status = ({"phase": "Bound", "capacity": {"storage": "1Gi"}},)
 
     def body(self) -> dict[str, Any]:
-        wanted = {"requests": {"storage": self.rng.choice(["1Gi", "1024Mi", "2Gi"])}}
+        resources = {"requests": {"storage": self.rng.choice(["1Gi", "1024Mi", "2Gi"])}}
         modes = [self.rng.choice(["ReadWriteOnce", "ReadOnlyMany"])]
         return {
             "spec": {
                 "accessModes": modes,
-                "resources": wanted,
+                "resources": resources,
                 **self.some(storageClassName="fast", volumeMode="Block"),
             }
         }

@@ -29,12 +29,12 @@ async def ask(api, method, path, body=None, **query):
     return answer.status, json.loads(answer.body)
 
 
-async def dry_run(api, body, wanted=201):
+async def dry_run(api, body, expected=201):
     """Return the response to a dry run of a Pod, once admission knows the class that it names."""
     end = time.monotonic() + WITHIN
     while True:
         code, answer = await ask(api, "POST", f"/api/v1/namespaces/{api.namespace}/pods", body, dryRun="All")
-        if code == wanted or time.monotonic() > end:
+        if code == expected or time.monotonic() > end:
             return code, answer.get("message") or answer["spec"]
         await asyncio.sleep(0.05)
 
@@ -98,13 +98,13 @@ async def test_object_without_a_class_gets_the_default_class(api):
         assert (await ask(api, "POST", path, about))[0] == 201
     claims = f"/api/v1/namespaces/{api.namespace}/persistentvolumeclaims"
     routes = f"/apis/networking.k8s.io/v1/namespaces/{api.namespace}/ingresses"
-    for path, spec, key, wanted in [
+    for path, spec, key, expected in [
         (claims, CLAIM, "storageClassName", "a"),
         (claims, {**CLAIM, "storageClassName": ""}, "storageClassName", ""),
         (routes, {"defaultBackend": BACKEND}, "ingressClassName", "a"),
     ]:
         _, body = await ask(api, "POST", path, {"metadata": {"name": "x"}, "spec": spec}, dryRun="All")
-        assert body["spec"].get(key) == wanted
+        assert body["spec"].get(key) == expected
 
 
 @ALONE

@@ -94,8 +94,8 @@ def update_twice(send, collection, obj):
     path = f"{collection}/{created['metadata']['name']}"
     first = send("PUT", path, created)
     second = send("PUT", path, first)
-    found = [obj["metadata"]["resourceVersion"] for obj in (created, first, second)]
-    return found[0] != found[1], found[1] != found[2]
+    versions = [obj["metadata"]["resourceVersion"] for obj in (created, first, second)]
+    return versions[0] != versions[1], versions[1] != versions[2]
 
 
 def test_replace_by_the_same_object_is_not_stored(send):

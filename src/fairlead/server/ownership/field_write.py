@@ -1,6 +1,6 @@
 """One write as field ownership sees it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fairlead.api.fields import FieldSet
 from fairlead.api.fields.tries import LEAF, Trie
@@ -12,8 +12,7 @@ from fairlead.server.ownership.merge_schema import MergeSchema
 _UNKNOWN_MANAGER = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldWrite:
+class FieldWrite(NamedTuple):
     """Who writes at which version and path, and when.
 
     `reset_fields` are the fields that this path never changes, like the status on the main path. The writer never owns

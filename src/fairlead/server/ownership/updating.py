@@ -1,6 +1,5 @@
 """Field ownership after a create, replace or patch."""
 
-from dataclasses import replace
 from typing import Any
 
 from fairlead.api.fields import FieldSet
@@ -44,7 +43,7 @@ def update(
 def own_existing_fields(live: dict[str, Any], write: FieldWrite) -> ManagedFields:
     """Return one entry, "before-first-apply", that owns all fields of an object that was not tracked before."""
     try:
-        return _create(live, replace(write, manager="before-first-apply"))
+        return _create(live, write._replace(manager="before-first-apply"))
     except TypedError as error:
         raise TypedError(f"failed to create manager for existing fields: {error}") from error
 

@@ -91,8 +91,8 @@ def find_reset_fields(resource: Resource, subresource: str) -> FieldSet | None:
     if subresource == "status" and resource.custom:
         return _ALL_BUT_STATUS
     if subresource == "status":
-        kept = [path("metadata", key) for key in resource.status_immutable_metadata]
-        return FieldSet.of(path("spec"), *kept) if kept else _SPEC
+        immutable = [path("metadata", key) for key in resource.status_immutable_metadata]
+        return FieldSet.of(path("spec"), *immutable) if immutable else _SPEC
     if resource.reset_fields:
         return FieldSet.of(path("status"), *map(path, resource.reset_fields))
     return _STATUS if resource.status else None
