@@ -24,7 +24,7 @@ SEVERITIES = {
     "stalls": "a controller or an object makes no progress",
     "noise": "requests, events or conflicts without an effect",
 }
-INDEX = """# Hazards
+INDEX_INTRODUCTION = """# Hazards
 
 Every known way in which a write to a Kubernetes API server goes wrong. Each page tells what happens, what the server
 does, how to avoid it in Python and in Go, and which part of fairlead prevents it. Every hazard has a test that runs on
@@ -81,7 +81,7 @@ def render_pages() -> dict[str, str]:
 
 
 def render_index() -> str:
-    lines = [NOTICE, "", INDEX]
+    lines = [NOTICE, "", INDEX_INTRODUCTION]
     lines += [f"- **{severity}**: {meaning}" for severity, meaning in SEVERITIES.items()]
     for category, heading in CATEGORIES.items():
         lines += ["", f"## {heading}", "", "| | hazard | severity | prevented by |", "|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""kopf: a handler of events. It keeps no objects; the first list is in when the handler has seen each."""
+"""kopf: an event handler, which keeps no objects. The first list is complete when it has seen `expected` objects."""
 
 import asyncio
 

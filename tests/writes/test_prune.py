@@ -1,4 +1,4 @@
-"""prune: only children that we applied for this owner, as they were read."""
+"""prune deletes only children that we applied for this owner and that have not changed since they were read."""
 
 import pytest
 

@@ -34,7 +34,7 @@ class Scope:
 
     @property
     def is_unfiltered(self) -> bool:
-        """Whether it has no selectors: an object of the namespace that is not in the scope does not exist."""
+        """Whether it has no selectors. Then an object of its namespace that is not in the cache does not exist."""
         return not self.labels and not self.fields
 
     def includes_namespace(self, namespace: str | None) -> bool:

@@ -1,6 +1,7 @@
 """The errors of the write functions. Each message names the object, what is wrong, and the fix.
 
-A reconcile function may catch them. The runtime turns the others into a condition with the class name as its reason.
+A reconcile function may catch them. If it does not, the runtime soon repeats the pass after a `retryable` error, and
+reports any other in a condition with the class name as its reason.
 """
 
 from typing import Any
@@ -25,9 +26,10 @@ class ForeignObject(WriteError):
     reason = "ForeignObject"
     hint = "adopt=True takes over an object that has no controller"
 
-    def __init__(self, what: str, holder: str) -> None:
+    def __init__(self, target: str, holder: str) -> None:
         super().__init__(
-            f"{what} already exists and {holder}: delete it if it is not needed, or choose another name for the new one"
+            f"{target} already exists and {holder}: delete it if it is not needed, or choose another name for the new "
+            "one"
         )
 
 
@@ -37,11 +39,11 @@ class ImmutableField(WriteError):
     reason = "ImmutableField"
     hint = "recreate=True deletes the object and creates it again"
 
-    def __init__(self, what: str, causes: list[dict[str, Any]]) -> None:
+    def __init__(self, target: str, causes: list[dict[str, Any]]) -> None:
         fields = ", ".join(sorted({str(cause.get("field") or "?") for cause in causes}))
         messages = "; ".join(dict.fromkeys(str(cause.get("message") or "") for cause in causes))
         super().__init__(
-            f"{what} cannot change {fields} ({messages}): revert the change, or delete the object so that it is "
+            f"{target} cannot change {fields} ({messages}): revert the change, or delete the object so that it is "
             "created again"
         )
         self.causes = causes
@@ -52,9 +54,9 @@ class DuplicatePayload(WriteError):
 
     reason = "DuplicatePayload"
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, target: str) -> None:
         super().__init__(
-            f"{what} is in two payloads, and each apply would remove the fields that only the other one sets: "
+            f"{target} is in two payloads, and each apply would remove the fields that only the other one sets: "
             "merge them into one payload"
         )
 
@@ -65,8 +67,8 @@ class ObjectDeleted(WriteError):
     reason = "ObjectDeleted"
     retryable = True
 
-    def __init__(self, what: str, event: str = "was deleted") -> None:
-        super().__init__(f"{what} {event}: read it again")
+    def __init__(self, target: str, event: str = "was deleted") -> None:
+        super().__init__(f"{target} {event}: read it again")
 
 
 class ObjectReplaced(ObjectDeleted):
@@ -74,8 +76,8 @@ class ObjectReplaced(ObjectDeleted):
 
     reason = "ObjectReplaced"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what, "was deleted and recreated by someone else")
+    def __init__(self, target: str) -> None:
+        super().__init__(target, "was deleted and recreated by someone else")
 
 
 class ObjectDeleting(ObjectDeleted):
@@ -83,8 +85,8 @@ class ObjectDeleting(ObjectDeleted):
 
     reason = "ObjectDeleting"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what, "is being deleted")
+    def __init__(self, target: str) -> None:
+        super().__init__(target, "is being deleted")
 
 
 class ObjectChanged(WriteError):
@@ -93,8 +95,8 @@ class ObjectChanged(WriteError):
     reason = "ObjectChanged"
     retryable = True
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} changed since it was read: read it again, then decide again")
+    def __init__(self, target: str) -> None:
+        super().__init__(f"{target} changed since it was read: read it again, then decide again")
 
 
 class StatusSuperseded(WriteError):
@@ -103,9 +105,9 @@ class StatusSuperseded(WriteError):
     reason = "StatusSuperseded"
     retryable = True
 
-    def __init__(self, what: str, ours: int, theirs: int) -> None:
+    def __init__(self, target: str, ours: int, theirs: int) -> None:
         super().__init__(
-            f"{what}: the status already reports on generation {theirs}, and this report is about generation {ours}: "
+            f"{target}: the status already reports on generation {theirs}, and this report is about generation {ours}: "
             "read the object again"
         )
 
@@ -116,9 +118,9 @@ class DecisionContention(WriteError):
     reason = "DecisionContention"
     retryable = True
 
-    def __init__(self, what: str, attempts: int) -> None:
+    def __init__(self, target: str, attempts: int) -> None:
         super().__init__(
-            f"{what}: others changed the fields that this write depends on {attempts} times in a row: find out who "
+            f"{target}: others changed the fields that this write depends on {attempts} times in a row: find out who "
             "writes them (kubectl get --show-managed-fields), or read fewer fields"
         )
 
@@ -131,11 +133,11 @@ class PatchTestMismatch(WriteError):
 
     reason = "PatchTestMismatch"
 
-    def __init__(self, what: str, patch: list[dict[str, Any]]) -> None:
+    def __init__(self, target: str, patch: list[dict[str, Any]]) -> None:
         paths = ", ".join(op["path"] for op in patch)
         super().__init__(
-            f"{what}: the server rejects a JSON patch whose tests all pass on the live object ({paths}): please report "
-            "this as a bug of fairlead"
+            f"{target}: the server rejects a JSON patch whose tests all pass on the live object ({paths}): please "
+            "report this as a bug of fairlead"
         )
         self.patch = patch
 
@@ -159,9 +161,9 @@ class UndeclaredField(WriteError):
 
     reason = "UndeclaredField"
 
-    def __init__(self, what: str, path: str, only: list[str]) -> None:
+    def __init__(self, target: str, path: str, only: list[str]) -> None:
         super().__init__(
-            f"{what}: the decision changes {path}, but only= allows {', '.join(only)}: add the field to only="
+            f"{target}: the decision changes {path}, but only= allows {', '.join(only)}: add the field to only="
         )
 
 
@@ -170,7 +172,7 @@ class ReadValueInPayload(WriteError):
 
     reason = "ReadValueInPayload"
 
-    def __init__(self, what: str, path: str) -> None:
+    def __init__(self, target: str, path: str) -> None:
         super().__init__(
-            f"{what}: {path} was read from the server: build the payload from scratch, with only the fields you own"
+            f"{target}: {path} was read from the server: build the payload from scratch, with only the fields you own"
         )

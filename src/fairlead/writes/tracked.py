@@ -77,7 +77,7 @@ class TrackedMap(MutableMapping[str, Any]):
         self.log.record(self.path, Access.ABSENT if self._base is None else Access.VALUE)
 
     def has_content(self) -> bool:
-        """Return whether the function put something into it."""
+        """Return whether the decision function set a key of this map, or of a placeholder map below it."""
         return any(value is not DELETED for value in self._updates.values()) or any(
             placeholder.has_content() for placeholder in self._placeholders.values()
         )

@@ -1,4 +1,4 @@
-"""The second writer: the gateway controller, which writes into the same Gateways, HTTPRoutes and EndpointSlices.
+"""The gateway controller: a second writer of the Gateways, HTTPRoutes and EndpointSlices of the HTTPProxy operator.
 
 It has two modes. "update" writes a changed copy with PUT, as the original did. "apply" applies its fields under its own
 field manager. It also simulates the data plane: it reports each Gateway as programmed when it first sees it.

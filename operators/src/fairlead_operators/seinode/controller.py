@@ -126,8 +126,8 @@ def deployment_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
     replicas, revision = draft.spec["replicas"], plans.digest(draft.spec["template"].plain())
     if (draft.status.get("replicas"), draft.status.get("templateHash")) == (replicas, revision):
         return []
-    nodes = [("ensure-node", {"ordinal": str(ordinal)}) for ordinal in range(replicas)]
-    return [*nodes, ("await-nodes", {"revision": revision})]
+    node_tasks = [("ensure-node", {"ordinal": str(ordinal)}) for ordinal in range(replicas)]
+    return [*node_tasks, ("await-nodes", {"revision": revision})]
 
 
 def deployment_of(node: fl.Object) -> list[str]:

@@ -26,7 +26,11 @@ def task(plan_id: str, index: int, kind: str, params: dict[str, str]) -> dict[st
 
 
 def ensure(tasks: Tasks, *, new_id: str, executor: str, now: str) -> Callable[[fl.Draft], Plan | None]:
-    """Return a decision that returns the active plan, a failed plan of this generation, or a new plan."""
+    """Return a function for `ctx.decide` that returns the active plan, or a failed plan of this generation.
+
+    Otherwise it writes and returns a new plan, or returns None if there are no tasks. It takes over an active plan of
+    another executor after TAKEOVER_AFTER.
+    """
 
     def decide(draft: fl.Draft) -> Plan | None:
         plan = draft.status.get("plan")

@@ -89,7 +89,7 @@ def _set_data_sources(spec: Object, old: Object) -> Object:
 
 
 def node(obj: Object) -> None:
-    """Add the taint of a node that is not ready yet."""
+    """Add the not-ready taint to a new node unless it has it, and remove spec.configSource."""
     spec = dict(obj.get("spec") or {})
     spec.pop("configSource", None)
     taints, not_ready = spec.get("taints") or [], {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}

@@ -70,7 +70,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def _descend(values: list[Any]) -> list[Any]:
-    """Return all non-empty maps and lists below the values, each before its children."""
+    """Return all non-empty maps and lists among the values and at any depth below them, each before its children."""
     return [item for value in values if (children := _children(value)) for item in (value, *_descend(children))]
 
 

@@ -74,7 +74,7 @@ class CompactedVersion(NamedTuple):
 
 
 class Database:
-    """The open database. It is read once, before the first write. A file that cannot be read is not changed."""
+    """The open database. Its revisions are loaded once, when it opens. A file that cannot be read is not changed."""
 
     def __init__(self, directory: DataDirectory) -> None:
         self._path = directory.path / DATABASE_FILE

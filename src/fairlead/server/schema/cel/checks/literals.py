@@ -49,7 +49,11 @@ _CLAUSE_TYPES: Final[
 
 
 class LiteralCheck:
-    """The problems with a checked rule's literals, and the literals that it converts to another type."""
+    """Checks the literals of a type-checked rule.
+
+    `problems` are the errors found. `conversions` are calls such as `int("1")`, which the caller must evaluate to find
+    errors.
+    """
 
     def __init__(self, program: Any) -> None:
         checked = list(message_fields(dict(message_fields(program.serialize()))[2]))  # A CheckedExpr message.

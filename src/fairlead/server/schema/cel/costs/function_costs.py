@@ -39,7 +39,7 @@ CostFunction = Callable[[EstimatedCall], CostAndSize | None]
 
 
 def _read_argument(factor: float = CHARACTER_COST) -> CostFunction:
-    """Return the cost of reading the first argument once."""
+    """Return a cost function: the cost of reading the first argument once, at `factor` per character."""
     return lambda call: (scale(call.sizes[0].max, factor), None) if call.sizes else None
 
 
