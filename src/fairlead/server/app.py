@@ -24,7 +24,7 @@ from fairlead.server.http import representations, routing
 from fairlead.server.http.messages import AnyResponse, Request
 from fairlead.server.http.routing import NoSuchPath, Route
 from fairlead.server.metrics import Metrics
-from fairlead.server.registry import builtin
+from fairlead.server.registry import strategies
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Resource
 from fairlead.server.storage.store import ObjectTable, Store
@@ -97,7 +97,7 @@ class Server:
         self.audit = _open_audit_log(audit, self.world) if audit else None
         self.faults: FaultInjector | None = None
         self.store = Store()
-        self.registry = Registry(builtin.resources())
+        self.registry = Registry(strategies.resources())
         self.metrics = Metrics()
         self.field_tracker = FieldTracker(self.registry)
         self.definitions = CustomResourceDefinitions(self)

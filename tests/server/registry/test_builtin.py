@@ -1,10 +1,10 @@
 import pytest
 
-from fairlead.server.registry import builtin, defaults
+from fairlead.server.registry import defaults, strategies
 from fairlead.server.schema import builtin as schemas
 from fairlead.server.schema import codec
 
-RESOURCES = {(r.group, r.kind): r for r in builtin.resources()}
+RESOURCES = {(r.group, r.kind): r for r in strategies.resources()}
 CONTAINER = {"name": "c", "image": "i:1"}
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
 SELECTOR = {"matchLabels": {"a": "b"}}
@@ -29,7 +29,7 @@ def errors(group, kind, old=None, **fields):
 
 
 def test_strategies_set_the_flags_of_resources():
-    assert set(builtin.STRATEGIES) <= set(RESOURCES)
+    assert set(strategies.STRATEGIES) <= set(RESOURCES)
     lease = RESOURCES["coordination.k8s.io", "Lease"]
     assert (lease.create_on_update, lease.unconditional_update, lease.has_generation) == (True, False, False)
     deployment = RESOURCES["apps", "Deployment"]
@@ -41,10 +41,10 @@ def test_strategies_set_the_flags_of_resources():
 
 
 def test_resources_compile_few_schemas(monkeypatch):
-    for cached in (schemas.table, schemas.schema_of_kind, schemas.schema_of_type, builtin.resources):
+    for cached in (schemas.table, schemas.schema_of_kind, schemas.schema_of_type, strategies.resources):
         cached.cache_clear()
     monkeypatch.setattr(schemas, "_structs", {})
-    builtin.resources()
+    strategies.resources()
     assert len(schemas._structs) < len(schemas.table()["types"]) / 10
 
 

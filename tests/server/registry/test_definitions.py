@@ -1,9 +1,9 @@
 import pytest
 
-from fairlead.server.registry import builtin
+from fairlead.server.registry import strategies
 from fairlead.server.schema import codec
 
-CRD = next(r for r in builtin.resources() if r.kind == "CustomResourceDefinition")
+CRD = next(r for r in strategies.resources() if r.kind == "CustomResourceDefinition")
 ROOT = "spec.validation.openAPIV3Schema"
 X = f"{ROOT}.properties[spec].properties[x]"
 

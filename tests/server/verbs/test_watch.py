@@ -5,7 +5,7 @@ import json
 from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.server.http.messages import Request
-from fairlead.server.registry import builtin
+from fairlead.server.registry import strategies
 from fairlead.server.tables.representation import TableRepresentation
 from fairlead.testing import virtual
 
@@ -124,7 +124,7 @@ def test_a_table_carries_versions_and_the_initial_events_annotation():
 
 
 def test_every_kind_can_represent_a_bookmark_as_a_row():
-    for resource in builtin.resources():
+    for resource in strategies.resources():
         if "watch" in resource.verbs:
             table = TableRepresentation(resource, False, "v1", "", 0.0)
             assert table.bookmark(5, {})["rows"][0]["cells"], resource.plural
