@@ -34,7 +34,7 @@ class Scope:
     it needs for later items.
     """
 
-    __slots__ = ("_name", "notes", "old", "parent", "value")
+    __slots__ = ("_index", "_name", "notes", "old", "parent", "value")
 
     def __init__(
         self,
@@ -43,12 +43,14 @@ class Scope:
         parent: "Scope | None" = None,
         name: str = "",
         notes: Object | None = None,
+        index: int | None = None,
     ) -> None:
         self.value = value
         self.old = old
         self.parent: Any = parent  # a Scope, or None at the root
         self.notes: Any = notes
         self._name = name
+        self._index = index  # of an item of a list
 
     def get(self, key: str) -> Any:
         """Return the value at a key or dotted path, or None."""
@@ -86,11 +88,12 @@ class Scope:
         if not items:
             return ()
         notes: Object = {}
-        return [Scope(item, None, self, f"{name or key}[{index}]", notes) for index, item in enumerate(items)]
+        return [Scope(item, None, self, name or key, notes, index) for index, item in enumerate(items)]
 
     def path(self, key: str = "") -> str:
         """Return the path of this object, or of one of its fields, as errors show it."""
-        own: str = self._name if self.parent is None else self.parent.path(self._name)
+        name = self._name if self._index is None else f"{self._name}[{self._index}]"
+        own: str = name if self.parent is None else self.parent.path(name)
         return f"{own}.{key}" if own and key and key[0] != "[" else own + key
 
     def required(self, key: str = "", detail: str = "") -> FieldError:
