@@ -26,7 +26,7 @@ SEVERITIES = {
 }
 INDEX_INTRODUCTION = """# Hazards
 
-Every known way in which a write to a Kubernetes API server goes wrong. Each page tells what happens, what the server
+Every known way in which a write to a Kubernetes API server goes wrong. Each page says what happens, what the server
 does, how to avoid it in Python and in Go, and which part of fairlead prevents it. Every hazard has a test that runs on
 the embedded server and on a real kube-apiserver: `make hazards` runs them all.
 """
@@ -35,7 +35,7 @@ NOT_COVERED = """## Not covered
 Three hazards of CustomResourceDefinitions with several versions have no test, because the embedded server does not
 reproduce them ([differences](../explanation/differences.md)) and a client cannot prevent them:
 
-- H37: managedFields contain an entry of a version that is no longer served. The server answers an apply with 500.
+- H37: managedFields contain an entry of a version that is no longer served. The server returns 500 for an apply.
 - H38: a new version adds defaults while objects still have entries of the old version. An apply then fails with "field
   not declared in schema".
 - H39: the conversion webhook is down and an object has entries of two versions. A plain write silently drops all

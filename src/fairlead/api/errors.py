@@ -96,7 +96,7 @@ class Conflict(ApiError):
 
 
 class Gone(ApiError):
-    """The resource or its version is no longer available (410). For a watch or a list, list again."""
+    """The resource or its version does not exist any more (410). For a watch or a list, list again."""
 
     reason = "Gone"
 
