@@ -95,11 +95,13 @@ if TYPE_CHECKING:
     from fairlead.api.kinds import Kind, kind
     from fairlead.api.objects import Object
     from fairlead.api.world import World
-    from fairlead.runtime.context import ClusterContext, Context, ReadContext
+    from fairlead.runtime.context import Context
     from fairlead.runtime.leases import LeaseLost
     from fairlead.runtime.operator import Operator
     from fairlead.runtime.outcomes import Outcome, RequeueAfter, Terminal, Wait
+    from fairlead.runtime.read_context import ReadContext
     from fairlead.runtime.sources import select
+    from fairlead.runtime.write_context import ClusterContext
     from fairlead.writes.draft import Draft
     from fairlead.writes.errors import ForeignObject, ImmutableField, ObjectDeleted, WriteError
 else:
@@ -119,7 +121,9 @@ else:
             "fairlead.api.objects": ("Object",),
             "fairlead.api.world": ("World",),
             "fairlead.errors": ("errors",),
-            "fairlead.runtime.context": ("ClusterContext", "Context", "ReadContext"),
+            "fairlead.runtime.context": ("Context",),
+            "fairlead.runtime.read_context": ("ReadContext",),
+            "fairlead.runtime.write_context": ("ClusterContext",),
             "fairlead.runtime.leases": ("LeaseLost",),
             "fairlead.runtime.operator": ("Operator",),
             "fairlead.runtime.outcomes": ("Outcome", "RequeueAfter", "Terminal", "Wait"),

@@ -355,7 +355,7 @@ def _print_result(result: DeletionResult) -> None:
 
 async def _watch(wanted: OrphanOptions, namespace: str | None, elect: bool, health: str | None) -> None:
     from fairlead.cli.signals import run_until_signal
-    from fairlead.runtime.context import ReadContext
+    from fairlead.runtime.read_context import ReadContext
     from fairlead.tools.orphans.collector import Collector, operator
 
     world = World()

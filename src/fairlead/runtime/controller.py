@@ -12,7 +12,7 @@ from fairlead.api.objects import Object
 from fairlead.cache import Change, Handler
 from fairlead.queue import Priority
 from fairlead.runtime import logs, pass_results
-from fairlead.runtime.context import Context, ReadContext
+from fairlead.runtime.context import Context
 from fairlead.runtime.handlers import (
     HandlerTimeout,
     call_handler,
@@ -23,6 +23,7 @@ from fairlead.runtime.handlers import (
 from fairlead.runtime.operator import Cleanup, Controller, Mapper
 from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
 from fairlead.runtime.pass_results import NOTHING_TO_REPORT, RECONCILED, PassResult, QueueAction
+from fairlead.runtime.read_context import ReadContext
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME
 from fairlead.runtime.transports import NotLeading

@@ -16,7 +16,8 @@ from fairlead.runtime.handlers import check_arguments
 from fairlead.runtime.sources import HOME, DeclarationError, Source, source_of
 
 if TYPE_CHECKING:
-    from fairlead.runtime.context import Context, ReadContext
+    from fairlead.runtime.context import Context
+    from fairlead.runtime.read_context import ReadContext
     from fairlead.runtime.running import Running
 
 H = TypeVar("H", bound="Callable[[Object, Context], Awaitable[None] | None]")

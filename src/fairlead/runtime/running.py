@@ -18,7 +18,6 @@ from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.queue import Priority, Queue, QueueClosed
 from fairlead.runtime.adaptive_concurrency import AdaptiveConcurrency
-from fairlead.runtime.context import ReadContext
 from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
 from fairlead.runtime.handlers import ThreadPerCall, call_handler, call_hook, reject_coroutine
@@ -26,6 +25,7 @@ from fairlead.runtime.leases import Lease, LeaseLost
 from fairlead.runtime.loop_monitor import LoopMonitor
 from fairlead.runtime.metrics import Metrics, QueueMetrics
 from fairlead.runtime.operator import Operator
+from fairlead.runtime.read_context import ReadContext
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME, DeclarationError, source_of
 from fairlead.runtime.transports import DryRunTransport, FencedTransport

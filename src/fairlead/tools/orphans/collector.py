@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from fairlead.api.errors import UserError
 from fairlead.api.text import printable
 from fairlead.api.world import World
-from fairlead.runtime.context import ReadContext
 from fairlead.runtime.operator import Operator
+from fairlead.runtime.read_context import ReadContext
 from fairlead.tools.orphans.caps import Cap
 from fairlead.tools.orphans.clusters import Cluster, Fleet, Unreachable
 from fairlead.tools.orphans.deletion import DeletionOutcome, DeletionResult, OrphanDeleter, find_exceeded_caps

@@ -1,0 +1,131 @@
+"""The reads of a handler: from the operator's cache, or live from the server."""
+
+import logging
+from typing import Any
+
+from fairlead.api.errors import NotFound
+from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+from fairlead.api.world import World
+from fairlead.client.client import Client
+from fairlead.runtime.services import Services
+
+
+class ReadContext:
+    """Reads from the operator's cache. Timers receive it, and `watches=` functions that take a second argument.
+
+    Guarantees: reads see this process's own writes.
+
+    Does not guarantee: that a read sees a write of another process. The watch may not have delivered it yet; use
+    `live` where that matters.
+    """
+
+    def __init__(self, services: Services, namespace: str | None = None) -> None:
+        self._services = services
+        self._namespace = namespace
+
+    def cluster(self, name: str) -> "ReadContext":
+        """Return the read context of another cluster of this run (`clusters=`).
+
+        Raises: LookupError if the run has no cluster of that name.
+        """
+        return ReadContext(services_of_cluster(self._services, name), self._namespace)
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The names of the other clusters of this run."""
+        return tuple(self._services.clusters)
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether the server validates each write and does not store it."""
+        return self._services.dry_run
+
+    @property
+    def world(self) -> World:
+        """The clock and the random source. Use them instead of `time` and `random`, so that tests control both."""
+        return self._services.world
+
+    @property
+    def log(self) -> logging.Logger:
+        """The operator's logger. A line that is logged in a pass carries the object's key and the pass's id."""
+        return self._services.log
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """The dict that the startup hooks filled, such as a connection to a database."""
+        return self._services.resources
+
+    @property
+    def live(self) -> "LiveReader":
+        """Reads that ask the server instead of the cache."""
+        return LiveReader(self._services.client, self._namespace)
+
+    @property
+    def unguarded(self) -> Client:
+        """The plain client, for eviction, scale, tokens and logs. Its writes have no protection against conflicts."""
+        return self._services.client
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        """Return an object from the cache, or None if it does not exist.
+
+        The namespace is that of the reconciled object unless another is given.
+
+        Raises: NotWatched if the operator does not watch the kind. ValueError if the namespace is missing.
+        """
+        namespace = namespace or self._namespace
+        return self._services.watched.reader(kind, namespace).get(name, namespace)
+
+    def indexed(self, kind: Kind, name: str, value: str) -> "list[Object]":
+        """Return the objects of all namespaces for which the index `name` (see `@op.index`) contains `value`.
+
+        Raises: NotWatched if the operator does not watch the kind.
+        """
+        return self._services.watched.reader(kind).indexed(name, value)
+
+    def list(
+        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
+    ) -> "list[Object]":
+        """Return the objects of a watched kind from the cache.
+
+        They are those of the reconciled object's namespace, of the given namespace, or of all with `everywhere`.
+        `labels` is a selector as kubectl takes it.
+
+        Raises: NotWatched if the operator does not watch the kind or the namespace.
+        """
+        namespace = None if everywhere else namespace or self._namespace
+        return self._services.watched.reader(kind, namespace).list(namespace, labels=labels)
+
+
+class LiveReader:
+    """Reads that ask the server and wait for its answer.
+
+    Guarantees: the answer is at least as new as every write that was acknowledged before the call.
+
+    Raises: `fl.ApiError` if the server rejects the request, OSError if it cannot be reached.
+    """
+
+    def __init__(self, client: Client, namespace: str | None) -> None:
+        self._client = client
+        self._namespace = namespace
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        """Return the object as the server has it now, or None if it does not exist."""
+        try:
+            return await self._client.get(kind, name, namespace or self._namespace)
+        except NotFound:
+            return None
+
+    async def list(
+        self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
+    ) -> list[Object]:
+        """Return the objects as the server has them now."""
+        within = None if everywhere else namespace or self._namespace
+        return (await self._client.list(kind, within, labels=labels)).items
+
+
+def services_of_cluster(services: Services, name: str) -> Services:
+    try:
+        return services.clusters[name]
+    except KeyError:
+        raise LookupError(f"this run has no cluster {name!r}: add it with clusters={{{name!r}: …}}") from None

@@ -1,0 +1,159 @@
+"""The writes of a handler that need no owner, on the operator's own cluster and on the other clusters of the run."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from fairlead import writes
+from fairlead.api.kinds import Kind
+from fairlead.api.kinds import kind as kind_of
+from fairlead.api.objects import Object
+from fairlead.api.source_locations import line_location, user_frame, with_location
+from fairlead.client.client import Propagation
+from fairlead.runtime.handlers import HandlerError
+from fairlead.runtime.read_context import ReadContext
+from fairlead.runtime.services import Services
+from fairlead.writes import Draft, DuplicatePayload, Writer
+from fairlead.writes.apply import ChildApply
+from fairlead.writes.payload import kind_of_payload
+from fairlead.writes.writer import Key, object_key
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Callable[..., Coroutine[Any, Any, Any]])
+
+
+def must_await(method: M) -> M:
+    """Decorate a write, so that a call without `await` is reported with the line of the call."""
+
+    @functools.wraps(method)
+    def start(self: "WriteContext", *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        coroutine = method(self, *args, **kwargs)
+        frame = user_frame(sys._getframe(1))  # noqa: SLF001 - the documented way to look at callers
+        if frame is not None:
+            self.calls.append((coroutine, method.__name__, frame.f_code.co_filename, frame.f_lineno))
+        return coroutine
+
+    return cast("M", start)
+
+
+class WriteContext(ReadContext):
+    """The writes that need no owner."""
+
+    def __init__(self, services: Services, writer: Writer, namespace: str | None, controller: str) -> None:
+        super().__init__(services, namespace)
+        self._writer = writer
+        self._controller = controller
+        self.applied: dict[Key, bytes] = {}
+        """The digest of each payload that this pass applied."""
+        self.calls: list[tuple[Coroutine[Any, Any, Any], str, str, int]] = []
+        """The writes that this pass started, each with its name, file and line."""
+
+    @must_await
+    async def create(self, obj: Any) -> Object:
+        """Create an object if none of that name exists, and return the live object. Never changes an existing one.
+
+        Use it for objects that other people may edit afterwards.
+
+        Raises: `fl.ApiError` if the server rejects the object, `fl.UnknownOutcome` if its answer was lost.
+        """
+        return await writes.create_only(self._writer, (await self._resolve_payload(obj))[1])
+
+    @must_await
+    async def delete(self, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None) -> None:
+        """Delete an object that was read before. Succeeds if it does not exist any more.
+
+        Guarantees: an object that was recreated under the same name is not deleted. With `unchanged`, the object is
+        deleted only if it has not changed since it was read.
+
+        Raises: `fl.errors.ObjectChanged` with `unchanged`, `fl.ApiError`, `fl.UnknownOutcome`.
+        """
+        await writes.delete(self._writer, declared_kind(obj), obj, unchanged=unchanged, propagation=propagation)
+
+    def check_awaited(self, error: Exception | None = None) -> None:
+        """Raise HandlerError if the handler started a write and never awaited it.
+
+        If the handler failed with `error`, the error stays unless the coroutine itself caused it.
+        """
+        forgotten = [call for call in self.calls if inspect.getcoroutinestate(call[0]) == inspect.CORO_CREATED]
+        self.calls.clear()
+        for coroutine, *_ in forgotten:
+            coroutine.close()  # Otherwise Python warns about it a second time.
+        is_cause = error is None or (isinstance(error, AttributeError | TypeError) and "coroutine" in str(error))
+        if forgotten and is_cause:
+            _, name, filename, line = forgotten[0]
+            raise HandlerError(
+                with_location(
+                    line_location(filename, line),
+                    f"the result of {name}(…) was never awaited, so nothing was written: write `await` before the call",
+                )
+            ) from error
+
+    async def _apply(self, kind: Kind, payload: Object, owner: Object | None, *, adopt: bool, recreate: bool) -> Object:
+        key = object_key(kind, payload.name, payload.namespace)
+        before = self._writer.cache.version(kind, payload.name, payload.namespace)
+        # The key is recorded before the apply: a child whose apply fails must not be pruned.
+        previous_digest = self.applied.setdefault(key, b"")
+        child = ChildApply(self._writer, kind, payload, owner, adopt)
+        if previous_digest not in (b"", child.digest):
+            raise DuplicatePayload(child.what)
+        self.applied[key] = child.digest
+        try:
+            live = await child.run(recreate=recreate)
+        except BaseException:
+            self.applied[key] = previous_digest  # The handler may apply another payload instead of the rejected one.
+            raise
+        if before == (live.uid, live.resource_version):
+            self._services.metrics.unchanged.labels(self._controller).inc()
+        else:
+            self.log.info("applied %s %s", kind.kind, live.name)
+        return live
+
+    async def _resolve_payload(self, obj: Any) -> tuple[Kind, Object]:
+        """Return the payload with a namespace: its own, or that of the reconciled object if its kind is namespaced."""
+        plain = _to_dict(obj)
+        kind, payload = await self._services.client.resolve(kind_of_payload(plain)), Object(plain)
+        if kind.namespaced and not payload.namespace and self._namespace:
+            payload = Object(payload | {"metadata": {**payload.metadata, "namespace": self._namespace}})
+        return kind, payload
+
+
+class ClusterContext(WriteContext):
+    """Another cluster in a pass (`ctx.cluster("edge")`): the same reads, and the writes that need no owner.
+
+    Does not guarantee: cleanup. Objects that are applied there have no owner reference, so neither the garbage
+    collector nor pruning deletes them. Delete them in the `@op.cleanup` handler.
+    """
+
+    @must_await
+    async def apply(self, obj: Any, *, adopt: bool = False, recreate: bool = False) -> Object:
+        """Apply an object as `Context.apply` does, without an owner.
+
+        An object counts as ours if our field manager has an Apply entry in its managedFields.
+
+        Raises: the same errors as `Context.apply`.
+        """
+        kind, payload = await self._resolve_payload(obj)
+        return await self._apply(kind, payload, None, adopt=adopt, recreate=recreate)
+
+    @must_await
+    async def decide(self, function: Callable[[Draft], T], obj: Object, *, only: Sequence[str] | None = None) -> T:
+        """Decide as `Context.decide` does, on an object of that cluster."""
+        return (await writes.decide(self._writer, declared_kind(obj), obj, function, only=only)).result
+
+
+def _to_dict(obj: Any) -> Mapping[str, Any]:
+    """Return a dict as it is, and a model (pydantic, msgspec, dataclass) as a dict."""
+    if isinstance(obj, Mapping):
+        return obj
+    if hasattr(obj, "model_dump"):
+        return dict(obj.model_dump(mode="json", by_alias=True, exclude_none=True))
+    plain: Mapping[str, Any] = msgspec.to_builtins(obj, str_keys=True, order="deterministic")
+    return plain
+
+
+def declared_kind(obj: Object) -> Kind:
+    return kind_of(obj.api_version, obj.kind)
