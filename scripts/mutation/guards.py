@@ -519,4 +519,34 @@ MUTANTS = [
     Mutant(
         "orphans: recorded evidence is loaded", "tools/orphans/collector.py", "await self._store.load(evidence)", "pass"
     ),
+    Mutant(
+        "client: a list answer has the requested kind",
+        "client/answers.py",
+        "if (answer.api_version, answer.kind) != expected:",
+        "if False:",
+    ),
+    Mutant(
+        "client: a list answer has a resourceVersion",
+        "client/answers.py",
+        "if can_be_watched and not answer.metadata.resource_version:",
+        "if False:",
+    ),
+    Mutant(
+        "client: a 404 for another object is not absence",
+        "client/client.py",
+        "if answers.names_object(error, kind, namespace, name):",
+        "if True:",
+    ),
+    Mutant(
+        "client: the 404 page of a proxy is not absence",
+        "client/exchange.py",
+        'if response.body.strip() == b"404 page not found":',
+        "if response.status == 404:",
+    ),
+    Mutant(
+        "client: 203 and 206 are not successes",
+        "client/exchange.py",
+        "if response.status in SUCCESS:",
+        "if response.status < 300:",
+    ),
 ]

@@ -40,6 +40,7 @@ HISTORIES = ["tests/writes/test_histories.py"]
 TESTS = {
     "writes": ["tests/writes", "tests/hazards", "--deselect", "tests/writes/test_histories.py",
                "--ignore", "tests/writes/test_contention.py", "--ignore", "tests/writes/test_commands.py"],
+    "client": ["tests/client"],
     "queue": ["tests/queue/test_queue.py", "tests/queue"],
     "cache": ["tests/cache/test_own_writes.py", "tests/cache"],
     "runtime": ["tests/runtime/test_controller.py", "tests/runtime"],

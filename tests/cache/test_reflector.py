@@ -141,6 +141,24 @@ def test_e2_a_410_lists_again_and_reports_missed_deletions_once(run, chaos, form
     run(main, offer(streams))
 
 
+@pytest.mark.parametrize("code", [200, 203, 206])
+def test_an_answer_that_is_not_a_list_never_empties_the_cache(run, chaos, code):
+    async def main(world):
+        await world.cache.wait_for_sync()
+        world.server.failures.extend([{"code": code}] * 3)
+        seen = len(world.changes)
+        world.server.break_watches("410")
+        await asyncio.sleep(0.5)
+        assert world.server.requests[-1] == "list"
+        assert "not what was requested" in world.health.error or f"HTTP {code}" in world.health.error
+        assert len(world.view.list()) == OBJECTS
+        await asyncio.sleep(200)
+        assert len(world.changes) == seen
+        world.assert_true()
+
+    run(main, offer(streams=False))
+
+
 def test_e2b_a_watch_error_other_than_410_is_retried_and_shown_in_health(run, chaos):
     """An ERROR event such as "etcdserver: no leader" must not end a watch permanently (kopf)."""
 

@@ -19,7 +19,12 @@ DISCOVERY = {
                 {
                     "version": "v1",
                     "resources": [
-                        {"resource": "configmaps", "responseKind": {"kind": "ConfigMap"}, "scope": "Namespaced"},
+                        {
+                            "resource": "configmaps",
+                            "responseKind": {"kind": "ConfigMap"},
+                            "scope": "Namespaced",
+                            "verbs": ["get", "list", "watch"],
+                        },
                         {"resource": "namespaces", "responseKind": {"kind": "Namespace"}, "scope": "Cluster"},
                     ],
                 }

@@ -23,6 +23,9 @@ from fairlead.testing import virtual
 
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}}
 
+# An answer that fits every verb: an object, and also a list.
+ANSWER = {**OBJECT, "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"}, "items": []}
+
 VERBS = {
     "get": lambda c: c.get(ConfigMap, "a", "n"),
     "list": lambda c: c.list(ConfigMap, "n"),
@@ -55,7 +58,7 @@ def test_429_with_retry_after_is_retried_for_every_verb(verb, scripted, answer, 
     client, transport = scripted(
         refusal(429, "TooManyRequests", retryAfterSeconds=3),
         answer(429, body=b"slow down", headers={"Retry-After": "2"}),
-        answer(json=OBJECT),
+        answer(json=ANSWER),
     )
     result, seconds = outcome(lambda: VERBS[verb](client))
     assert not isinstance(result, BaseException)
@@ -87,7 +90,7 @@ def test_reads_are_retried_during_a_short_outage(verb, fault, scripted, answer, 
         "reset": lambda: ConnectionResetError("reset"),
         "refused": lambda: NotSent("refused"),
     }
-    client, transport = scripted(faults[fault](), faults[fault](), answer(json=OBJECT))
+    client, transport = scripted(faults[fault](), faults[fault](), answer(json=ANSWER))
     result, _ = outcome(lambda: VERBS[verb](client))
     assert not isinstance(result, BaseException)
     assert len(transport.asked) == 3
@@ -232,7 +235,7 @@ def test_a_dry_run_is_retried_like_a_read(scripted, answer):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_401_is_retried_once_because_the_token_may_have_rotated(verb, scripted, answer, refusal):
-    client, transport = scripted(refusal(401, "Unauthorized"), answer(json=OBJECT))
+    client, transport = scripted(refusal(401, "Unauthorized"), answer(json=ANSWER))
     result, _ = outcome(lambda: VERBS[verb](client))
     assert not isinstance(result, BaseException)
     client, transport = scripted(refusal(401, "Unauthorized"), refusal(401, "Unauthorized"))

@@ -13,6 +13,7 @@ from fairlead.api.errors import NotFound
 from fairlead.api.kinds import Kind, kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
+from fairlead.client import answers
 from fairlead.client.discovery import Discovery, NotServed, ServedKind
 from fairlead.client.exchange import ApiRequest, Exchange, RequestObserver
 from fairlead.client.transport import Transport
@@ -47,16 +48,6 @@ class ObjectList:
     continue_: str | None
 
 
-class _RawMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _RawList(msgspec.Struct):
-    metadata: _RawMeta = msgspec.field(default_factory=_RawMeta)
-    items: list[msgspec.Raw] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class RawList:
     """One page of a list, with a copy of the JSON of each item.
@@ -69,7 +60,6 @@ class RawList:
     continue_: str | None
 
 
-_decode_list = msgspec.json.Decoder(_RawList).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -138,7 +128,11 @@ class Client:
         resource_version_match: str | None = None,
         metadata_only: bool = False,
     ) -> ObjectList:
-        """Return one page of objects (all of them without `limit`), each with its apiVersion and kind."""
+        """Return one page of objects (all of them without `limit`), each with its apiVersion and kind.
+
+        Raises ApiError for an answer that is not a complete list of the kind, so an empty list means that the server
+        has no such object.
+        """
         page = await self.list_raw(
             kind,
             namespace,
@@ -176,10 +170,17 @@ class Client:
             resourceVersionMatch=resource_version_match,
             **{"continue": continue_},
         )
-        kind = await self.resolve(kind)
+        served = await self.served(kind)
+        kind = served.kind
+        decode = answers.list_decoder(
+            kind,
+            metadata_only=metadata_only,
+            can_be_watched="watch" in served.verbs,
+            list_kinds_of_others=lambda: self._discovery.list_kinds_of_others(kind),
+        )
         accept = _METADATA_LIST if metadata_only else "application/json"
         try:
-            page = await self._exchange.send(ApiRequest("GET", kind.path(namespace), query, accept), _decode_list)
+            page = await self._exchange.send(ApiRequest("GET", kind.path(namespace), query, accept), decode)
         except NotFound as error:
             raise self._not_served(kind, error) from None
         # bytes() copies, because a Raw would keep the whole page in memory as long as one of its items.
@@ -347,7 +348,7 @@ class Client:
         try:
             return Object(await self._exchange.send(request, _decode_object))
         except NotFound as error:
-            raise (error if subresource else self._not_served(kind, error)) from None
+            raise self._explain_not_found(error, kind, namespace, name, subresource) from None
 
     async def _identify(self, obj: Mapping[str, Any]) -> tuple[Kind, str | None, str | None]:
         """Return kind, namespace and name of an object to write."""
@@ -356,6 +357,16 @@ class Client:
             raise ValueError("an object needs apiVersion and kind to be written")
         metadata = obj.get("metadata") or {}
         return await self.resolve(kind(api_version, kind_name)), metadata.get("namespace"), metadata.get("name")
+
+    def _explain_not_found(
+        self, error: NotFound, kind: Kind, namespace: str | None, name: str | None, subresource: str | None
+    ) -> Exception:
+        """Return the error for a 404: NotFound only if the answer names the requested object."""
+        if not error.details.get("name"):
+            return error if subresource else self._not_served(kind, error)
+        if answers.names_object(error, kind, namespace, name):
+            return error
+        return answers.of_another_object(error, kind, name)
 
     def _not_served(self, kind: Kind, error: NotFound) -> Exception:
         """Return NotServed for a 404 that names no object, because the CRD was deleted; else the error itself."""

@@ -61,6 +61,11 @@ class Discovery:
         """Ask the server again at the next `find`."""
         self._served.pop(kind.key, None)
 
+    def list_kinds_of_others(self, kind: Kind) -> set[str]:
+        """Return `<kind>List` of every other kind that is known in the group and version."""
+        others = (served.kind for served in self._served.values() if served.kind.key != kind.key)
+        return {f"{other.kind}List" for other in others if other.api_version == kind.api_version}
+
     async def list_all(self) -> list[ServedKind]:
         """Return every kind without using the cache. The preferred version of a group comes first."""
         kinds: list[ServedKind] = []

@@ -18,7 +18,6 @@ as its cause, see `may_have_happened`. Any other error response raises the ApiEr
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -29,6 +28,7 @@ from fairlead.api.requests import HttpRequest
 from fairlead.api.text import printable
 from fairlead.api.world import World
 from fairlead.client import statuses
+from fairlead.client.answers import SUCCESS
 from fairlead.client.credentials import CredentialsError
 from fairlead.client.transport import NotSent, Response, Stream, Transport
 
@@ -48,7 +48,7 @@ _REASONS = {  # the reason of a status code, if something other than an API serv
     400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
-    404: "NotFound",
+    # Not 404: the page of a proxy does not mean that an object is absent.
     405: "MethodNotAllowed",
     406: "NotAcceptable",
     410: "Gone",
@@ -89,12 +89,14 @@ class Exchange:
     async def send(self, request: ApiRequest, decode: Callable[[bytes], T]) -> T:
         """Return the decoded response. A response that `decode` rejects is an error."""
         response = await self._send_with_retries(request)
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        try:
             return decode(response.body)
-        raise self._error_for(request, parse_error(response))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            failure = self._error_for(request, _unexpected(request, response, error))
+        raise failure
 
     async def _send_with_retries(self, request: ApiRequest) -> Response:
-        """Return the response of the first attempt with a 2xx status."""
+        """Return the response of the first attempt that succeeds."""
         attempt = 1
         while True:
             wait: float | None
@@ -105,7 +107,7 @@ class Exchange:
                     raise
                 wait = RETRY_BASE * 2**attempt * self._world.random.random()
             else:
-                if 200 <= response.status < 300:
+                if response.status in SUCCESS:
                     self._log_warnings(response)
                     return response
                 failure = parse_error(response)
@@ -202,13 +204,27 @@ class _ErrorResponse:
 def parse_error(response: Response | _ErrorResponse) -> ApiError:
     """Return the error of a response. A body that is not a Status is quoted, shortened and made printable."""
     status = statuses.read(response.body)
-    if status is None or status.get("kind") != "Status":
-        status = {"code": response.status, "reason": _REASONS.get(response.status, ""), "message": _quote(response)}
+    is_success = 200 <= response.status < 300  # The reason of a Status in a success, such as NotFound, means nothing.
+    if status is None or status.get("kind") != "Status" or is_success:
+        reason = _REASONS.get(response.status, "")
+        if response.body.strip() == b"404 page not found":  # the answer of an API server to a path that it lacks
+            reason = "NotFound"
+        status = {"code": response.status, "reason": reason, "message": _quote(response)}
     retry_after = response.headers.get("Retry-After", "")
     details = status.get("details") or {}
     if retry_after.isdecimal() and not details.get("retryAfterSeconds"):
         status = {**status, "details": {**details, "retryAfterSeconds": int(retry_after)}}
     return ApiError.of(status, response.status)
+
+
+def _unexpected(request: ApiRequest, response: Response, why: Exception) -> ApiError:
+    """Return the error for a success that is not the requested object or list."""
+    text = printable(response.body[:200].decode(errors="replace")).strip()
+    message = (
+        f"{request.method} {request.path}: HTTP {response.status}, and the answer is not what was requested ({why}): "
+        f"check the server's address and the proxies on the way; it starts with: {text or '(no body)'}"
+    )
+    return ApiError({"code": response.status, "message": message}, response.status)
 
 
 def _quote(response: Response | _ErrorResponse) -> str:
