@@ -1,4 +1,4 @@
 """The data model that all parts share: kinds, objects, errors, selectors, field sets, times.
 
-Pure functions on plain data. They do no I/O, and read time and randomness only from the `World` they are given.
+The functions work on plain data and do no I/O. They read time and randomness only from the `World` argument.
 """

@@ -6,10 +6,12 @@ _DOUBLINGS = 64  # no cap needs more doublings; this keeps the power small after
 
 
 def delay(failures: int, base: float, cap: float, world: World) -> float:
-    """Return the seconds to wait after `failures` failures in a row (at least one), within [base, cap].
+    """Return the seconds to wait before the next retry, after `failures` failures in a row.
 
-    The delay doubles with each failure. The jitter is the upper half of each step, so that two clients that failed
-    together retry apart, and none retries sooner than the previous step allows.
+    The result is between `base` and `cap` seconds. `failures` is at least 1.
+
+    The longest delay doubles with each failure. The returned delay is random between half of that value and all of it,
+    so that two clients that failed together do not retry together.
     """
     step = min(cap, base * 2.0 ** min(failures, _DOUBLINGS))
     return world.random.uniform(max(base, step / 2), step)

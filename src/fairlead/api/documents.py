@@ -1,14 +1,17 @@
-"""Parse YAML that a person wrote, with errors of one line."""
+"""Parse YAML that a person wrote. Every error message is one line."""
 
 from typing import Any
 
 
 class InvalidYaml(ValueError):
-    """The text is not YAML. The message names the line: `not YAML at line 3: did not find expected key`."""
+    """The error for text that is not YAML, such as `not YAML at line 3: did not find expected key`."""
 
 
 def parse_all(text: str | bytes) -> list[Any]:
-    """Return the documents of the text without the empty ones, as plain data. Raises InvalidYaml."""
+    """Parse YAML text and return its documents as dicts, lists and scalars. Empty documents are left out.
+
+    Raises InvalidYaml.
+    """
     import yaml
 
     try:
@@ -28,7 +31,10 @@ def parse_all(text: str | bytes) -> list[Any]:
 
 
 def parse_one(text: str | bytes) -> Any:
-    """Return the only document of the text, or None if it is empty. Raises InvalidYaml."""
+    """Parse YAML text that has at most one document, and return the document, or None if the text is empty.
+
+    Raises InvalidYaml, also if the text has several documents.
+    """
     documents = parse_all(text)
     if len(documents) > 1:
         raise InvalidYaml(f"expected one YAML document, found {len(documents)}")

@@ -1,4 +1,4 @@
-"""The errors that a server answers, one class for each `reason` of a Status.
+"""The error responses of an API server, one exception class for each `reason` of a Status.
 
 The HTTP code alone does not identify an error: AlreadyExists and Conflict are both 409, and an unknown field in an
 apply is a 500 without a reason, which a retry does not fix.
@@ -8,9 +8,9 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """The server rejected a request. `status` is its whole Status object, and `message` says what to change.
+    """An API server rejected a request. `status` is the Status object of the response, `message` says what to change.
 
-    The class depends on the Status' `reason`. An unknown reason is a plain ApiError.
+    The `reason` of the Status selects the subclass, such as NotFound. An unknown reason gives a plain ApiError.
     """
 
     reason = ""
@@ -34,13 +34,13 @@ class ApiError(Exception):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the server asks for a retry, or None."""
+        """The seconds that the server asks the client to wait before a retry, or None if the server names no time."""
         seconds = self.details.get("retryAfterSeconds")
         return float(seconds) if seconds else None
 
     @staticmethod
     def of(status: dict[str, Any], code: int | None = None) -> "ApiError":
-        """Return the error for this Status, as an instance of the class for its reason."""
+        """Return the exception for a Status. Its reason selects the class: `NotFound` gives a NotFound."""
         return _BY_REASON.get(status.get("reason") or "", ApiError)(status, code)
 
 
@@ -57,13 +57,13 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """The user may not do this (403). Grant the verb on the resource in a Role or ClusterRole."""
+    """The user has no permission for the request (403). Grant the verb on the resource in a Role or ClusterRole."""
 
     reason = "Forbidden"
 
 
 class NotFound(ApiError):
-    """The object or the resource does not exist (404). Create it, or check its name and namespace."""
+    """The object or the resource does not exist (404). Create the object, or check its name and namespace."""
 
     reason = "NotFound"
 
@@ -75,42 +75,46 @@ class MethodNotAllowed(ApiError):
 
 
 class NotAcceptable(ApiError):
-    """The server cannot answer in the requested format (406). Ask for JSON."""
+    """The server cannot send the response in the requested format (406). Request JSON."""
 
     reason = "NotAcceptable"
 
 
 class AlreadyExists(ApiError):
-    """An object of that name exists already (409). Read it, or use `ctx.apply`, which accepts that."""
+    """A create failed because an object of that name exists already (409).
+
+    Read the existing object, or use `ctx.apply`, which also accepts an existing object.
+    """
 
     reason = "AlreadyExists"
 
 
 class Conflict(ApiError):
-    """A precondition failed (409): read the object again and repeat the change.
+    """A precondition of the write failed (409): read the object again and repeat the change.
 
-    An apply without force raises it when another field manager owns a field. Its causes are FieldManagerConflict.
+    An apply without force raises Conflict when another field manager owns a field with another value. Its causes are
+    FieldManagerConflict.
     """
 
     reason = "Conflict"
 
 
 class Gone(ApiError):
-    """The resource or its version does not exist any more (410). For a watch or a list, list again."""
+    """The resource or the requested resourceVersion does not exist any more (410). List the objects again."""
 
     reason = "Gone"
 
 
 class Expired(ApiError):
-    """The resourceVersion or the continue token is older than the server's history (410). List again."""
+    """The resourceVersion or the continue token is older than the server's history (410). List the objects again."""
 
     reason = "Expired"
 
 
 class Invalid(ApiError):
-    """Validation failed (422): fix the fields that `causes` names.
+    """The server's validation rejected the object (422): fix the fields that `causes` names.
 
-    Without causes, a `test` operation of a JSON patch failed: read the object again.
+    If `causes` is empty, a `test` operation of a JSON patch failed: read the object again.
     """
 
     reason = "Invalid"
@@ -129,7 +133,10 @@ class UnsupportedMediaType(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """The server is overloaded (429). Retry after `retry_after` seconds. Eviction also answers this."""
+    """The server is overloaded, or a disruption budget does not allow the eviction now (429).
+
+    Retry after `retry_after` seconds.
+    """
 
     reason = "TooManyRequests"
 
@@ -162,18 +169,18 @@ _BY_REASON: dict[str, type[ApiError]] = {cls.reason: cls for cls in ApiError.__s
 
 
 class UnknownOutcome(Exception):
-    """A write was sent, and its answer was lost, cancelled or timed out: it may or may not have happened.
+    """A write was sent and its response did not arrive, so the server may or may not have carried out the write.
 
-    Read the object live before you decide anything else about it. If a handler raises this error, the next pass reads
-    the object live first.
+    Read the object from the server (not from the cache) before the next decision about it. If a handler raises this
+    error, the next pass first reads the object from the server.
     """
 
 
 def may_have_happened(error: BaseException) -> bool:
-    """Whether a write that ended in `error` may have been carried out although it was not acknowledged.
+    """Return whether the server may have carried out a write that raised `error`.
 
-    True for `UnknownOutcome`, and for a cancellation or timeout that has one as its cause: asyncio needs to see those
-    two as they are.
+    The result is True for `UnknownOutcome`, and for a CancelledError or TimeoutError with an `UnknownOutcome` as its
+    cause. asyncio needs the types of these two errors unchanged, so they are not replaced by `UnknownOutcome`.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, UnknownOutcome):
@@ -182,4 +189,7 @@ def may_have_happened(error: BaseException) -> bool:
 
 
 class UserError(Exception):
-    """An error that a person can fix. The message is one line that says how, and no traceback is shown."""
+    """The base class of errors that a person can fix.
+
+    The message is one line that names the fix. The command line prints it without a traceback.
+    """

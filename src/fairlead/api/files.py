@@ -1,11 +1,11 @@
-"""Write files with secrets."""
+"""Write files that contain secrets."""
 
 import os
 from pathlib import Path
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read. Replace an existing file or link.
+    """Write `text` to a file that only its owner can read (mode 600). An existing file or link is replaced.
 
     Guarantees: the file is written completely or not at all, also if the disk is full or the machine stops.
     """

@@ -1,7 +1,7 @@
 """JSON as Go's encoder writes it, byte for byte.
 
-A server compares the `test` of a JSON patch with its own encoding of the stored value. A value that Python writes
-differently (`&` in a URL, 1.0, 1e-07) would never be equal.
+An API server compares the value of a JSON patch's `test` with its own encoding of the stored value, as bytes. Without
+Go's encoding the test would fail for values that Python writes differently, such as `&` in a URL, 1.0 or 1e-07.
 """
 
 import math
@@ -24,7 +24,7 @@ _PLAIN = frozenset({str, int, bool, type(None), msgspec.Raw})
 
 
 def dumps(value: Any) -> bytes:
-    """Return `value` as Go encodes it: keys sorted, `&<>`, U+2028 and U+2029 escaped, floats in Go's form.
+    """Return the JSON of `value` as Go encodes it: keys sorted, `&<>`, U+2028 and U+2029 escaped, floats in Go's form.
 
     Accepts JSON values, dataclasses, msgspec structs and dates. Raises ValueError for values that JSON cannot express:
     NaN, infinities, lone surrogates, keys that are not strings.
@@ -44,7 +44,7 @@ def escape(encoded: bytes) -> bytes:
 
 
 def yaml_dumps(value: Any) -> bytes:
-    """Return `dumps(value)` for a server that parses it as YAML (apply): escape what YAML 1.1 does not allow.
+    """Return `dumps(value)` with escapes for the characters that YAML 1.1 does not allow. An apply is parsed as YAML.
 
     Without the escapes, U+0085 would become a space, and DEL, the other C1 controls and U+FFFE would be rejected.
     """
@@ -52,19 +52,25 @@ def yaml_dumps(value: Any) -> bytes:
 
 
 def format_number(value: float, *, padded: bool = False) -> str:
-    """Format a float as Go's JSON encoder does: an exponent below 1e-6 and from 1e21, of two digits if `padded`."""
+    """Format a float as Go's JSON encoder does: with an exponent if it is below 1e-6 or at least 1e21.
+
+    `padded` writes exponents with two digits: 1e-07 instead of 1e-7.
+    """
     if not math.isfinite(value):
         raise ValueError(f"not JSON: {value!r} is not a number that JSON can hold")
     return _format(value, -6, 21, "+03d" if padded else "+d")
 
 
 def format_percent_v(value: float) -> str:
-    """Format a float as Go's %v does: an exponent below 1e-4 and from 1e6, of at least two digits."""
+    """Format a float as Go's %v does: with an exponent of two or more digits if it is below 1e-4 or at least 1e6."""
     return _format(value, -4, 6, "+03d")
 
 
 def _format(value: float, least: int, most: int, form: str) -> str:
-    """Format a float. Use an exponent of that form if the point is not after `least` to `most` digits."""
+    """Format a float, with an exponent if its decimal point is not at a position in (`least`, `most`].
+
+    `form` is the Python format of the exponent, such as "+03d".
+    """
     sign, digits, point = _shortest_digits(value)
     if not digits:
         return f"{sign}0"
@@ -79,7 +85,7 @@ def _format(value: float, least: int, most: int, form: str) -> str:
 
 
 def _shortest_digits(value: float) -> tuple[str, str, int]:
-    """Return the shortest digits that parse as `value`: (sign, digits d1d2…, point) for 0.d1d2… × 10^point."""
+    """Return (sign, digits, point) of the shortest text for `value`: ("-", "125", 1) means -0.125 × 10^1, so -1.25."""
     text = repr(value)
     sign = "-" if text[0] == "-" else ""
     mantissa, _, exponent = text.removeprefix("-").partition("e")
@@ -90,9 +96,10 @@ def _shortest_digits(value: float) -> tuple[str, str, int]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether msgspec and Go encode `value` equally, apart from escapes: it has no floats and only JSON types.
+    """Return whether `value` has only JSON types and no floats, so that msgspec and Go encode it equally.
 
-    Nearly every value is plain. This check is several times faster than a call for each leaf.
+    The escapes, which differ, are added later. Nearly every value is plain, and this check is several times faster than
+    a conversion of each leaf.
     """
     if not isinstance(value, dict | list):
         return False
@@ -110,7 +117,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def with_go_floats(value: Any) -> Any:
-    """Return `value` with each float replaced by its Go encoding; the same object if it has no float."""
+    """Return a copy of `value` with each float in Go's encoding, or `value` itself if it contains no float."""
     cls = type(value)
     if cls in _PLAIN:
         return value

@@ -1,4 +1,4 @@
-"""Kinds: group, version, kind and plural of an object, and the request path that follows from them."""
+"""Kinds of objects: group, version, kind and plural, and the request path that they determine."""
 
 import difflib
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from fairlead.api.objects import Object
 
 
 class PayloadError(UserError, TypeError):
-    """A payload has a field that its kind does not have, such as `fl.ConfigMap("x", dta={…})`.
+    """A call such as `fl.ConfigMap("x", dta={…})` names a field that the kind does not have.
 
-    The message starts with the file and line of the call. Fix the name of the keyword argument.
+    The message starts with the file and line of that call. Fix the name of the keyword argument.
     """
 
 
@@ -21,7 +21,7 @@ class PayloadError(UserError, TypeError):
 class Kind:
     """A kind of object at one API version.
 
-    Call it to build a payload. The result is a plain dict that contains exactly the given fields.
+    Call the kind to build a payload: a plain dict that contains exactly the fields of the call.
 
     Guarantees: for a built-in kind, an unknown top-level field raises `PayloadError`. Fields of custom kinds, and the
     content of fields, are validated by the server.
@@ -44,13 +44,18 @@ class Kind:
 
     @property
     def key(self) -> tuple[str, str]:
-        """(apiVersion, kind), which identifies the kind. `plural` and `namespaced` may be guesses until discovery."""
+        """The pair (apiVersion, kind), which identifies the kind, such as ("apps/v1", "Deployment").
+
+        `plural` and `namespaced` are not part of the key: they may be guesses until discovery.
+        """
         return self.api_version, self.kind
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """Return the request path. Without a namespace, the path of a namespaced kind lists all namespaces.
+        """Return the path of a request, such as `/apis/apps/v1/namespaces/default/deployments/web`.
 
-        Raises: ValueError if a name of a namespaced kind comes without a namespace.
+        Without `namespace` and `name`, the path is that of all objects of the kind.
+
+        Raises: ValueError if `name` is set, the kind is namespaced and `namespace` is not set.
         """
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if namespace and self.namespaced:
@@ -70,9 +75,9 @@ class Kind:
         annotations: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> Object:
-        """Return a new object of this kind with exactly the given fields.
+        """Return a new object of this kind that contains exactly the fields of the call.
 
-        Raises: PayloadError if a built-in kind has no such field.
+        Raises: PayloadError if this is a built-in kind and one of the fields does not exist in it.
         """
         if self.fields and (unknown := fields.keys() - self.fields - {"metadata"}):
             raise self._unknown_field(min(unknown))
@@ -111,7 +116,7 @@ def kind(api_version: str, kind: str, plural: str | None = None, namespaced: boo
 
 
 def guess_plural(kind: str) -> str:
-    """Return the plural that Kubernetes itself would guess: ingresses, policies, gateways, endpoints."""
+    """Return the plural that Kubernetes would guess for a kind: ingresses, policies, gateways, endpoints."""
     lower = kind.lower()
     if lower == "endpoints":
         return lower

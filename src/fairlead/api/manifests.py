@@ -12,12 +12,15 @@ _PREREQUISITES = ("CustomResourceDefinition", "Namespace")
 
 
 def is_prerequisite(obj: Object) -> bool:
-    """Return whether other objects may need this one first: a CustomResourceDefinition or a Namespace."""
+    """Return whether the object is a CustomResourceDefinition or a Namespace, which other objects may need first."""
     return obj.kind in _PREREQUISITES
 
 
 def read_objects(path: Path) -> list[Object]:
-    """Return the objects in a YAML or JSON file, with the items of lists. Raises UserError."""
+    """Return the objects of a YAML or JSON file. A `kind: List` is replaced by its items.
+
+    Raises UserError if the file cannot be read or contains something else.
+    """
     try:
         parsed = documents.parse_all(path.read_bytes())
     except OSError as error:

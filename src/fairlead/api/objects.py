@@ -7,7 +7,7 @@ from typing import Any
 class Object(dict[str, Any]):
     """A Kubernetes object: a dict with properties for the fields that are read most.
 
-    Guarantees: the properties read the dict and nothing else.
+    Guarantees: the properties read only the dict itself, so they show every change of the dict.
 
     Does not guarantee: that `obj.labels`, `obj.spec` or `obj.status` is part of the object. An absent field reads as a
     new empty dict, and a change of that dict does not change the object.
@@ -75,24 +75,24 @@ class Object(dict[str, Any]):
         return self.get("status") or {}
 
     def condition(self, type: str) -> dict[str, Any] | None:  # noqa: A002 - the API's own word
-        """Return the condition of that type, or None if the status has none."""
+        """Return a copy of the status condition of that type, or None if the status has no such condition."""
         for condition in self.status.get("conditions") or ():
             if condition.get("type") == type:
                 return dict(condition)
         return None
 
     def is_true(self, type: str) -> bool:  # noqa: A002 - the API's own word
-        """Whether the status has a condition of that type and its status is True."""
+        """Return whether the status condition of that type exists and is "True"."""
         condition = self.condition(type)
         return condition is not None and condition.get("status") == "True"
 
 
 def is_removed(obj: Mapping[str, Any], *, by_delete: bool = False) -> bool:
-    """Return whether the server removed the object with the write that returned it as its answer.
+    """Return whether the write that returned `obj` also removed the object from the server.
 
-    A server removes an object that is being deleted with the write that takes away its last finalizer, and answers with
-    the object as it was. `by_delete` is True for the answer of a DELETE: it removes every object that does not have to
-    wait for finalizers or for its grace period.
+    A write that removes the last finalizer of a deleted object removes the object, and the response is the removed
+    object. Set `by_delete` if `obj` is the response of a DELETE: it removed the object unless finalizers or a grace
+    period are left.
     """
     metadata = obj.get("metadata") or {}
     is_namespace = obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1"
@@ -106,5 +106,5 @@ def is_removed(obj: Mapping[str, Any], *, by_delete: bool = False) -> bool:
 
 
 def as_integer(resource_version: str) -> int:
-    """Return the resourceVersion as a number, or 0 if it is not numeric, as with some aggregated APIs."""
+    """Return a resourceVersion as an integer, or 0 if it is not numeric, as with some aggregated APIs."""
     return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else 0

@@ -1,4 +1,4 @@
-"""The HTTP request that a client sends to a server, as a value."""
+"""The HTTP request that a client passes to a transport."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

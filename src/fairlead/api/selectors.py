@@ -12,12 +12,15 @@ _END = ""
 
 
 class SelectorError(ValueError):
-    """A selector that does not parse. The message is what a real server answers."""
+    """The error for a selector that cannot be parsed. The message is the message of a real API server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label. `operator` is one of: = != in notin exists ! < >"""
+    """One condition of a label selector, such as `tier in (web,api)`.
+
+    `operator` is one of: = != in notin exists ! < >
+    """
 
     key: str
     operator: str
@@ -41,7 +44,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """A label selector: every requirement must hold."""
+    """A parsed label selector. It matches labels that meet every requirement."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -55,7 +58,7 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class FieldCondition:
-    """One condition on one field: equal or not equal to a value."""
+    """One condition of a field selector: the field equals a value, or does not equal it."""
 
     path: str
     value: str
@@ -64,7 +67,10 @@ class FieldCondition:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """A field selector: every condition must hold. `matches` takes a function that returns the text of a field."""
+    """A parsed field selector. It matches objects that meet every condition.
+
+    `matches` takes a function that returns the value of a field path, such as `metadata.name`, as text.
+    """
 
     conditions: tuple[FieldCondition, ...] = ()
 
@@ -76,7 +82,10 @@ class FieldSelector:
 
 
 def parse_labels(text: str, check: Callable[[str, str | None], str | None] = lambda key, value: None) -> LabelSelector:
-    """Parse a label selector. `check(key, None)` and `check(key, value)` return what is wrong, or None.
+    """Parse a label selector such as `app=web,tier in (a,b)`.
+
+    `check` validates the labels. The parser calls `check(key, None)` for each key and `check(key, value)` for each
+    value. `check` returns an error message, or None if the label is valid.
 
     Raises SelectorError.
     """
@@ -84,7 +93,9 @@ def parse_labels(text: str, check: Callable[[str, str | None], str | None] = lam
 
 
 def parse_fields(text: str) -> FieldSelector:
-    """Parse a field selector: path=value, path==value, path!=value, joined by commas; `\\` escapes , = and itself.
+    """Parse a field selector: `path=value`, `path==value` or `path!=value`, joined by commas.
+
+    A backslash escapes a comma, an equals sign and a backslash.
 
     Raises SelectorError.
     """
@@ -143,7 +154,7 @@ def _unescape(value: str) -> str:
 
 
 def _lex(text: str) -> list[tuple[str, str]]:
-    """Return (symbol, literal) pairs. Identifiers have the symbol "id", the end is ("end", "")."""
+    """Return the tokens of a label selector as (symbol, literal) pairs: ("id", "app"), ("=", "="), …, ("end", "")."""
     items, at = [], 0
     while at < len(text):
         ch = text[at]

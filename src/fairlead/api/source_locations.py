@@ -1,4 +1,4 @@
-"""Where user code stands, so that an error names the line that the user has to change."""
+"""Find the file and line of user code, so that an error can name the line that the user has to change."""
 
 import contextlib
 import functools
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def function_location(function: Callable[..., Any]) -> str:
-    """Return `file.py:12`, the place of the function's definition, or "" if Python does not know it."""
+    """Return the file and line where a function is defined, as `file.py:12`, or "" if Python does not know them."""
     while isinstance(function, functools.partial):
         function = function.func
     function = inspect.unwrap(function)
@@ -22,30 +22,30 @@ def function_location(function: Callable[..., Any]) -> str:
 
 
 def caller_location() -> str:
-    """Return `file.py:12`, the line outside of fairlead that led to this call, or "" if there is none."""
+    """Return the line of user code that called fairlead, as `file.py:12`, or "" if every caller is part of fairlead."""
     frame = user_frame(sys._getframe(1))  # noqa: SLF001 - the documented way to look at callers
     return line_location(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the first frame that runs code outside of fairlead, going from `frame` to its callers."""
+    """Return the first of `frame`, its caller, that caller's caller and so on that runs code outside of fairlead."""
     while frame is not None and is_fairlead(str(frame.f_globals.get("__name__") or "")):
         frame = frame.f_back
     return frame
 
 
 def line_location(filename: str, line: int) -> str:
-    """Return `file.py:12`, with the path as seen from the working directory when the file is below it."""
+    """Return `file.py:12`. The path is relative if the file is below the working directory."""
     with contextlib.suppress(ValueError, OSError):
         filename = str(Path(filename).resolve().relative_to(Path.cwd()))
     return f"{filename}:{line}"
 
 
 def is_fairlead(module: str) -> bool:
-    """Whether a module of that name is part of fairlead itself."""
+    """Return whether a module name, such as `fairlead.api`, belongs to fairlead itself."""
     return module == "fairlead" or module.startswith("fairlead.")
 
 
 def with_location(location: str, message: str) -> str:
-    """Put the location before the message, if there is one."""
+    """Return `location: message`, or only the message if the location is empty."""
     return f"{location}: {message}" if location else message

@@ -20,5 +20,5 @@ def rfc3339_micro(seconds: float) -> str:
 
 
 def parse(text: str) -> float:
-    """Parse a metav1.Time or MicroTime to seconds since the epoch. Raises ValueError if it is neither."""
+    """Parse a metav1.Time or MicroTime to seconds since the epoch. Raises ValueError for any other text."""
     return datetime.fromisoformat(text).timestamp()

@@ -1,8 +1,8 @@
-"""The clock and the random source of a process, injected everywhere.
+"""The clock and the random source of a process, passed to every part that needs them.
 
-Server, client and runtime read time and randomness only from the World they are given, and wait only on the running
-asyncio loop. So servers, controllers, other writers and time can run inside one deterministic process. This module is
-the only one that uses `time` and `random`; a test checks that.
+Server, client and runtime read time and randomness only from their World, and wait only on the running asyncio loop.
+Tests can therefore run servers, controllers and simulated time in one deterministic process. No other module uses
+`time` and `random`; a test checks that.
 """
 
 import time
@@ -15,14 +15,14 @@ class Clock(Protocol):
     """A source of time."""
 
     def now(self) -> float:
-        """Return the seconds since the epoch. They may jump."""
+        """Return the seconds since the epoch. The value jumps when the system time is changed."""
 
     def monotonic(self) -> float:
-        """Return seconds that never decrease and include suspends, for leases and durations."""
+        """Return seconds from any starting point that never decrease. They also count while the machine sleeps."""
 
 
 class SystemClock:
-    """The clocks of the machine."""
+    """The clock of the machine."""
 
     def now(self) -> float:
         return time.time()
@@ -35,14 +35,14 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class World:
-    """A clock and a random source. `World()` uses those of the machine."""
+    """A clock and a random source. `World()` uses the clock and the random source of the machine."""
 
     clock: Clock = field(default_factory=SystemClock)
     random: Random = field(default_factory=SystemRandom)
 
     @classmethod
     def seeded(cls, clock: Clock, seed: int) -> "World":
-        """Return a world whose random values are determined by `seed`."""
+        """Return a World with the given clock, whose random values depend only on `seed`."""
         return cls(clock, Random(seed))  # noqa: S311 - repeatable on purpose
 
     def uid(self) -> str:

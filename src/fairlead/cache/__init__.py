@@ -1,4 +1,4 @@
-"""The local cache: reflector, store, indexes and the overlay of own writes."""
+"""The local cache of Kubernetes objects: watches fill it, and the operator's own writes are added immediately."""
 
 from fairlead.cache.cache import Cache as Cache
 from fairlead.cache.cache import CacheReader as CacheReader

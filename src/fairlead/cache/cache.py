@@ -1,4 +1,4 @@
-"""The cache of one server: one watch per scope, and readers of the cached objects."""
+"""The cached objects of one API server: one watch per scope, and readers of the cached objects."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,11 +20,12 @@ from fairlead.client.client import Client
 
 
 class CacheReader:
-    """Reads the cached objects of one kind, in some namespaces or all. Its counterpart `LiveReader` asks the server.
+    """Reads the cached objects of one kind, in all namespaces or in some. `LiveReader` reads from the server instead.
 
-    Guarantees: reads return immediately from memory, show our own writes, and return objects that belong to the caller.
+    Guarantees: reads return immediately from memory and show our own writes. The caller may change a returned object.
 
-    Does not guarantee: fresher objects than `health` says. Before `wait_for_sync` returned, reads are incomplete.
+    Does not guarantee: the newest objects (`health` says how old they may be), or complete results before
+    `wait_for_sync` returned.
 
     Example:
         reader = cache.watch(ConfigMap, namespaces=["default"])
@@ -39,7 +40,7 @@ class CacheReader:
         self._reflectors = [reflector for _, reflector in watches]
 
     def get(self, name: str, namespace: str | None = None) -> Object | None:
-        """Return the object, or None if it does not exist. The namespace is ignored for a cluster-scoped kind.
+        """Return the cached object, or None if there is none. The namespace is ignored for a cluster-scoped kind.
 
         Raises ValueError if the kind is namespaced and no namespace is given.
         """
@@ -49,19 +50,21 @@ class CacheReader:
         return None if snapshot is None else snapshot.object()
 
     def get_snapshot(self, name: str, namespace: str | None = None) -> Snapshot | None:
-        """Return the object without decoding it, for callers that only need its version or owners."""
+        """Return the cached object undecoded, for callers that need only its version or its owners, or None."""
         namespace = namespace if self.kind.namespaced else None
         for informer in self._informers_of(namespace):
             return informer.get(name, namespace)
         return None
 
     def object_keys(self) -> Iterator[tuple[str | None, str]]:
-        """Yield namespace and name of every object that the watches have reported. Own writes are left out."""
+        """Yield (namespace, name) of every object that the watches have reported. Newer own writes are left out."""
         for informer in self._informers:
             yield from ((namespace or None, name) for (namespace, name), _ in informer.store.items())
 
     def owned_by(self, uid: str, exclude: Iterable[tuple[str | None, str]] = ()) -> list[Object]:
-        """Return the objects with an owner of that uid, except those with a (namespace, name) in `exclude`.
+        """Return the objects that have an ownerReference with that uid.
+
+        `exclude` contains the (namespace, name) of objects to leave out.
 
         The first call builds the index.
         """
@@ -78,11 +81,11 @@ class CacheReader:
         return _decode(informer.indexed(name, value) for informer in self._informers)
 
     def includes_namespace(self, namespace: str) -> bool:
-        """Return whether it watches that namespace."""
+        """Return whether this reader covers the objects of that namespace."""
         return any(self._informers_of(namespace))
 
     def subscribe(self, handler: Handler) -> None:
-        """Call `handler` with each change, in order per object, after reads show it.
+        """Call `handler` with each change, after reads show the change. The changes of one object are in order.
 
         The first calls are for the objects that already exist. The handler must return quickly, because the watch waits
         for it. Errors that it raises are logged. See `Informer` for all guarantees.
@@ -91,21 +94,21 @@ class CacheReader:
             informer.subscribe(handler)
 
     async def wait_for_sync(self) -> None:
-        """Wait until the first list is complete and every handler was called with it."""
+        """Wait until the first list is stored and every handler was called with its objects."""
         for informer in self._informers:
             await informer.synced.wait()
 
     async def wait_until(self, resource_version: str, namespace: str | None = None) -> None:
-        """Wait until the watch has reported everything up to that version. See `Informer.wait_until` for the cost."""
+        """Wait until the watch has reported all changes up to that version. See `Informer.wait_until` for the cost."""
         for informer in self._informers_of(namespace):
             await informer.wait_until(resource_version)
 
     def health(self) -> list[WatchHealth]:
-        """Return the health of each watch, which also says how fresh the cached objects are."""
+        """Return the health of each watch, with the time of the last message from the server."""
         return [reflector.health for reflector in self._reflectors]
 
     def list(self, namespace: str | None = None, *, labels: str | None = None) -> list[Object]:
-        """Return every object, or those in one namespace, that match the label selector."""
+        """Return the cached objects that match the label selector, in one namespace or in all."""
         namespace = namespace if self.kind.namespaced else None
         objects = _decode(informer.list(namespace) for informer in self._informers_of(namespace))
         if not labels:
@@ -120,19 +123,22 @@ class CacheReader:
 
 
 class OwnWrite:
-    """A write that is on its way. Record its answer when it arrives. Do not record an unknown outcome."""
+    """A write that was sent by this process and has not been answered. The caller records the response in the cache.
+
+    If the outcome of the write is unknown, record nothing.
+    """
 
     def __init__(self, namespace: str | None, writes: Sequence[tuple[Informer, PendingWrite]]) -> None:
         self._namespace = namespace
         self._writes = writes
 
     def record(self, answer: Mapping[str, Any]) -> None:
-        """Record the object that the server returned for a create, replace, patch or apply (not of a dry run)."""
+        """Record the object in the response of a create, replace, patch or apply (not of a dry run)."""
         for informer, write in self._writes:
             informer.record_write(write, answer)
 
     def record_delete(self, name: str, uid: str, answer: Mapping[str, Any] | None) -> None:
-        """Record the answer of a DELETE of that name and uid. `answer` is None if it does not hold the object."""
+        """Record the response of a DELETE of that name and uid. `answer` is None if the response has no object."""
         for informer, write in self._writes:
             informer.record_delete(write, (self._namespace or "", name), uid, answer)
 
@@ -140,12 +146,12 @@ class OwnWrite:
 class Cache:
     """The cached objects of one server: one watch per scope, shared by all readers.
 
-    `async with cache` runs the watches, also those that `watch` adds while it runs.
+    `async with cache` runs the watches, also the watches that `watch` adds later.
 
-    Guarantees: a watch recovers from every error, and `health` reports its state. The cache keeps the managedFields
-    entries with the operation Apply of the given `field_managers`.
+    Guarantees: a watch recovers from every error, and `health` reports its state. Cached objects have the managedFields
+    entries of `field_managers` with the operation Apply.
 
-    Does not guarantee: managedFields of other field managers; they are dropped to save memory.
+    Does not guarantee: other managedFields entries. They are dropped to save memory.
     """
 
     def __init__(self, client: Client, world: World, *, field_managers: Iterable[str] = ()) -> None:
@@ -165,9 +171,9 @@ class Cache:
         metadata_only: bool = False,
         transform: Transform | None = None,
     ) -> CacheReader:
-        """Watch that kind, in all namespaces or in those named, and return its reader.
+        """Watch a kind, in all namespaces or in `namespaces`, and return a reader of the cached objects.
 
-        `kind` should be resolved by discovery: the namespaces of a cluster-scoped kind are ignored.
+        Resolve `kind` by discovery first: `namespaces` is ignored only if the kind is known to be cluster-scoped.
         """
         names: Iterable[str | None] = [None]
         if namespaces is not None and kind.namespaced:
@@ -176,7 +182,10 @@ class Cache:
         return CacheReader(kind, [self._watch(scope) for scope in scopes])
 
     def covers(self, kind: Kind, namespace: str | None) -> bool:
-        """Return whether every object of that kind and namespace is watched: one that is not cached does not exist."""
+        """Return whether a watch covers all objects of that kind and namespace, without selectors.
+
+        Then an object that is not cached does not exist on the server.
+        """
         return any(
             scope.kind.key == kind.key
             and scope.is_unfiltered
@@ -186,7 +195,12 @@ class Cache:
         )
 
     def writing(self, kind: Kind, namespace: str | None) -> AbstractContextManager[OwnWrite]:
-        """Open this before a write is sent, and record its answer inside: `with cache.writing(…) as own`."""
+        """Return a context manager for one write: send the request inside it and record the response.
+
+        Example:
+            with cache.writing(ConfigMap, "default") as own_write:
+                own_write.record(await client.apply(payload, field_manager="me"))
+        """
         return self._writing(kind, namespace)
 
     @contextmanager
@@ -207,7 +221,7 @@ class Cache:
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether every watch has listed its objects and reported all of our own writes."""
+        """Return whether every watch has listed its objects and reported all of our own writes."""
         return all(informer.synced.is_set() and not informer.overlay for informer, _ in self._watches.values())
 
     def health(self) -> list[WatchHealth]:
@@ -215,7 +229,7 @@ class Cache:
         return [reflector.health for _, reflector in self._watches.values()]
 
     async def find_differences(self) -> list[str]:
-        """Return where the cache differs from the server at the same version. Costs a full list of every scope."""
+        """Return one line for each object that differs between cache and server. Lists every scope completely."""
         watches = list(self._watches.values())
         found = [await consistency.find_differences(informer, self._client) for informer, _ in watches]
         return [difference for differences in found for difference in differences]

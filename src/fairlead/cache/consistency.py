@@ -1,4 +1,4 @@
-"""Compare the cache with the server at the same version."""
+"""Compare the cache with a list from the server at the same resourceVersion."""
 
 from fairlead.api.errors import ApiError
 from fairlead.cache.entries import CacheEntry
@@ -11,12 +11,12 @@ _ATTEMPTS = 3
 
 
 async def find_differences(informer: Informer, client: Client) -> list[str]:
-    """Return one line for each object that the cache and the server have differently at the same version.
+    """Return one line for each object that differs between the cache and the server at the same resourceVersion.
 
-    Guarantees: the result is right at any moment, also while objects change. A watch reports the changes of a kind in
-    order, so the objects that it has reported up to a version are the state at that version.
+    Guarantees: the result is correct also while objects change. A watch reports the changes of a kind in order, so the
+    cache holds exactly the server's state at the version that the watch has reached.
 
-    Does not guarantee: a check of own writes that the watch has not reported yet. Costs a full list.
+    Does not guarantee: a check of own writes that the watch has not reported yet. The check lists all objects.
     """
     scope = informer.scope
     reason = "it is not listed yet"

@@ -1,7 +1,7 @@
-"""The stored form of one object: its JSON as bytes, and the few fields that the cache itself reads.
+"""Cache entries: the JSON of an object as bytes, with the few fields that the cache itself reads.
 
-The cache stores the JSON without the type (the kind is known) and without the managedFields of other field managers.
-It cuts both out of the bytes, because decoding and encoding again costs ten times as much.
+The stored JSON has no apiVersion and kind (they are the same for all entries) and no managedFields of other field
+managers. Both are cut out of the bytes, because to decode and encode the object would cost ten times as much.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ _ABSENT = msgspec.Raw(b"")
 
 
 class CacheEntry(msgspec.Struct, gc=False):
-    """An encoded object at one version. `version` is 0 if the server's versions are not integers."""
+    """The JSON of an object at one resourceVersion. `version` is 0 if the resourceVersion is not an integer."""
 
     raw: bytes
     uid: str
@@ -50,7 +50,7 @@ _decode_owners = msgspec.json.Decoder(_OwnersObject).decode
 
 
 def owner_references(entry: CacheEntry) -> list[OwnerReference]:
-    """Return the owner references of the object, without decoding the rest of it."""
+    """Return the ownerReferences of a cached object. Only they are decoded."""
     return _decode_owners(entry.raw).metadata.owner_references
 
 
@@ -80,8 +80,8 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 class EntryCodec:
     """Converts the JSON of one kind to cache entries, and cache entries to objects.
 
-    It keeps the managedFields entries with the operation Apply of the given `field_managers`, and drops all others. If
-    there is a `transform`, the codec stores its result under the name, uid and version of the original object.
+    An entry keeps the managedFields of `field_managers` with the operation Apply and drops all others. With a
+    `transform`, the entry stores the transformed object, with the name, uid and version of the original.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class EntryCodec:
         self._transform = transform
 
     def encode(self, raw: bytes) -> tuple[str, str, str, CacheEntry]:
-        """Return namespace ("" if cluster-scoped), name, resourceVersion and the cache entry of the object in `raw`.
+        """Return (namespace, name, resourceVersion, cache entry) of the object in `raw`. The namespace may be "".
 
         Raises msgspec.DecodeError if `raw` is not an object with a name, and ValueError if the transform failed.
         """
@@ -125,7 +125,7 @@ class EntryCodec:
             ) from error
 
     def decode(self, entry: CacheEntry) -> Object:
-        """Return the object, decoded again for each call: the caller may change it."""
+        """Decode a cache entry to a new object, which the caller may change."""
         return self._decode(entry.raw)
 
     def _decode(self, raw: bytes) -> Object:
@@ -135,7 +135,7 @@ class EntryCodec:
         return obj
 
     def _strip_managed_fields(self, raw: bytes, start: int, managed_fields: bytes) -> bytes:
-        """Return `raw` from `start` on, without the managedFields of other field managers."""
+        """Return the JSON in `raw[start:]` without the managedFields entries of other field managers."""
         cut = raw.find(_MANAGED_FIELDS, start)
         end = cut + len(_MANAGED_FIELDS) + len(managed_fields)
         # If metadata comes first, the first key of that name with that value is metadata.managedFields: nothing else

@@ -1,4 +1,4 @@
-"""Indexes: find cached objects by a value in them."""
+"""Indexes: find cached objects by a value that a function computes from each object."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ IndexFunction = Callable[[CacheEntry], tuple[str, ...]]
 
 
 class Index:
-    """The keys of the objects in which `function` finds a value."""
+    """A map from a value to the keys of the cached objects for which `function` returns that value."""
 
     def __init__(self, function: IndexFunction) -> None:
         self.function = function
@@ -25,7 +25,7 @@ class Index:
         self._keys: dict[str, ObjectKey | set[ObjectKey]] = {}
 
     def put(self, key: ObjectKey, entry: CacheEntry) -> None:
-        """Index the entry, replacing what was indexed under this key before."""
+        """Add the entry of an object to the index, in place of the object's previous entry."""
         values = self.function(entry)
         old_values = self._values.get(key)
         if old_values == values:
@@ -44,12 +44,12 @@ class Index:
                 self._keys[value] = {keys, key}
 
     def fill(self, items: Iterable[tuple[ObjectKey, CacheEntry]]) -> None:
-        """Index all of these entries."""
+        """Add many entries to the index."""
         for key, entry in items:
             self.put(key, entry)
 
     def remove(self, key: ObjectKey) -> None:
-        """Remove this key from the index. Ignored if it is not in it."""
+        """Remove an object from the index. An object that is not indexed is ignored."""
         for value in self._values.pop(key, ()):
             keys = self._keys.get(value)
             if isinstance(keys, set):
@@ -60,7 +60,7 @@ class Index:
                 del self._keys[value]
 
     def keys(self, value: str) -> list[ObjectKey]:
-        """Return the keys of the objects with this value, sorted."""
+        """Return the sorted keys of the objects for which `function` returned `value`."""
         keys = self._keys.get(value)
         if keys is None:
             return []
@@ -68,12 +68,12 @@ class Index:
 
 
 def owner_uids(entry: CacheEntry) -> tuple[str, ...]:
-    """Return the uids of the object's owners."""
+    """Return the uids in the ownerReferences of a cached object."""
     return tuple(owner.uid for owner in owner_references(entry))
 
 
 def decoding_index_function(codec: EntryCodec, function: Callable[[Object], Iterable[str]]) -> IndexFunction:
-    """Return an index function that decodes the entry and calls `function` with the object.
+    """Return an index function for cache entries, which decodes an entry and calls `function` with the object.
 
     If `function` raises, the object is not indexed and the error is logged.
     """

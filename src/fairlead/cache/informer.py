@@ -1,4 +1,4 @@
-"""The cached objects of one watch, with our own writes on top and handlers that are called with each change."""
+"""The informer: the cached objects of one watch plus our own writes. It calls handlers with each change."""
 
 import asyncio
 import heapq
@@ -28,7 +28,7 @@ class VersionWentBackwards(Exception):
 
 
 class Snapshot:
-    """An object at one version, not decoded yet."""
+    """A cached object at one resourceVersion. `object()` decodes it."""
 
     __slots__ = ("_codec", "_entry")
 
@@ -46,19 +46,19 @@ class Snapshot:
         return self._entry.version
 
     def owners(self) -> list[OwnerReference]:
-        """Return the owner references, without decoding the rest."""
+        """Return the object's ownerReferences. Only they are decoded."""
         return owner_references(self._entry)
 
     def object(self) -> Object:
-        """Return the object, decoded again for each call."""
+        """Decode the object. Each call returns a new one, which the caller may change."""
         return self._codec.decode(self._entry)
 
 
 class Change:
     """A change of one object.
 
-    `old` is None if the object was created, `new` is None if it was deleted. An object that was deleted and recreated
-    under its name is two changes. `initial` is True for the objects that existed when the watch began.
+    `old` is None if the object was created, `new` is None if it was deleted. A deletion and a creation under the same
+    name are two changes. `initial` is True if the object existed already when the watch or the handler started.
     """
 
     __slots__ = ("initial", "name", "namespace", "new", "old")
@@ -75,14 +75,14 @@ Handler = Callable[[Change], None]
 
 
 class Informer:
-    """The local copy of the objects in one scope: a reflector fills it, any task on the same loop reads it.
+    """The local copy of the objects in one scope. A reflector fills it. Any task on the same event loop may read it.
 
     Guarantees:
     - Eventual consistency: if the objects stop changing and the server can be reached, the informer ends with the
       server's state. Reads never block and never ask the server.
-    - Own writes: after an own write was recorded, every read shows that version or a newer one. A write that removed
-      the object hides it. Neither is undone by older events.
-    - Order: it applies the changes of the scope in the order of the server's versions, and `position` never decreases,
+    - Own writes: after an own write was recorded, every read shows that version or a newer one. After an own write
+      that removed the object, reads do not show the object. Older events change neither.
+    - Order: the informer applies the changes in the order of the server's versions, and `position` never decreases,
       except after the server was restored from a backup. `wait_until` returns when `position` reached a version.
     - Handlers: each handler is called with every change that the watch reports, one at a time, in order, and after
       reads show the change. A new handler is first called with every object that already exists, as `initial`
@@ -129,7 +129,7 @@ class Informer:
     # Reading
 
     def get(self, name: str, namespace: str | None = None) -> Snapshot | None:
-        """Return the object, own writes included, or None if it does not exist."""
+        """Return the cached object, with our own writes, or None if there is none."""
         key = (namespace or "", name)
         entry = self.store.get(key)
         if self.overlay:
@@ -137,11 +137,11 @@ class Informer:
         return None if entry is None else Snapshot(self.codec, entry)
 
     def list(self, namespace: str | None = None) -> Iterator[Snapshot]:
-        """Yield every object, or every object in one namespace."""
+        """Yield every cached object of one namespace, or of all."""
         return self._snapshots(self.store.items(namespace), self.overlay.keys(namespace))
 
     def index(self, name: str, function: Callable[[Object], Iterable[str]]) -> None:
-        """Add an index of the values that `function` returns for an object. It must depend on the object only.
+        """Add an index of the values that `function` computes from an object. It may use only the object.
 
         Raises ValueError if there is another index of that name.
         """
@@ -150,11 +150,11 @@ class Informer:
         self.store.ensure_index(name, indexes.decoding_index_function(self.codec, function))
 
     def indexed(self, name: str, value: str) -> Iterator[Snapshot]:
-        """Yield the objects that the index has under `value`. Raises LookupError if there is no such index."""
+        """Yield the objects for which the index function `name` returned `value`. Raises LookupError."""
         return self._indexed(self.store.get_index(name), value)
 
     def owned_by(self, uid: str, exclude: Container[ObjectKey] = ()) -> Iterator[Snapshot]:
-        """Yield the objects with an owner of that uid, except those with a key in `exclude`."""
+        """Yield the objects that have an ownerReference with that uid, except those with a key in `exclude`."""
         return self._indexed(self.store.ensure_index("", indexes.owner_uids), uid, exclude)
 
     def _indexed(self, index: indexes.Index, value: str, exclude: Container[ObjectKey] = ()) -> Iterator[Snapshot]:
@@ -166,7 +166,7 @@ class Informer:
     def _snapshots(
         self, stored: Iterable[tuple[ObjectKey, CacheEntry]], own_keys: Iterable[ObjectKey]
     ) -> Iterator[Snapshot]:
-        """Yield the stored entries that the overlay does not replace, then the entries of the overlay."""
+        """Yield the objects that readers see: stored entries that no own write hides or replaces, then own writes."""
         overlay = self.overlay
         for key, entry in stored:
             if not overlay or (key not in overlay and overlay.resolve(key, entry) is not None):
@@ -177,7 +177,7 @@ class Informer:
                 yield Snapshot(self.codec, own)
 
     async def wait_until(self, resource_version: str) -> None:
-        """Wait until the watch has reported everything up to that version.
+        """Wait until the watch has reported all changes up to that resourceVersion.
 
         The version of another object or kind is reached only with the next event or bookmark of this kind, which may
         take a minute. Bound the wait with `asyncio.timeout`. Raises ValueError if the version is not a number.
@@ -191,7 +191,7 @@ class Informer:
             await waiter
 
     def subscribe(self, handler: Handler) -> None:
-        """Call `handler` with each change from now on, first with every object that already exists.
+        """Call `handler` with every object that already exists, then with each later change.
 
         The handler must return quickly: the watch waits for it. Errors that it raises are logged.
         """
@@ -202,7 +202,7 @@ class Informer:
     # Own writes
 
     def record_write(self, write: PendingWrite, answer: Mapping[str, Any]) -> None:
-        """Record the object that the server returned for a create, replace, patch or apply."""
+        """Record an own write, so that reads show it. `answer` is the object in the response of the write."""
         selected = self.scope.matches(answer)
         obj = {"metadata": answer["metadata"]} if self.scope.metadata_only else answer
         namespace, name, version, entry = self.codec.encode(msgspec.json.encode(obj))
@@ -212,7 +212,7 @@ class Informer:
             self.overlay.record(write, (namespace, name), entry, self.position, selected=selected)
 
     def record_delete(self, write: PendingWrite, key: ObjectKey, uid: str, answer: Mapping[str, Any] | None) -> None:
-        """Record the answer of a DELETE. `answer` is None if the server did not return the object."""
+        """Record an own DELETE, so that reads show it. `answer` is the object in the response, or None without one."""
         if answer is not None and not is_removed(answer, by_delete=True):
             self.record_write(write, answer)
         else:
@@ -230,7 +230,7 @@ class Informer:
     # Events of the watch, called by the reflector
 
     async def replace(self, objects: EntriesByNamespace, resource_version: str) -> None:
-        """Replace all objects by a list of that version, and call the handlers with the changes."""
+        """Replace all cached objects by a list from the server, and call the handlers with the differences."""
         position = as_integer(resource_version)
         if position < self.position:
             self.overlay.clear()
@@ -273,7 +273,7 @@ class Informer:
             self._call_handlers(tuple(self._handlers), key, old, new, initial=False)
 
     def apply_bookmark(self, resource_version: str) -> None:
-        """Advance to that version: there were no other changes up to it."""
+        """Advance `position` to the version of a bookmark. A bookmark says that no other changes happened up to it."""
         position = as_integer(resource_version)
         if position < self.position:
             raise VersionWentBackwards(f"{self.scope}: version {position} after {self.position}")

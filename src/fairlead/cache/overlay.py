@@ -1,4 +1,4 @@
-"""The overlay of own writes: they can be read before the watch reports them."""
+"""The overlay of own writes: reads show our own writes before the watch reports them."""
 
 import heapq
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from fairlead.cache.store import EntriesByNamespace
 class PendingWrite:
     """A write that was sent and not answered yet.
 
-    It collects the uids that the watch reports as deleted meanwhile, so that a late answer does not bring an object
-    back.
+    `deleted_uids` collects the uids that the watch reports as deleted while the write is pending, so that a late
+    response does not bring a deleted object back.
     """
 
     __slots__ = ("deleted_uids", "epoch")
@@ -23,12 +23,13 @@ class PendingWrite:
 
 
 class Overlay:
-    """Own writes on top of the store of one watch. Each stays until the watch has passed its version.
+    """Our own writes that the watch has not reported yet. Readers see them in place of the stored objects.
 
-    An entry of None hides the object, because our write moved it out of the watch's selectors. A tombstone hides a uid
-    from the moment that we know it is removed until the watch reports the deletion.
+    A write leaves the overlay when the watch reaches its version. An entry of None hides an object that our write moved
+    out of the watch's selectors. A tombstone hides a uid after our write removed it, until the watch reports the
+    deletion.
 
-    The overlay compares versions, which must be integers. If the server's versions are not, set `disabled`.
+    The overlay compares versions as integers. For a server with other resourceVersions, set `disabled`.
     """
 
     def __init__(self) -> None:
@@ -44,7 +45,7 @@ class Overlay:
         return bool(self._entries or self._tombstones)
 
     def resolve(self, key: ObjectKey, stored: CacheEntry | None) -> CacheEntry | None:
-        """Return the entry that a reader sees at `key`, where the store has `stored`."""
+        """Return the entry that a reader sees at `key`: our own write, else `stored`, or None if it is removed."""
         entry = self._entries[key][1] if key in self._entries else stored
         return None if entry is not None and entry.uid in self._tombstones else entry
 
@@ -52,7 +53,7 @@ class Overlay:
         return key in self._entries
 
     def find_indexed(self, function: IndexFunction, value: str) -> list[ObjectKey]:
-        """Return the keys of the own writes in which `function` finds `value`. The first call builds the index."""
+        """Return the keys of the own writes for which `function` returns `value`. The first call builds the index."""
         index = self._indexes.get(function)
         if index is None:
             index = self._indexes[function] = Index(function)
@@ -66,19 +67,19 @@ class Overlay:
     # Own writes
 
     def begin_write(self) -> PendingWrite:
-        """Register a write before it is sent. Call `end_write` when it ended, also if it failed."""
+        """Register a write that is about to be sent. Call `end_write` after the response or the failure."""
         write = PendingWrite(self._epoch)
         self._pending.add(write)
         return write
 
     def end_write(self, write: PendingWrite) -> None:
-        """Forget the pending write."""
+        """Forget a pending write: its response arrived, or it failed."""
         self._pending.discard(write)
 
     def record(
         self, write: PendingWrite, key: ObjectKey, entry: CacheEntry, position: int, *, selected: bool = True
     ) -> None:
-        """Record the answer of a write: the object is now `entry`. `position` is the version of the watch."""
+        """Record the response of a write: the object is now `entry`. `position` is the version of the watch."""
         if self.disabled or entry.version <= position or self._is_stale(write, entry.uid):
             return
         recorded = self._entries.get(key)
@@ -92,7 +93,7 @@ class Overlay:
                 self._versions = sorted((version, key) for key, (version, _) in self._entries.items())
 
     def record_removal(self, write: PendingWrite, uid: str, version: int) -> None:
-        """Record the answer of a write: it removed this uid. `version` is the newest known version of the object."""
+        """Record that a write removed the object with this uid. `version` is the newest known version of the object."""
         if not self.disabled and not self._is_stale(write, uid):
             self._tombstones[uid] = max(version, self._tombstones.get(uid, 0))
 
@@ -102,7 +103,7 @@ class Overlay:
     # Events of the watch
 
     def advance(self, position: int) -> None:
-        """Drop the own writes up to `position`: the watch has reported everything up to there."""
+        """Drop the own writes with versions up to `position`, which the watch has reported by now."""
         while self._versions and self._versions[0][0] <= position:
             version, key = heapq.heappop(self._versions)
             if key in self._entries and self._entries[key][0] == version:
@@ -111,13 +112,13 @@ class Overlay:
                     index.remove(key)
 
     def on_deleted(self, uid: str) -> None:
-        """Drop the tombstone of this uid: the watch has reported the deletion."""
+        """Drop the tombstone of a uid after the watch reported its deletion."""
         self._tombstones.pop(uid, None)
         for write in self._pending:
             write.deleted_uids.add(uid)
 
     def on_relist(self, position: int, listed: EntriesByNamespace) -> None:
-        """Drop what is not newer than a list of version `position` that replaced the store."""
+        """Drop the own writes and tombstones that a new list of version `position` already shows."""
         self.advance(position)
         if not self._tombstones:
             return
@@ -127,7 +128,7 @@ class Overlay:
                 del self._tombstones[uid]
 
     def clear(self) -> None:
-        """Drop everything, also the pending answers: the server's versions went backwards."""
+        """Drop all own writes, also pending ones, because the server's versions went backwards."""
         self._entries.clear()
         self._versions.clear()
         self._indexes.clear()

@@ -1,4 +1,4 @@
-"""A client that records its own writes in a cache."""
+"""A client that records its writes in the cache."""
 
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -10,19 +10,19 @@ from fairlead.client.client import Client
 
 
 class WriteRecorder(Protocol):
-    """The part of a `Cache` that a `RecordingClient` uses."""
+    """The method of `Cache` that a `RecordingClient` calls."""
 
     def writing(self, kind: Kind, namespace: str | None) -> AbstractContextManager[OwnWrite]: ...
 
 
 class RecordingClient(Client):
-    """A client whose writes can be read from the cache as soon as the server answered.
+    """A client that records the response of each write, so that reads from the cache show the write immediately.
 
-    Guarantees: it records the answer of every write that it sends, and it is the only place that records own writes.
-    The writes through `ctx.unguarded` use this client too.
+    Guarantees: the client records the response of every write that it sends. No other code records own writes. The
+    writes of `ctx.unguarded` use this client too.
 
-    Does not guarantee: that the cache shows a write whose answer was lost. Use it only for writes that the server
-    stores, not for a dry run.
+    Does not guarantee: that the cache shows a write whose response was lost. Do not send a dry run with this client:
+    the server does not store it.
     """
 
     def __init__(self, *args: Any, cache: WriteRecorder, **options: Any) -> None:

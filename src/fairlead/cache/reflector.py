@@ -1,4 +1,4 @@
-"""The reflector: lists and watches one scope of a server, and fills an informer with what it receives."""
+"""The reflector: lists and watches the objects of one scope and stores them in an informer."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 @dataclass(slots=True)
 class WatchHealth:
-    """The health of one watch. `fed_at` is the monotonic time at which the server last sent anything."""
+    """The health of one watch. `fed_at` is the monotonic time of the last message from the server."""
 
     scope: str
     synced: bool = False
@@ -48,7 +48,7 @@ class WatchHealth:
 
 
 class Phase(Enum):
-    """What the reflector does before it watches."""
+    """The step that the reflector takes before it opens the next watch."""
 
     STREAM_INITIAL_STATE = "stream the initial state as watch events"
     LIST_PAGES = "list the initial state page by page"
@@ -57,7 +57,7 @@ class Phase(Enum):
 
 
 class FailureStreak(NamedTuple):
-    """Failures in a row. `expired` is True if the last one asked for a new list."""
+    """The number of failures in a row. `expired` is True if the last one requires a new list, such as a 410."""
 
     length: int
     expired: bool
@@ -65,9 +65,9 @@ class FailureStreak(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReflectorState:
-    """The state of a reflector between two watches. Each method returns the state after one event.
+    """The state of a reflector between two watches. Each `on_…` method returns the state after that event.
 
-    Raises ValueError for a combination that cannot occur: streaming from a server that does not support it.
+    Raises ValueError for STREAM_INITIAL_STATE with a server that does not support initial events.
     """
 
     phase: Phase = Phase.STREAM_INITIAL_STATE
@@ -80,32 +80,40 @@ class ReflectorState:
 
     @property
     def is_listing(self) -> bool:
-        """Whether the next step replaces all objects."""
+        """Whether the next step is a complete list, which replaces all cached objects."""
         return self.phase in (Phase.STREAM_INITIAL_STATE, Phase.LIST_PAGES)
 
     def on_replaced(self) -> "ReflectorState":
-        """The informer has a complete list."""
+        """Return the state after the informer stored a complete list."""
         return replace(self, phase=Phase.RESUME)
 
     def on_version_checked(self) -> "ReflectorState":
-        """The server is at the cached version or a newer one."""
+        """Return the state after a check that the server is not older than the cache."""
         return replace(self, phase=Phase.RESUME)
 
     def on_watch_ended(self, *, early: bool, stable: bool) -> "ReflectorState":
-        """The server ended the watch: before its time (`early`), or after it lived long enough (`stable`)."""
+        """Return the state after the server ended the watch.
+
+        `early` means before the requested timeout. `stable` means that the watch was open long enough to reset the
+        back-off.
+        """
         phase = Phase.CHECK_VERSION if early else Phase.RESUME
         return replace(self, phase=phase, streak=None if stable else self.streak)
 
     def on_initial_events_unsupported(self) -> "ReflectorState":
-        """The server rejected initial events, and will reject them the next time."""
+        """Return the state after the server rejected initial events. They are not requested again."""
         return replace(self, phase=Phase.LIST_PAGES, supports_initial_events=False)
 
     def on_initial_events_stalled(self) -> "ReflectorState":
-        """The server did not end its initial events. List this time, and try them again the next time."""
+        """Return the state after the initial events did not end: list pages now, try initial events the next time."""
         return replace(self, phase=Phase.LIST_PAGES)
 
     def on_failure(self, *, expired: bool, stable: bool) -> "ReflectorState":
-        """A step failed; `expired` if only a new list helps, `stable` if the watch had lived long enough before."""
+        """Return the state after a failure.
+
+        `expired` means that a new list is needed. `stable` means that the watch was open long enough to reset the
+        back-off.
+        """
         length = 1 if stable or self.streak is None else self.streak.length + 1
         phase = self.phase
         if not self.is_listing:
@@ -130,25 +138,25 @@ _decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
 
 
 class _WatchEndedEarly(ConnectionError):
-    """The server ended the watch before it had sent what it should."""
+    """The server ended the watch before the end of the initial events, or without a single event."""
 
 
 class _InitialEventsStalled(ConnectionError):
-    """The server does not end its initial events."""
+    """The server did not send the bookmark that ends the initial events in time."""
 
 
 class Reflector:
-    """Fills an informer from a server until it is cancelled.
+    """Lists and watches the objects of one scope and stores them in an informer, until it is cancelled.
 
     Guarantees:
-    - It gets the initial state as a stream of watch events if the server supports that, else page by page, in both
-      cases at the newest version. It starts again if the stream ends before the initial state is complete.
+    - The initial state comes as a stream of watch events if the server supports that, else page by page. Both are at
+      the newest version. If the stream ends before the initial state is complete, the reflector starts again.
     - Then it watches. It resumes at the last version after the server ended the watch, after a broken or half-open
       connection, 429, 5xx and refused connections. After a failure it waits for a back-off.
     - It lists again only if the server no longer has the version (410, as an answer or as an event) or has only older
       ones (it was restored from a backup).
 
-    Does not guarantee: a bound on the time that it needs to recover. `health` says since when it has not been fed.
+    Does not guarantee: a limit on the time to recover. `health.fed_at` is the time of the last message from the server.
 
     Raises: only CancelledError. It logs every other error and tries again.
     """
@@ -161,7 +169,7 @@ class Reflector:
         self.health = WatchHealth(str(informer.scope))
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
+        """List and watch until the task is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()
@@ -171,7 +179,7 @@ class Reflector:
                 await asyncio.sleep(self._handle_failure(error, stable=loop.time() - started >= STABLE_AFTER))
 
     def _handle_failure(self, error: Exception, *, stable: bool) -> float:
-        """Record and log the error, and return how many seconds to wait before the next try."""
+        """Record and log the error, and return the seconds to wait before the next attempt."""
         scope, health, previous = self._informer.scope, self.health, self._state.streak
         health.failures += 1
         health.error = f"{type(error).__name__}: {error}"
@@ -200,7 +208,7 @@ class Reflector:
         return delay
 
     async def _list_and_watch(self) -> None:
-        """Do the step of the current phase, then watch until the server ends the watch."""
+        """Take the step of the current `Phase`, then watch until the server ends the watch."""
         if self._state.phase is Phase.LIST_PAGES:
             await self._list()
         elif self._state.phase is Phase.CHECK_VERSION:
@@ -240,7 +248,7 @@ class Reflector:
         self._state = self._state.on_watch_ended(early=lived < timeout - SHORT_WATCH, stable=lived >= STABLE_AFTER)
 
     async def _receive_initial_events(self, watch: Watch) -> None:
-        """Read the initial events up to the bookmark that ends them, and replace the informer's objects."""
+        """Read the initial events up to the bookmark that ends them, and store them as the informer's objects."""
         encode, objects, loop = self._informer.codec.encode, EntriesByNamespace(), asyncio.get_running_loop()
         try:
             async with asyncio.timeout(INITIAL_EVENTS_TIMEOUT) as deadline:
@@ -270,7 +278,7 @@ class Reflector:
         await self._replace(objects, bookmark.resource_version)
 
     async def _receive_events(self, watch: Watch) -> int:
-        """Apply the events until the server ends the watch, and return how many there were."""
+        """Pass the watch events to the informer until the server ends the watch, and return the number of events."""
         apply_event, received = self._informer.apply_event, 0
         async for kind, raw in watch:
             if kind == "BOOKMARK":
@@ -282,7 +290,7 @@ class Reflector:
         return received
 
     async def _list(self) -> None:
-        """List page by page, or without pages if the version expires between two pages."""
+        """List all objects page by page. If the version expires between two pages, list them in one request."""
         try:
             objects, version = await self._list_pages(PAGE_SIZE)
         except ApiError as error:
@@ -318,10 +326,10 @@ class Reflector:
         )
 
     async def _check_version(self) -> None:
-        """Raise VersionWentBackwards if the server is older than the cache.
+        """Raise VersionWentBackwards if the server's newest version is older than the version of the cache.
 
-        A server that was restored from a backup accepts a watch at a version that it has not reached yet, and would
-        send nothing until then.
+        After a restore from a backup, the server accepts a watch at a version that it has not reached yet, and sends no
+        events until it reaches that version.
         """
         cached, page = self._informer.position, await self._get_page(1)
         if as_integer(page.resource_version) < cached:

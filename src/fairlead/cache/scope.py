@@ -1,4 +1,4 @@
-"""The scope of one watch: which objects it reports."""
+"""The scope of a watch: the kind, namespace and selectors of the objects that the watch reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from fairlead.cache.entries import Transform
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """A kind in one namespace or all, with optional label and field selectors, metadata only, or transformed.
+    """The objects of one watch: a kind, one namespace or all, and optional label and field selectors.
 
-    Two equal scopes share one watch. Two kinds are equal even if discovery has filled in the plural of only one.
+    Equal scopes share one watch. The comparison ignores the kind's plural, which may be a guess before discovery.
     """
 
     kind: Kind
@@ -34,15 +34,18 @@ class Scope:
 
     @property
     def is_unfiltered(self) -> bool:
-        """Whether it has no selectors. Then an object of its namespace that is not in the cache does not exist."""
+        """Whether the scope has no selectors, so that an object that is not in the cache does not exist."""
         return not self.labels and not self.fields
 
     def includes_namespace(self, namespace: str | None) -> bool:
-        """Return whether it watches that namespace."""
+        """Return whether the scope contains the objects of that namespace."""
         return self.namespace is None or self.namespace == namespace
 
     def matches(self, obj: Mapping[str, Any]) -> bool | None:
-        """Return whether the selectors match an object of the kind and namespace, or None if only the server knows."""
+        """Return whether the selectors match an object of this kind and namespace.
+
+        The result is None if the field selector uses a field that only the server can evaluate.
+        """
         metadata = obj.get("metadata") or {}
         if self.labels and not selectors.parse_labels(self.labels).matches(metadata.get("labels")):
             return False

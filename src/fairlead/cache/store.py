@@ -1,4 +1,4 @@
-"""The objects of one watch, exactly as the watch reported them."""
+"""The objects that one watch reported, without own writes."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,7 +13,7 @@ EntryChange = tuple[ObjectKey, CacheEntry | None, CacheEntry | None]
 
 
 class ObjectStore:
-    """Entries by namespace and name, and their indexes. It does not know own writes."""
+    """The cache entries that one watch reported, by namespace and name, with indexes. Own writes are in the overlay."""
 
     def __init__(self) -> None:
         self._objects: EntriesByNamespace = {}
@@ -23,18 +23,18 @@ class ObjectStore:
         return sum(map(len, self._objects.values()))
 
     def get(self, key: ObjectKey) -> CacheEntry | None:
-        """Return the entry, or None if it does not exist."""
+        """Return the entry of an object, or None if the store has no such object."""
         namespace = self._objects.get(key[0])
         return namespace.get(key[1]) if namespace else None
 
     def items(self, namespace: str | None = None) -> Iterator[tuple[ObjectKey, CacheEntry]]:
-        """Yield every entry, or every entry in one namespace."""
+        """Yield (key, entry) of every object, in one namespace or in all."""
         for namespace_name in list(self._objects) if namespace is None else [namespace]:
             for name, entry in list(self._objects.get(namespace_name, {}).items()):
                 yield (namespace_name, name), entry
 
     def put(self, key: ObjectKey, entry: CacheEntry) -> CacheEntry | None:
-        """Store the entry, and return the one that it replaces."""
+        """Store the entry of an object and return the object's previous entry, or None."""
         namespace = self._objects.get(key[0])
         if namespace is None:
             namespace = self._objects[key[0]] = {}
@@ -45,7 +45,7 @@ class ObjectStore:
         return old
 
     def remove(self, key: ObjectKey) -> None:
-        """Remove the entry. Ignored if it does not exist."""
+        """Remove the entry of an object. An object that is not in the store is ignored."""
         namespace = self._objects.get(key[0])
         if namespace and namespace.pop(key[1], None):
             if not namespace:
@@ -54,7 +54,7 @@ class ObjectStore:
                 index.remove(key)
 
     def replace(self, new: EntriesByNamespace) -> tuple[list[str], Iterable[EntryChange]]:
-        """Replace everything by `new`, and return the removed uids and the changes, deletions first.
+        """Replace all entries by `new`, and return the uids of removed objects and the changes, deletions first.
 
         The store keeps the old bytes of an unchanged object. Read the changes before the next call that changes the
         store.
@@ -80,7 +80,7 @@ class ObjectStore:
         return removed, changes
 
     def ensure_index(self, name: str, function: IndexFunction) -> Index:
-        """Return the index of that name. Build it from all entries if it does not exist yet."""
+        """Return the index of that name. If it does not exist yet, build it from all entries."""
         index = self._indexes.get(name)
         if index is None:
             index = self._indexes[name] = Index(function)

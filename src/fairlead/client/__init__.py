@@ -1,1 +1,1 @@
-"""Talk to a server: the Transport protocol, HTTP, credentials, verbs on plain dicts, watch frames."""
+"""The Kubernetes API client: transports, credentials, discovery, requests and watches."""

@@ -1,4 +1,4 @@
-"""Access to a server: its address, the credentials for it, and the default namespace."""
+"""What a client needs to reach an API server: address, credentials and default namespace."""
 
 from dataclasses import dataclass, field
 
@@ -7,12 +7,12 @@ from fairlead.client.credentials import Credentials
 
 
 class AccessError(UserError):
-    """The configuration does not say how to reach a server. The message is one line, with the fix."""
+    """The kubeconfig or the pod does not say how to reach an API server. The message is one line that names the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The address of a server and how to verify it."""
+    """The address of an API server and the settings that verify its TLS certificate."""
 
     server: str
     ca_data: bytes | None = None  # PEM; None means the CAs of the system
@@ -23,7 +23,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A cluster, the credentials for it, the default namespace, and its name in messages."""
+    """A cluster, the credentials for it, the default namespace, and the name of the cluster in messages."""
 
     name: str
     cluster: Cluster

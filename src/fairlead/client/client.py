@@ -31,7 +31,7 @@ Propagation = Literal["Foreground", "Background", "Orphan"]
 
 
 class PatchType(StrEnum):
-    """The type of a patch. The value is its media type."""
+    """The type of a patch. The value is the media type that the request sends."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -41,7 +41,7 @@ class PatchType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObjectList:
-    """One page of a list. `continue_` is set if there are more pages."""
+    """One page of a list response. `continue_` is the token for the next page, or empty on the last page."""
 
     items: list[Object]
     resource_version: str
@@ -50,9 +50,9 @@ class ObjectList:
 
 @dataclass(frozen=True, slots=True)
 class RawList:
-    """One page of a list, with a copy of the JSON of each item.
+    """One page of a list response, with the JSON of each item as bytes.
 
-    The JSON is as sent: items of built-in kinds have no apiVersion and kind.
+    The JSON is exactly what the server sent: items of built-in kinds have no apiVersion and kind.
     """
 
     items: list[bytes]
@@ -66,11 +66,11 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 class Client:
     """A client of one API server. Close its transport to close it.
 
-    Guarantees: safe for concurrent use on one event loop. It sends a write again only if the server certainly did not
-    carry it out (see `exchange`). `timeout` bounds each request, but not a watch.
+    Guarantees: safe for concurrent use on one event loop. The client sends a write again only if the server certainly
+    did not carry it out (see `exchange`). `timeout` limits the seconds of each request, but not those of a watch.
 
-    Raises: the ApiError of the reason if the server rejects the request; `NotServed` if it does not serve the kind;
-    OSError if it cannot be reached; `UnknownOutcome` if a write may or may not have happened.
+    Raises: the ApiError of the reason if the server rejects the request; `NotServed` if the server does not serve the
+    kind; OSError if the server cannot be reached; `UnknownOutcome` if a write may or may not have happened.
 
     Example:
         client = Client(transport, World())
@@ -91,15 +91,15 @@ class Client:
         self._discovery = Discovery(self._fetch)
 
     async def resolve(self, kind: Kind) -> Kind:
-        """Return the kind with the plural and scope that the server reports. Raises NotServed."""
+        """Return the kind with the plural and scope from the server's discovery. Raises NotServed."""
         return (await self._discovery.find(kind)).kind
 
     async def served(self, kind: Kind) -> ServedKind:
-        """Return the kind with its verbs and subresources. Raises NotServed."""
+        """Return the kind with the verbs and subresources from the server's discovery. Raises NotServed."""
         return await self._discovery.find(kind)
 
     async def kinds(self) -> "list[ServedKind]":
-        """Return every kind that the server serves, without using the discovery cache."""
+        """Ask the server for every kind that it serves. The discovery cache is not used."""
         return await self._discovery.list_all()
 
     async def get(
@@ -111,7 +111,7 @@ class Client:
         subresource: str | None = None,
         resource_version: str | None = None,
     ) -> Object:
-        """Return the current object; with `resource_version="0"`, a possibly old one from the server's cache."""
+        """Return the current object. With `resource_version="0"`, the server may return an older one from its cache."""
         query = _query(resourceVersion=resource_version)
         return await self._object("GET", kind, namespace, name, subresource, query)
 
@@ -128,7 +128,7 @@ class Client:
         resource_version_match: str | None = None,
         metadata_only: bool = False,
     ) -> ObjectList:
-        """Return one page of objects (all of them without `limit`), each with its apiVersion and kind.
+        """Return one page of at most `limit` objects, or all without `limit`. Each has an apiVersion and a kind.
 
         Raises ApiError for an answer that is not a complete list of the kind, so an empty list means that the server
         has no such object.
@@ -161,7 +161,7 @@ class Client:
         resource_version_match: str | None = None,
         metadata_only: bool = False,
     ) -> RawList:
-        """Return one page like `list`, without decoding the items."""
+        """Return one page like `list`, with the JSON of each item as bytes instead of decoded objects."""
         query = _query(
             labelSelector=labels,
             fieldSelector=fields,
@@ -190,7 +190,7 @@ class Client:
     async def create(
         self, obj: Mapping[str, Any], *, field_manager: str | None = None, dry_run: bool = False
     ) -> Object:
-        """Create the object. Raises AlreadyExists if there is one of that name."""
+        """Create the object and return it as stored. Raises AlreadyExists if an object of that name exists."""
         kind, namespace, _ = await self._identify(obj)
         query = _query(fieldManager=field_manager, dryRun=dry_run)
         return await self._object("POST", kind, namespace, None, None, query, body=obj, writes=not dry_run)
@@ -203,7 +203,7 @@ class Client:
         field_manager: str | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Replace the object. Raises Conflict if it has a resourceVersion that is not the newest."""
+        """Replace the stored object by `obj`. Raises Conflict if `obj` has an old resourceVersion."""
         kind, namespace, name = await self._identify(obj)
         query = _query(fieldManager=field_manager, dryRun=dry_run)
         name = _require_name(obj, name)
@@ -222,7 +222,7 @@ class Client:
         force: bool | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Patch the object. Raises Invalid without causes if a `test` of a JSON patch fails."""
+        """Patch the object and return it as stored. A failed `test` of a JSON patch raises Invalid without causes."""
         query = _query(fieldManager=field_manager, force=force, dryRun=dry_run)
         return await self._object(
             "PATCH", kind, namespace, name, subresource, query, body=patch, content_type=type, writes=not dry_run
@@ -237,7 +237,7 @@ class Client:
         subresource: str | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Apply the object (server-side apply). The server creates it if it does not exist and has no uid."""
+        """Send a server-side apply. If the object does not exist and `obj` has no uid, the server creates it."""
         kind, namespace, name = await self._identify(obj)
         return await self.patch(
             kind,
@@ -263,9 +263,9 @@ class Client:
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object | None:
-        """Delete the object. Return None if it is removed, or the object if it still waits for its deletion.
+        """Delete the object. Return None if the server removed it, or the object if its finalizers have to run first.
 
-        Raises Conflict if `uid` or `resource_version` is given and differs.
+        Raises Conflict if `uid` or `resource_version` is not that of the stored object.
         """
         preconditions = _drop_none(uid=uid, resourceVersion=resource_version)
         options = _drop_none(
@@ -351,7 +351,7 @@ class Client:
             raise self._explain_not_found(error, kind, namespace, name, subresource) from None
 
     async def _identify(self, obj: Mapping[str, Any]) -> tuple[Kind, str | None, str | None]:
-        """Return kind, namespace and name of an object to write."""
+        """Return the kind (resolved by discovery), namespace and name of an object that is going to be written."""
         api_version, kind_name = obj.get("apiVersion"), obj.get("kind")
         if not api_version or not kind_name:
             raise ValueError("an object needs apiVersion and kind to be written")
@@ -369,7 +369,7 @@ class Client:
         return answers.of_another_object(error, kind, name)
 
     def _not_served(self, kind: Kind, error: NotFound) -> Exception:
-        """Return NotServed for a 404 that names no object, because the CRD was deleted; else the error itself."""
+        """Return NotServed if a 404 response names no object, which means that the CRD was deleted; else `error`."""
         if error.details.get("name"):
             return error
         self._discovery.forget(kind)
@@ -384,7 +384,7 @@ def _drop_none(**values: Any) -> dict[str, Any]:
 
 
 def _query(**values: str | int | bool | None) -> dict[str, str]:
-    """Return the query parameters as the API writes them, without those that are None."""
+    """Return query parameters in the form of the Kubernetes API: `true`, `false`, `dryRun=All`. None is left out."""
     query: dict[str, str] = {}
     for key, value in values.items():
         if key == "dryRun":

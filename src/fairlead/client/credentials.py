@@ -1,4 +1,4 @@
-"""Credentials: tokens and certificates, read again when they rotate. They are never printed."""
+"""Credentials for an API server: tokens and client certificates. Rotated files are read again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,12 +11,15 @@ from fairlead.client.transport import NotSent
 
 
 class CredentialsError(NotSent, UserError):
-    """There are no credentials, so nothing was sent. The message is one line, with the fix."""
+    """The credentials for a request could not be read, so nothing was sent. The message is one line with the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The credentials of one request. `repr` leaves out the secrets."""
+    """The credentials that one request sends: a token, a client certificate, impersonation headers.
+
+    The secrets do not appear in `repr`.
+    """
 
     authorization: str | None = field(default=None, repr=False)
     certificate: bytes | None = field(default=None, repr=False)  # PEM
@@ -29,18 +32,18 @@ class Identity:
 
 
 class Credentials(Protocol):
-    """A source of identities."""
+    """A source of credentials for requests, such as a token file or an exec plugin."""
 
     async def identity(self) -> Identity:
-        """Return the identity for the next request. Raises CredentialsError."""
+        """Return the credentials for the next request. Raises CredentialsError."""
 
     def on_unauthorized(self, identity: Identity) -> None:
-        """Drop this identity if another can be obtained: the server answered 401."""
+        """Forget `identity`, with which the server answered 401, so that the next request gets new credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticCredentials:
-    """An identity that never changes; `StaticCredentials()` is anonymous."""
+    """Credentials that never change. `StaticCredentials()` sends anonymous requests."""
 
     present: Identity = field(default_factory=Identity)
 
@@ -56,7 +59,7 @@ class StaticCredentials:
 
 
 class RotatedFile:
-    """A small file that is rotated. It is read again after ten seconds.
+    """A small file that another program replaces from time to time. The content is cached for ten seconds.
 
     A kubelet rotates tokens at 80 % of a lifetime of at least ten minutes, so ten seconds are never too late.
     """
@@ -84,7 +87,7 @@ class RotatedFile:
 
 
 class TokenFileCredentials:
-    """A bearer token from a file."""
+    """Credentials with the bearer token in a file."""
 
     def __init__(self, path: Path, world: World) -> None:
         self._file = RotatedFile(path, world)
@@ -100,7 +103,7 @@ class TokenFileCredentials:
 
 
 class CertificateCredentials:
-    """Other credentials plus a client certificate, which is read for each request."""
+    """The credentials of `inner` with a client certificate, which is read again for each request."""
 
     def __init__(self, inner: Credentials, certificate: Callable[[], bytes], key: Callable[[], bytes]) -> None:
         self._inner = inner
@@ -115,7 +118,7 @@ class CertificateCredentials:
 
 
 class ImpersonatingCredentials:
-    """Other credentials with impersonation headers, which are sent with every request."""
+    """The credentials of `inner` with impersonation headers (Impersonate-User and so on)."""
 
     def __init__(self, inner: Credentials, headers: tuple[tuple[str, str], ...]) -> None:
         self._inner = inner

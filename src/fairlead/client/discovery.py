@@ -1,4 +1,4 @@
-"""Discovery: the kinds that a server serves, with plural and scope."""
+"""Discovery: ask an API server for the kinds that it serves, with their plural and scope."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,9 +14,9 @@ Fetch = Callable[[str, str], Awaitable[Any]]  # (path, accept) -> decoded JSON, 
 
 
 class NotServed(ApiError):
-    """The server does not serve this kind: its CRD is missing, or it serves another version.
+    """The server does not serve the kind: the CRD is missing, or the server serves another version of the kind.
 
-    It is not a NotFound, which is about an object.
+    NotServed is not a subclass of NotFound, which means that one object does not exist.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -30,7 +30,7 @@ class NotServed(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class ServedKind:
-    """A kind as the server serves it."""
+    """A kind with the verbs and subresources that the server's discovery lists."""
 
     kind: Kind
     verbs: frozenset[str]
@@ -39,9 +39,9 @@ class ServedKind:
 
 
 class Discovery:
-    """The kinds that one server serves. They are cached; an unknown kind makes it ask the server again.
+    """The kinds that one API server serves, cached. A kind that is not cached causes a request to the server.
 
-    A kind that was deleted or moved stays cached until `forget`.
+    A kind that the server no longer serves stays cached until `forget` is called.
     """
 
     def __init__(self, fetch: Fetch) -> None:
@@ -50,7 +50,7 @@ class Discovery:
         self._lock = asyncio.Lock()
 
     async def find(self, kind: Kind) -> ServedKind:
-        """Return the kind as it is served. Raises NotServed, or the error of the request."""
+        """Return the kind with its verbs and subresources. Raises NotServed, or the error of the discovery request."""
         if (served := self._served.get(kind.key)) is None:
             async with self._lock:  # one request, also for many concurrent callers
                 if (served := self._served.get(kind.key)) is None:
@@ -58,7 +58,7 @@ class Discovery:
         return served
 
     def forget(self, kind: Kind) -> None:
-        """Ask the server again at the next `find`."""
+        """Remove the kind from the cache, so that the next `find` asks the server again."""
         self._served.pop(kind.key, None)
 
     def list_kinds_of_others(self, kind: Kind) -> set[str]:
@@ -67,7 +67,7 @@ class Discovery:
         return {f"{other.kind}List" for other in others if other.api_version == kind.api_version}
 
     async def list_all(self) -> list[ServedKind]:
-        """Return every kind without using the cache. The preferred version of a group comes first."""
+        """Ask the server for every kind, without the cache. The preferred version of a group comes first."""
         kinds: list[ServedKind] = []
         for path in ("/api", "/apis"):
             answer = await self._fetch(path, AGGREGATED)

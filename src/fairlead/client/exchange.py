@@ -1,6 +1,6 @@
-"""Send a request: which failures are retried, and which error is raised.
+"""Send API requests, retry the failures that are safe to retry, and raise an error for the others.
 
-Retried a few times, because it is safe:
+Retried a few times, because a retry is safe:
 - 429 with Retry-After, any verb: the server rejected the request before doing anything.
 - 401, once, any verb: the same, and the transport may have a newer token by then.
 - 5xx with Retry-After, and broken or refused connections: only reads and dry runs.
@@ -62,7 +62,7 @@ _REASONS = {  # the reason of a status code, if something other than an API serv
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request to the API server. `writes` is True if it may change something."""
+    """A request to the API server. `writes` is True if the request may change an object."""
 
     method: str
     path: str
@@ -74,7 +74,7 @@ class ApiRequest:
 
 
 class Exchange:
-    """Sends requests by the rules above. Safe for concurrent use on one event loop."""
+    """Sends requests by the rules in this module's docstring. Safe for concurrent use on one event loop."""
 
     def __init__(
         self, transport: Transport, world: World, *, user_agent: str, timeout: float, observe: RequestObserver | None
@@ -87,7 +87,7 @@ class Exchange:
         self._warned: set[str] = set()
 
     async def send(self, request: ApiRequest, decode: Callable[[bytes], T]) -> T:
-        """Return the decoded response. A response that `decode` rejects is an error."""
+        """Send the request and return `decode(body)` of the response. Raises if `decode` rejects the body."""
         response = await self._send_with_retries(request)
         try:
             return decode(response.body)
@@ -96,7 +96,7 @@ class Exchange:
         raise failure
 
     async def _send_with_retries(self, request: ApiRequest) -> Response:
-        """Return the response of the first attempt that succeeds."""
+        """Send the request until a response has a 2xx status, and return that response."""
         attempt = 1
         while True:
             wait: float | None
@@ -118,7 +118,7 @@ class Exchange:
             await asyncio.sleep(wait)
 
     async def open_stream(self, request: ApiRequest) -> Stream:
-        """Open a watch. It is not retried, because the reflector has its own retries."""
+        """Open the response stream of a watch. A failure is not retried here: the reflector retries."""
         started = self._world.clock.monotonic()
         code = "<error>"
         try:
@@ -168,7 +168,7 @@ class Exchange:
             self._observe(method, code, self._world.clock.monotonic() - started)
 
     def _retry_delay(self, request: ApiRequest, failure: ApiError, attempt: int) -> float | None:
-        """Return the seconds before the next attempt, or None if there is none."""
+        """Return the seconds to wait before the request is sent again, or None if it must not be sent again."""
         if failure.code == 401 and attempt == 1:
             return 0.0
         retry_after = failure.retry_after
@@ -202,7 +202,7 @@ class _ErrorResponse:
 
 
 def parse_error(response: Response | _ErrorResponse) -> ApiError:
-    """Return the error of a response. A body that is not a Status is quoted, shortened and made printable."""
+    """Return the ApiError of an error response. If the body is not a Status, the message quotes its beginning."""
     status = statuses.read(response.body)
     is_success = 200 <= response.status < 300  # The reason of a Status in a success, such as NotFound, means nothing.
     if status is None or status.get("kind") != "Status" or is_success:

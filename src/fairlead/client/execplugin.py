@@ -40,7 +40,10 @@ _decode = msgspec.json.Decoder(_ExecCredential).decode
 
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """How to run the plugin, from the kubeconfig. `info` is the cluster information that it asked for, or None."""
+    """The `exec` section of a kubeconfig user: how to run a credential plugin.
+
+    `info` is the cluster information that the plugin gets if `provideClusterInfo` is set, else None.
+    """
 
     api_version: str
     command: str
@@ -51,11 +54,13 @@ class ExecPlugin:
 
 
 class ExecCredentials:
-    """Credentials that an exec plugin prints.
+    """Credentials from an exec plugin, which prints an ExecCredential.
 
-    Guarantees: it runs the plugin if there is no credential, if it expires soon, or if the server answered 401; one run
-    at a time, without a shell, a terminal or input, within a time limit. Its output is never shown, except the error
-    output if it fails. A run continues if its callers are cancelled, because the next ones need it too.
+    Guarantees:
+    - The plugin runs if there is no credential yet, if the credential expires soon, or if the server answered 401.
+    - Only one run is active at a time. It has no shell, terminal or input, and a time limit.
+    - The output is never shown. The error output is shown if the plugin fails.
+    - A run continues if the waiting requests are cancelled, because the next request needs its result.
     """
 
     def __init__(self, plugin: ExecPlugin, world: World, env: Mapping[str, str]) -> None:

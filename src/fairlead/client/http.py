@@ -1,4 +1,4 @@
-"""The transport over sockets. It is the only module that uses aiohttp."""
+"""The HTTP transport over sockets. Only this module imports aiohttp."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ READ_BUFFER = 2**20  # bytes that are buffered of a stream before reading stops
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A complete response."""
+    """A complete HTTP response."""
 
     status: int
     headers: Mapping[str, str]
@@ -37,7 +37,7 @@ class HttpResponse:
 
 
 class HttpStream:
-    """A response whose body is still arriving."""
+    """An HTTP response whose body is still arriving, such as a watch."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -61,8 +61,8 @@ class HttpStream:
 class HttpTransport:
     """A `Transport` over HTTP/1.1.
 
-    Guarantees: it reuses connections and sends each request at most once. It reads the credentials for each request, so
-    rotated ones are used immediately. It sends them over plain http only to this machine.
+    Guarantees: the transport reuses connections and sends each request at most once. It reads the credentials for each
+    request, so that rotated credentials are used immediately. It sends credentials over plain http only to localhost.
 
     Does not: follow redirects, store cookies, or use a proxy other than the cluster's.
 
@@ -120,7 +120,7 @@ class HttpTransport:
             await self._session.close()
 
     async def _identity(self, deadline: float | None) -> Identity:
-        """Return the identity, before anything is sent."""
+        """Return the credentials for a request. Raises CredentialsError if they are late or unsafe to send."""
         try:
             async with asyncio.timeout_at(deadline):
                 identity = await self._credentials.identity()
@@ -175,7 +175,7 @@ class HttpTransport:
         return self._session
 
     def _tls_context_for(self, identity: Identity) -> ssl.SSLContext | None:
-        """Return the TLS context for this identity. It is created again if the certificate changed."""
+        """Return the TLS context for these credentials, from a cache unless the client certificate changed."""
         if not self._tls:
             return None
         pair = (identity.certificate, identity.key)
@@ -186,7 +186,7 @@ class HttpTransport:
 
 
 def tls_context(cluster: Cluster, identity: Identity) -> ssl.SSLContext:
-    """Return the TLS context for a cluster and an identity. Raises CredentialsError if the PEM data is invalid."""
+    """Create the TLS context for a cluster and a client certificate. Raises CredentialsError for invalid PEM data."""
     ca = cluster.ca_data
     try:
         context = ssl.create_default_context(cadata=ca.decode() if ca else None)
@@ -235,7 +235,7 @@ def _create_socket(info: "aiohttp.AddrInfoType") -> socket.socket:
 
 
 class _ConnectionBroken(aiohttp.ClientError):
-    """A connection broke after the request was started."""
+    """The connection broke after the first byte of the request was sent."""
 
 
 async def _send_at_most_once(
@@ -251,7 +251,7 @@ async def _send_at_most_once(
 
 
 def _translate_error(error: aiohttp.ClientError) -> OSError:
-    """Return the error that `Transport` specifies for an error of aiohttp."""
+    """Return the OSError that the `Transport` protocol specifies for an aiohttp error."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return NotSent(
             f"cannot connect: the certificate of {error.host}:{error.port} is not trusted "

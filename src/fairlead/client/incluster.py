@@ -1,4 +1,4 @@
-"""Access from inside a pod, by its service account."""
+"""Access to the API server from inside a pod, with the pod's service account."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,9 +16,9 @@ def is_available(env: Mapping[str, str]) -> bool:
 
 
 def load(world: World, env: Mapping[str, str]) -> Access:
-    """Return how a pod reaches its own API server: address, CA and service account token.
+    """Return the access of a pod to its API server: address, CA and service account token.
 
-    The token is read again when it rotates, the CA only once. Raises AccessError outside of a cluster.
+    The token file is read again when it rotates, the CA file only once. Raises AccessError outside of a pod.
     """
     host, port = env.get("KUBERNETES_SERVICE_HOST", ""), env.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:

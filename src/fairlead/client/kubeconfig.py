@@ -1,6 +1,6 @@
-"""Access from kubeconfig files, merged as kubectl does.
+"""Read the access to a cluster from kubeconfig files, which are merged as by kubectl.
 
-Every error is an AccessError of one line that names the entry of the file and the fix.
+Every error is an AccessError with a message of one line: the file, the entry in the file, and the fix.
 """
 
 import base64
@@ -35,9 +35,10 @@ def load(
     context: str | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Access:
-    """Return the access of a context: of the file at `path`, else of the files in $KUBECONFIG, else of ~/.kube/config.
+    """Return the access of a kubeconfig context.
 
-    Without `context` it is the current one. Raises AccessError.
+    The kubeconfig is the file at `path`, else the files in $KUBECONFIG, else ~/.kube/config. Without `context`, the
+    current-context is used. Raises AccessError.
     """
     config = _Config(world, env)
     for file in _files(path, env):
@@ -64,7 +65,7 @@ def _files(path: Path | None, env: Mapping[str, str]) -> Iterator[Path]:
 
 
 class _KubeconfigEntry:
-    """A cluster, user or context. Its relative paths start at the folder of its file."""
+    """One cluster, user or context of a kubeconfig file. Relative paths start at the folder of that file."""
 
     def __init__(self, what: str, name: str, body: Mapping[str, Any], file: Path) -> None:
         self.what = what
@@ -103,7 +104,7 @@ class _KubeconfigEntry:
         return self.file.parent / text if text else None
 
     def data(self, key: str) -> bytes | None:
-        """Return the decoded `key`-data, else the content of the file that `key` names, else None."""
+        """Return the decoded field `<key>-data`, else the content of the file in the field `<key>`, else None."""
         if encoded := self.text(f"{key}-data"):
             try:
                 return base64.b64decode("".join(encoded.split()), validate=True)
@@ -124,7 +125,7 @@ class _KubeconfigEntry:
 
 
 class _Config:
-    """The merged files. The first file that has an entry, or a current context, wins."""
+    """The merged kubeconfig files. For each entry and for the current context, the first file that has it wins."""
 
     def __init__(self, world: World, env: Mapping[str, str]) -> None:
         self._world = world
@@ -272,7 +273,7 @@ def _plugin(user: _KubeconfigEntry, cluster: _KubeconfigEntry) -> ExecPlugin:
 
 
 def _cluster_info(cluster: _KubeconfigEntry) -> dict[str, Any]:
-    """Return the cluster information for an exec plugin."""
+    """Return the cluster as the JSON that an exec plugin gets (`provideClusterInfo`)."""
     info = {key: cluster.body[key] for key in _CLUSTER_INFO_FIELDS if cluster.body.get(key)}
     if ca := cluster.data("certificate-authority"):
         info["certificate-authority-data"] = base64.b64encode(ca).decode()

@@ -1,4 +1,4 @@
-"""Find the cluster to use, in the same order as controller-runtime."""
+"""Find the cluster that a program talks to, in the same order as controller-runtime."""
 
 import os
 from collections.abc import Mapping
@@ -16,9 +16,10 @@ def locate(
     context: str | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Access:
-    """Return the access from `path`, else from $KUBECONFIG, else from the pod's service account, else ~/.kube/config.
+    """Return the access to the cluster from the first source that exists.
 
-    If a context is named, it is always looked up in a kubeconfig. Raises AccessError.
+    The sources are `path`, $KUBECONFIG, the pod's service account and ~/.kube/config, in this order. A `context` is
+    always looked up in a kubeconfig. Raises AccessError.
     """
     if path is None and context is None and not env.get("KUBECONFIG") and incluster.is_available(env):
         return incluster.load(world, env)

@@ -1,4 +1,4 @@
-"""Parse the Status of an error response. A proxy in front of the server may send anything else."""
+"""Parse the Status of an error response. A proxy in front of the server may send any other body."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def read(raw: bytes | msgspec.Raw) -> dict[str, Any] | None:
-    """Return the Status as it was sent, or None if it is not one or a field has the wrong type."""
+    """Return the Status in `raw` as a dict, or None if `raw` is not a Status or a field has the wrong type."""
     try:
         _check(raw)
         return _decode(raw)

@@ -1,7 +1,7 @@
-"""The protocol between a client and a server: HTTP requests and responses as bytes, over any connection.
+"""The Python protocol that a client uses to send HTTP requests, over sockets or in one process.
 
-`HttpTransport` (`http.py`) implements it over sockets. The embedded server's in-process transport implements it by
-shape, without importing this module.
+`HttpTransport` (`http.py`) implements the protocol over sockets. The embedded server has an in-process transport with
+the same methods, which does not import this module.
 """
 
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ class Response(Protocol):
 
     @property
     def warnings(self) -> list[str]:
-        """Return the value of each Warning header, unparsed."""
+        """Return the text of each Warning header, unparsed."""
 
 
 class Stream(Protocol):
     """An HTTP response whose body is still arriving, such as a watch.
 
-    The caller closes it. Closing does not wait for the rest of the body.
+    The caller closes the stream. `close` does not wait for the rest of the body.
     """
 
     @property
@@ -40,9 +40,9 @@ class Stream(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body, or b"" at its end.
+        """Return the next bytes of the body, or b"" at the end of the body.
 
-        Chunks may end anywhere, also inside a line. Raises OSError when the connection broke.
+        The bytes may end anywhere, also inside a line. Raises OSError when the connection broke.
         """
 
     async def close(self) -> None: ...
@@ -51,21 +51,21 @@ class Stream(Protocol):
 class Transport(Protocol):
     """A connection to one server.
 
-    Guarantees: it sends each request at most once, and is safe for concurrent use on one event loop.
+    Guarantees: each request is sent at most once. Safe for concurrent use on one event loop.
 
-    Does not guarantee: a retry, a redirect or any interpretation of a status code. Every status returns normally.
+    Does not guarantee: retries or redirects. A response with an error status is returned like any other.
 
     Raises: `NotSent` (an OSError) if the server certainly did not receive the request. Any other OSError, and
-    TimeoutError, mean that the server may have received it.
+    TimeoutError, mean that the server may have received the request.
     """
 
     async def request(self, request: HttpRequest) -> Response:
-        """Send the request and return the complete response. `request.timeout` bounds the whole exchange."""
+        """Send the request and return the complete response. `request.timeout` limits the seconds of both together."""
 
     async def stream(self, request: HttpRequest) -> Stream:
-        """Send the request and return as soon as the response headers arrived.
+        """Send the request and return the stream of the response as soon as its headers arrived.
 
-        `request.timeout` bounds the wait for the headers, not the stream.
+        `request.timeout` limits the seconds until the headers arrive, not those of the stream.
         """
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Parse the frames of a watch: one JSON document per line, in a response that does not end."""
+"""Parse the frames of a watch response, which has one JSON document per line and does not end."""
 
 import asyncio
 from collections import deque
@@ -22,9 +22,9 @@ class Frame(NamedTuple):
 
 
 class WatchBroken(ConnectionError):
-    """The watch broke: it was cut inside a frame, was silent for too long, or is not a watch.
+    """The watch broke: it ended inside a frame, was silent for too long, or the response is not a watch.
 
-    The frames before are complete and in order: resume from the last one.
+    All frames before the error were complete and in order: resume from the last one.
     """
 
 
@@ -33,13 +33,13 @@ class WatchSilent(WatchBroken):
 
 
 class FrameSplitter:
-    """Splits chunks of bytes into lines. It splits only at `\\n`: U+0085 and the like are text inside a frame."""
+    """Splits chunks of bytes into lines at `\\n`. Other line breaks, such as U+0085, are text inside a frame."""
 
     def __init__(self) -> None:
         self._partial: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the frames that `chunk` completes. The cost is linear in the bytes, also for large frames."""
+        """Return the frames that are complete with `chunk`. The cost is linear in the bytes, also for large frames."""
         if b"\n" not in chunk:
             self._partial.append(chunk)
             return []
@@ -51,7 +51,7 @@ class FrameSplitter:
 
     @property
     def has_partial_frame(self) -> bool:
-        """Whether a frame has started and is not complete."""
+        """Whether the first bytes of a frame have arrived, but not its end."""
         return any(part and not part.isspace() for part in self._partial)
 
 
@@ -65,9 +65,10 @@ _TYPES = {kind.encode(): kind for kind in ("ADDED", "MODIFIED", "DELETED", "BOOK
 
 
 def decode_frame(line: bytes) -> Frame:
-    """Return the frame in `line`. Raises the ApiError of an ERROR frame, and WatchBroken if it is not a frame.
+    """Return the frame in `line`. Raises the ApiError of an ERROR frame, and WatchBroken if `line` is not a frame.
 
-    The usual form of a frame is cut without parsing the object. The caller that decodes it finds out if it is invalid.
+    For speed, the object of a frame in the usual form is not parsed. If it is invalid JSON, the caller that decodes the
+    object finds out.
     """
     end = line.find(b'","object":{', 9, 32)
     if end > 0 and line.startswith(b'{"type":"') and line.endswith(b"}}"):
@@ -87,10 +88,10 @@ def decode_frame(line: bytes) -> Frame:
 
 
 class Watch:
-    """An open watch. Iterate it for the frames, in order.
+    """An open watch: an async iterator of the frames that the server sends.
 
-    The iteration ends when the server ends the watch. `silence` is the number of seconds without a byte after which the
-    connection counts as dead.
+    The iteration ends when the server ends the watch. After `silence` seconds without a byte from the server, the
+    connection counts as dead and the iteration raises WatchSilent.
 
     Raises: the ApiError of an ERROR frame (such as 410), WatchBroken or another OSError if the connection broke.
     """

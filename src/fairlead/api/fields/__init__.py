@@ -1,4 +1,4 @@
-"""Field sets: the paths of FieldsV1 and set operations on them.
+"""Field sets: the field paths of a managedFields entry (FieldsV1), with set operations.
 
 owned = FieldSet.decode(entry["fieldsV1"])
 path("spec", "containers", {"name": "app"}, "image") in owned

@@ -10,8 +10,8 @@ from fairlead.api.fields.path_elements import Path, format_path
 class FieldSet:
     """An immutable set of field paths, with set operations.
 
-    `|`, `&`, `-`, `<=`, `==`, `in`, `len`, truth and iteration (in a server's order) work as for a set of paths: it may
-    contain a path without the paths above or below it. Results share structure with their operands.
+    `|`, `&`, `-`, `<=`, `==`, `in`, `len`, truth and iteration work as for a Python set of paths. Iteration uses the
+    order in which an API server writes FieldsV1. The set may contain `.spec.ports` without `.spec`, and the reverse.
     """
 
     __slots__ = ("_encoded", "_has_large_numbers", "trie")
@@ -23,23 +23,23 @@ class FieldSet:
 
     @staticmethod
     def of(*paths: Path) -> "FieldSet":
-        """Return the set of these paths."""
+        """Return a FieldSet that contains exactly `paths`."""
         return FieldSet(tries.from_paths(list(paths)))
 
     @staticmethod
     def decode(fields_v1: dict[str, Any] | None) -> "FieldSet":
-        """Decode the `fieldsV1` of a managedFields entry. Raises ValueError if it is invalid."""
+        """Return the FieldSet of the `fieldsV1` of a managedFields entry. Raises ValueError for invalid FieldsV1."""
         return FieldSet(tries.decode(fields_v1))
 
     def encode(self) -> dict[str, Any]:
-        """Return the set as `fieldsV1`, in a server's order. Do not change the result: it is cached."""
+        """Return the set as `fieldsV1`, in the order of an API server. Do not change the returned dict (cached)."""
         if self._encoded is None:
             self._encoded = tries.encode(self.trie)
         return self._encoded
 
     @property
     def has_large_numbers(self) -> bool:
-        """Whether the set contains numbers that `decode` would round."""
+        """Whether a path of the set contains an integer that `decode` would round to a float."""
         if self._has_large_numbers is None:
             self._has_large_numbers = tries.has_large_numbers(self.trie)
         return self._has_large_numbers
@@ -54,24 +54,24 @@ class FieldSet:
         return self._reuse(tries.difference_of_roots(self.trie, other.trie), other)
 
     def recursive_difference(self, other: "FieldSet") -> "FieldSet":
-        """Return this set without the paths of `other` and everything below them."""
+        """Return this set without the paths of `other` and without all paths below the paths of `other`."""
         return self._reuse(tries.recursive_difference(self.trie, other.trie), other)
 
     def leaves(self) -> "FieldSet":
-        """Return the paths that have no other path of the set below them."""
+        """Return the paths of this set that have no other path of the set below them."""
         return FieldSet(tries.leaves(self.trie))
 
     def below(self, path: Path) -> "FieldSet":
-        """Return the paths below `path`, relative to it."""
+        """Return the paths of this set below `path`, relative to `path`: `.spec.ports` below `.spec` is `.ports`."""
         node = tries.find_node(self.trie, path) or tries.LEAF
         return FieldSet({element: child for element, child in node.items() if element != "."} if "." in node else node)
 
     def within(self, path: Path) -> "FieldSet":
-        """Return `path` (if the set contains it) and the paths below it."""
+        """Return the paths of this set that are `path` itself or below `path`."""
         return FieldSet(tries.restrict_to(self.trie, path))
 
     def filter(self, keep: Callable[[Path], bool]) -> "FieldSet":
-        """Return the paths for which `keep` returns true."""
+        """Return the paths of this set for which `keep(path)` is true."""
         return FieldSet.of(*[path for path in self if keep(path)])
 
     def __le__(self, other: "FieldSet") -> bool:
@@ -104,7 +104,7 @@ class FieldSet:
 
 
 def union(sets: Iterable[FieldSet]) -> FieldSet:
-    """Return the union of several sets."""
+    """Return the union of any number of field sets."""
     trie = tries.LEAF
     for field_set in sets:
         trie = tries.union_of_roots(trie, field_set.trie)

@@ -21,10 +21,10 @@ _CACHE_SIZE = 65536  # the keys and set items of a cluster repeat often
 
 
 class LargeNumberElement(str):
-    """An element with a number that is rounded when it is read. The string is the rounded element.
+    """A path element with an integer that an API server rounds to a float when it reads FieldsV1.
 
-    `exact` is the element as it is written. Two such elements are equal if their `exact` forms are equal. Compared with
-    an element that was read, only the rounded form counts.
+    The string value is the rounded element, and `exact` is the element with the exact number. Two LargeNumberElements
+    are equal if their `exact` strings are equal. Compared with a plain string, the rounded element counts.
     """
 
     __slots__ = ("exact",)
@@ -45,23 +45,23 @@ class LargeNumberElement(str):
 
 
 def field(name: str) -> str:
-    """Return the element of a field or map key."""
+    """Return the path element of a field or map key: `f:spec` for "spec"."""
     return "f:" + name
 
 
 def value(item: Any) -> str:
-    """Return the element of a set's item (a scalar)."""
+    """Return the path element of a scalar in a list of type set: `v:"a"` for "a"."""
     element = "v:" + _json(item)
     return LargeNumberElement(_round(element), element) if _is_large(item) else element
 
 
 def index(position: int) -> str:
-    """Return the element of a position in a list."""
+    """Return the path element of a list position: `i:0` for the first item."""
     return f"i:{position}"
 
 
 def key(fields: dict[str, Any]) -> str:
-    """Return the element of a keyed list's item, from its key fields in any order."""
+    """Return the path element of a keyed list's item, from its key fields: `k:{"name":"app"}` for {"name": "app"}."""
     element = "k:{" + ",".join([f"{_json(name)}:{_json(fields[name])}" for name in sorted(fields)]) + "}"
     return LargeNumberElement(_round(element), element) if any(map(_is_large, fields.values())) else element
 
@@ -72,24 +72,24 @@ def _is_large(item: Any) -> bool:
 
 @functools.lru_cache(_CACHE_SIZE)
 def key_of_text(name: str, text: str) -> str:
-    """Return `key({name: text})`. It is cached, because most keyed lists have one key, which is a string."""
+    """Return `key({name: text})` from a cache. Most keyed lists have one key field, which is a string."""
     return "k:{" + f"{_json_text(name)}:{_json_text(text)}" + "}"
 
 
 def path(*parts: str | int | dict[str, Any]) -> Path:
-    """Return a path from its parts: a name for a field, a dict for a keyed item, a number for an index.
+    """Build a path from its parts: a string is a field, a dict is the key of a list item, a number is a list position.
 
-    Example: `path("spec", "containers", {"name": "app"}, "image")`. A path to a set item is built as
-    `(*path("metadata", "finalizers"), value("x"))`, because a string always means a field.
+    Example: `path("spec", "containers", {"name": "app"}, "image")`. For an item of a set, add its element by hand:
+    `(*path("metadata", "finalizers"), value("x"))`.
     """
     return tuple([field(p) if isinstance(p, str) else index(p) if isinstance(p, int) else key(p) for p in parts])
 
 
 @functools.lru_cache(_CACHE_SIZE)
 def canonicalize(element: str) -> str | None:
-    """Return the canonical form of an element, or None if its kind is unknown.
+    """Return the canonical form of a path element, or None if its prefix is not one of `f:`, `k:`, `v:` and `i:`.
 
-    Raises ValueError if it is not an element.
+    Raises ValueError if the string is not a path element.
     """
     kind, separator, rest = element[:1], element[1:2], element[2:]
     if separator != ":":
@@ -115,7 +115,7 @@ def _round(element: str) -> str:
 
 
 def format_path(path: Path) -> str:
-    """Format a path as conflicts name it: `.spec.containers[name="app"].image`, `.metadata.finalizers[="x"]`."""
+    """Format a path as an API server does in conflict messages: `.spec.containers[name="app"].image`."""
     return "".join([_format_element(element) for element in path])
 
 
@@ -131,12 +131,12 @@ def _format_element(element: str) -> str:
 
 
 def format_key(fields: dict[str, Any]) -> str:
-    """Format a keyed item: `[port=80,protocol="TCP"]`."""
+    """Format the key fields of a list item: `[port=80,protocol="TCP"]`."""
     return "[" + ",".join([f"{name}={format_value(fields[name])}" for name in sorted(fields)]) + "]"
 
 
 def format_value(item: Any) -> str:
-    """Format a value: strings are quoted, floats are formatted like Go's %v."""
+    """Format a JSON scalar for a path: strings are quoted, floats have the form of Go's %v."""
     if item is None:
         return "null"
     if item is True or item is False:
@@ -178,7 +178,7 @@ def _format_float(number: float) -> str:
 
 @functools.lru_cache(_CACHE_SIZE)
 def sort_key(element: str) -> tuple[Any, ...]:
-    """Return a key that sorts elements as a server does: fields, keys, values, indexes."""
+    """Return a sort key that orders path elements as an API server does: fields, keys, values, list positions."""
     kind, rest = element[0], element[2:]
     if kind == "f":
         return (0, rest.encode())  # Go compares strings as bytes.

@@ -15,10 +15,10 @@ _KEY = re.compile(rf"([^\[\],=\"]+)=({_VALUE})")
 
 
 def parse_pattern(text: str) -> Path:
-    """Return the pattern that the text describes: path elements, and `*` for any item of a list (`[*]`).
+    """Parse a field pattern to a tuple of path elements, with `*` for each `[*]` (any item of a list).
 
-    The text is a path as error messages show it, with or without quotes around values. If a key contains dots, the text
-    is a JSON pointer: `/metadata/annotations/a.b~1c`. Raises ValueError if it is neither.
+    `text` is a path as in error messages (`spec.ports[name=http].port`), or a JSON pointer for keys with dots
+    (`/metadata/annotations/a.b~1c`). Quotes around values are optional. Raises ValueError for any other text.
     """
     if text.startswith("/"):
         return tuple(field(part.replace("~1", "/").replace("~0", "~")) for part in text.split("/")[1:])
@@ -39,10 +39,10 @@ def parse_pattern(text: str) -> Path:
 
 
 def select_fields(owned: FieldSet, pattern: Path) -> FieldSet:
-    """Return the paths of the set that match the pattern, and the paths below them.
+    """Return the paths of `owned` that match `pattern`, and all paths of `owned` below them.
 
-    If the pattern names the key of a keyed list (`ports[*].name`), it also matches the items themselves, but not their
-    other fields.
+    A pattern that ends with a key field of a keyed list (`ports[*].name`) also selects the paths of the list items, but
+    not the other fields of the items.
     """
     return owned.filter(lambda path: _matches(pattern, path))
 

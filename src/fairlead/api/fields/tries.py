@@ -20,7 +20,7 @@ DOT = {".": LEAF}  # {**DOT, ...} is a member that has children
 
 
 def as_member(node: Trie) -> Trie:
-    """Return `node` as a member of the set."""
+    """Return `node` with the mark `.`, which makes its path a member of the set. A leaf needs no mark."""
     return node if not node or "." in node else {**DOT, **node}
 
 
@@ -36,7 +36,7 @@ def union(a: Trie, b: Trie) -> Trie:
 
 
 def union_of_roots(a: Trie, b: Trie) -> Trie:
-    """Return the union of two roots."""
+    """Return the union of two whole tries."""
     if len(a) < len(b):
         a, b = b, a
     out: Trie | None = None
@@ -67,7 +67,7 @@ def intersection(a: Trie, b: Trie) -> Trie | None:
 
 
 def intersection_of_roots(a: Trie, b: Trie) -> Trie:
-    """Return the intersection of two roots."""
+    """Return the intersection of two whole tries."""
     if len(b) < len(a):
         a, b = b, a
     out: Trie = {}
@@ -81,7 +81,7 @@ def intersection_of_roots(a: Trie, b: Trie) -> Trie:
 
 
 def difference(a: Trie, b: Trie) -> Trie | None:
-    """Return the paths of `a` that are not in `b`, for tries below the root. Return None if there are none."""
+    """Return the paths of `a` that are not in `b`, or None if none are left. Both are tries below the root."""
     if a is b:
         return None
     if not a:
@@ -97,7 +97,7 @@ def difference(a: Trie, b: Trie) -> Trie | None:
 
 
 def difference_of_roots(a: Trie, b: Trie) -> Trie:
-    """Return the paths of `a` that are not in `b`, for roots. A path in `b` does not affect the paths below it."""
+    """Return the paths of `a` that are not in `b`, for two whole tries. Paths below a path in `b` stay."""
     out: Trie | None = None
     small, large = (b, a) if len(b) < len(a) else (a, b)
     for element in small:
@@ -137,12 +137,12 @@ def recursive_difference(a: Trie, b: Trie) -> Trie:
 
 
 def leaves(a: Trie) -> Trie:
-    """Return the members without children."""
+    """Return the paths of `a` that have no other path below them."""
     return {element: leaves(node) if node else LEAF for element, node in a.items() if element != "."}
 
 
 def restrict_to(a: Trie, path: Path) -> Trie:
-    """Return the paths at and below `path`."""
+    """Return the paths of `a` that are `path` itself or below `path`."""
     node = find_node(a, path)
     if node is None:
         return LEAF
@@ -152,7 +152,7 @@ def restrict_to(a: Trie, path: Path) -> Trie:
 
 
 def find_node(a: Trie, path: Path) -> Trie | None:
-    """Return the trie at `path`, or None."""
+    """Return the part of the trie at `path`, or None if the trie has no such path."""
     node: Trie | None = a
     for element in path:
         node = node.get(element) if node else None
@@ -171,7 +171,7 @@ def is_superset(a: Trie, b: Trie) -> bool:
 
 
 def is_superset_of_root(a: Trie, b: Trie) -> bool:
-    """Return whether `a` contains every path of `b`, for roots."""
+    """Return whether `a` contains every path of `b`, for two whole tries."""
     for element, b_node in b.items():
         a_node = a.get(element)
         if a_node is None or (a_node is not b_node and not is_superset(a_node, b_node)):
@@ -180,7 +180,7 @@ def is_superset_of_root(a: Trie, b: Trie) -> bool:
 
 
 def paths(a: Trie, prefix: Path = ()) -> Iterator[Path]:
-    """Yield all paths in a server's order: the members of a trie first, then the paths below them."""
+    """Yield all paths in the order of an API server: the paths of one level first, then the paths below them."""
     elements = sorted([element for element in a if element != "."], key=sort_key)
     for element in elements:
         node = a[element]
@@ -192,7 +192,7 @@ def paths(a: Trie, prefix: Path = ()) -> Iterator[Path]:
 
 
 def from_paths(members: list[Path]) -> Trie:
-    """Return the trie of these paths. The empty path is ignored."""
+    """Return the trie that contains exactly the paths `members`. An empty path is ignored."""
     root: Trie = {}
     for path in members:
         node = root
@@ -211,9 +211,9 @@ def from_paths(members: list[Path]) -> Trie:
 
 
 def decode(fields: Any) -> Trie:
-    """Decode a FieldsV1. The result is the argument itself if that is canonical.
+    """Return the trie of a FieldsV1. A canonical argument is returned unchanged, without a copy.
 
-    Like a server, it ignores elements of unknown kinds. Raises ValueError if the argument is not a FieldsV1.
+    Elements with an unknown prefix are ignored, as by an API server. Raises ValueError if `fields` is not a FieldsV1.
     """
     root = _decode(fields)
     return {element: node for element, node in root.items() if element != "."} if "." in root else root
@@ -243,7 +243,7 @@ def _decode(fields: Any) -> Trie:
 
 
 def encode(a: Trie) -> Trie:
-    """Return the trie as FieldsV1: in a server's order, with exact numbers."""
+    """Return the trie as FieldsV1: in the order of an API server, with exact numbers."""
     if len(a) > 1:
         elements = sorted([element for element in a if element != "."], key=sort_key)
         out: Trie = dict(DOT) if "." in a else {}
@@ -262,7 +262,7 @@ def _exact_element(element: str) -> str:
 
 
 def has_large_numbers(a: Trie) -> bool:
-    """Return whether the trie contains numbers that reading rounds."""
+    """Return whether the trie contains an integer that `decode` would round to a float."""
     for element, node in a.items():  # noqa: SIM110 - faster, and called for every write
         if type(element) is not str or (node and has_large_numbers(node)):
             return True
