@@ -16,7 +16,7 @@ CATEGORIES = {
 
 
 class Severity(StrEnum):
-    """What a hazard does to the cluster."""
+    """The effect of a hazard: wrong state, a controller that stalls, or only noise."""
 
     CORRUPTS = "corrupts"  # Data is lost or wrong, usually without an error.
     STALLS = "stalls"  # A controller or an object makes no progress.
@@ -25,7 +25,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """How to avoid a hazard, in Markdown: with fairlead in Python, and with client-go or controller-runtime in Go."""
+    """How to avoid a hazard, as Markdown: with fairlead in Python, and with client-go or controller-runtime in Go."""
 
     python: str
     go: str
@@ -64,7 +64,7 @@ def load_catalogue() -> tuple[Hazard, ...]:
 
 
 def find_hazard(hazard_id: str) -> Hazard:
-    """Return the hazard with that id. Raise KeyError if there is none."""
+    """Return the hazard with that id. Raise KeyError for an unknown id."""
     for hazard in load_catalogue():
         if hazard.id == hazard_id:
             return hazard

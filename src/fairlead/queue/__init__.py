@@ -1,4 +1,4 @@
-"""What to look at next: one key at a time, coalesced, delayed, prioritised; conflict is not failure."""
+"""The work queue: which object a controller reconciles next, with priorities, delays and back-off."""
 
 from fairlead.queue.queue import Observer as Observer
 from fairlead.queue.queue import Outcome as Outcome

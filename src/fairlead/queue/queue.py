@@ -1,4 +1,4 @@
-"""The work queue of keys: added, maybe delayed, ready, in progress, done."""
+"""The work queue of keys. A key is added, may be delayed, becomes ready, is in progress, and is done."""
 
 import asyncio
 import heapq
@@ -30,20 +30,20 @@ class Outcome(StrEnum):
 
 
 class Observer(Protocol):
-    """Callbacks for metrics, by lane."""
+    """Methods that the queue calls for metrics. A lane is the controller that a key belongs to."""
 
     def added(self, lane: Hashable) -> None:
-        """A key became ready."""
+        """Called when a key became ready."""
 
     def taken(self, lane: Hashable, waited: float) -> None:
-        """A key was handed out after being ready for `waited` seconds."""
+        """Called when a worker got a key that had been ready for `waited` seconds."""
 
     def finished(self, lane: Hashable, took: float, outcome: Outcome) -> None:
-        """A key came back after `took` seconds."""
+        """Called when a worker returned a key after `took` seconds."""
 
 
 class _State:
-    """The state of one key. It exists only while the key is not idle."""
+    """The state of one key. The queue forgets the state when the key is idle."""
 
     __slots__ = (
         "backing_off_until",
@@ -128,15 +128,15 @@ class Queue(Generic[K]):
         self._drained: asyncio.Event | None = None
 
     def __len__(self) -> int:
-        """Return how many keys are ready, without those that are delayed or in progress."""
+        """Return the number of ready keys. Delayed keys and keys in progress do not count."""
         return self._ready.depth()
 
     def depth(self, lane: Hashable, priority: Priority | None = None) -> int:
-        """Return how many keys of that lane (and priority) are ready."""
+        """Return the number of ready keys of that lane, of one priority or of all."""
         return self._ready.depth(lane, priority)
 
     def in_progress(self) -> dict[K, float]:
-        """Return the keys that are in progress, and for how many seconds."""
+        """Return each key that is in progress, with the seconds since a worker got it."""
         now = asyncio.get_running_loop().time()
         return {
             key: now - state.in_progress_since
@@ -146,14 +146,14 @@ class Queue(Generic[K]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key is ready, in progress or backing off. There may be delayed keys."""
+        """Return whether no key is ready, in progress or backing off. Delayed keys do not count."""
         return all(
             not state.ready and state.in_progress_since is None and state.backing_off_until is None
             for state in self._states.values()
         )
 
     def limit(self, count: int | None, lane: Hashable | None = None) -> None:
-        """Allow at most `count` keys in progress, of that lane or of all. None means no limit.
+        """Allow at most `count` keys in progress, for one lane or for all together. None means no limit.
 
         Keys that are already in progress continue.
         """
@@ -161,7 +161,7 @@ class Queue(Generic[K]):
         self._wake_all()
 
     def add(self, key: K, *, priority: Priority = Priority.FRESH, after: float = 0.0) -> None:
-        """Add the key, now or in `after` seconds. Ignored after `close`."""
+        """Make the key ready, now or in `after` seconds. After `close`, the call is ignored."""
         if self._closed:
             return
         state = self._states.get(key)
@@ -180,7 +180,7 @@ class Queue(Generic[K]):
             self._request_run(key, state, priority)
 
     async def get(self) -> K:
-        """Wait for the next key and return it. The caller must return it with `done`, `retry` or `conflict`.
+        """Wait for the next key. The caller must give the key back with `done`, `retry` or `conflict`.
 
         Raises QueueClosed if the queue is closed and empty.
         """
@@ -209,19 +209,19 @@ class Queue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Return a key that was processed successfully."""
+        """Give back a key that was processed successfully."""
         state = self._finish(key, Outcome.DONE)
         state.errors = state.conflicts = 0
         self._finish_run(key, state)
 
     def retry(self, key: K) -> None:
-        """Return a key that failed. It runs again after its back-off."""
+        """Give back a key that failed. The key becomes ready again after a back-off."""
         state = self._finish(key, Outcome.ERROR)
         state.errors += 1
         self._back_off(key, state, backoff.delay(state.errors, ERROR_BASE, ERROR_CAP, self._world))
 
     def conflict(self, key: K) -> None:
-        """Return a key whose write conflicted with another writer. It runs again soon."""
+        """Give back a key whose write conflicted with another writer. The key becomes ready again soon."""
         state = self._finish(key, Outcome.CONFLICT)
         state.conflicts += 1
         self._back_off(key, state, backoff.delay(state.conflicts, CONFLICT_BASE, CONFLICT_CAP, self._world))
@@ -250,7 +250,7 @@ class Queue(Generic[K]):
     # State transitions of a key. Each method leaves the state consistent.
 
     def _request_run(self, key: K, state: _State, priority: Priority) -> None:
-        """Run the key as soon as its state allows."""
+        """Make the key ready as soon as it is not in progress and not backing off."""
         if state.in_progress_since is not None:
             state.rerun_priority = priority if state.rerun_priority is None else max(priority, state.rerun_priority)
         elif state.backing_off_until is not None:
@@ -288,7 +288,7 @@ class Queue(Generic[K]):
         self._check_drained()
 
     def _back_off(self, key: K, state: _State, seconds: float) -> None:
-        """Back off. Adds in the meantime wait too."""
+        """Keep the key from running for `seconds`, also if it is added again meanwhile."""
         if self._closed:
             self._finish_run(key, state)
             return

@@ -9,7 +9,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Priority(IntEnum):
-    """Why a key runs: an object changed, or as a check (resync, the first list after a start)."""
+    """The priority of a key: FRESH after a change of the object, RESYNC for the first list and periodic checks."""
 
     RESYNC = 0
     FRESH = 1
@@ -22,7 +22,7 @@ RESYNC_TURN = 8
 
 
 class _Lane(Generic[K]):
-    """The ready keys of one controller, oldest first, and how many of its keys are in progress."""
+    """The ready keys of one controller, oldest first, and the number of its keys that are in progress."""
 
     __slots__ = ("in_progress", "keys", "limit", "name")
 
@@ -35,9 +35,10 @@ class _Lane(Generic[K]):
 
 
 class ReadyKeys(Generic[K]):
-    """ReadyKeys keys by lane: fresh before resync, lanes take turns, first come first served within a lane.
+    """The ready keys of all lanes (controllers). Lanes take turns, and fresh keys come before resyncs.
 
-    A lane that has reached its limit of keys in progress is skipped. There is also a limit of all lanes together.
+    Within a lane, the key that has waited longest comes first. A lane that has reached its limit of keys in progress is
+    skipped. All lanes together have a limit too.
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,7 @@ class ReadyKeys(Generic[K]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a key is ready or in progress."""
+        """Whether any key is ready or in progress."""
         return self._in_progress > 0 or self.depth() > 0
 
     def depth(self, lane: Hashable | None = None, priority: Priority | None = None) -> int:
@@ -82,7 +83,10 @@ class ReadyKeys(Generic[K]):
             keys[Priority.RESYNC].setdefault(key, now)
 
     def take(self, now: float) -> tuple[K, Priority, float] | None:
-        """Return the next key, its priority and since when it was ready. It is in progress until `release`."""
+        """Return the next key, its priority and the time when it became ready, or None.
+
+        The key is in progress until `release` is called.
+        """
         if self._limit is not None and self._in_progress >= self._limit:
             return None
         if self._fresh_in_a_row >= RESYNC_TURN - 1:
@@ -112,7 +116,7 @@ class ReadyKeys(Generic[K]):
         return None
 
     def release(self, lane: Hashable) -> None:
-        """Note that a key of this lane is no longer in progress."""
+        """Count one key of the lane as no longer in progress."""
         self._lane(lane).in_progress -= 1
         self._in_progress -= 1
 

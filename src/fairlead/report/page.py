@@ -1,6 +1,6 @@
-"""The page of `fairlead demo --report`: figures, and a timeline of reconciles, writes and conflicts for each variant.
+"""The HTML page of `fairlead demo --report`: figures, and a timeline of reconciles and writes for each variant.
 
-The page is one file without scripts and loads nothing. It escapes all text that comes from objects.
+The page is one file without scripts and loads no other file. All text that comes from objects is escaped.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ svg { width: 100%; min-width: 50rem; height: auto; } svg text { fill: var(--ink)
 
 
 class Mark(Protocol):
-    """One entry of a timeline: see fairlead.testing.demo.demo_run.Mark."""
+    """One event of a timeline, such as a reconcile or a write (see fairlead.testing.demo.demo_run.Mark)."""
 
     @property
     def at(self) -> float: ...
@@ -57,7 +57,7 @@ class Mark(Protocol):
 
 
 def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
-    """Return the page. `results` has, by system, the number of objects and the Outcome of each variant."""
+    """Return the HTML page. `results` maps a system to (number of objects, Outcome of each variant)."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
         '<meta name=viewport content="width=device-width, initial-scale=1">',
@@ -84,7 +84,7 @@ def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
 
 
 def timeline(marks: Sequence[Mark], done: Sequence[float], end: float) -> str:
-    """Return an SVG: a lane for finished objects, and for each actor a lane for reconciles and one for writes."""
+    """Return an SVG timeline with a row for finished objects, and rows for the reconciles and writes of each actor."""
     drawn = [mark for mark in marks if _is_drawn(mark)]
     lanes = sorted({_lane(mark) for mark in drawn}, key=lambda lane: (lane[0], not lane[1]))
     width, longest = WIDTH - LANE_START - 10, log1p(max(end, LINEAR_SECONDS) / LINEAR_SECONDS)
@@ -108,7 +108,7 @@ def timeline(marks: Sequence[Mark], done: Sequence[float], end: float) -> str:
 
 
 def format_duration(seconds: float | None) -> str:
-    """Return a duration like 0.64s or 16m41s; "never" for None."""
+    """Return a duration as text, such as 0.64s or 16m41s, and "never" for None."""
     if seconds is None:
         return "never"
     if seconds < 59.995:
@@ -131,7 +131,7 @@ def _draw_marks(css_class: str, row: int, columns: Iterable[float]) -> str:
 
 
 def _draw_failures(row: int, marks: Iterable[Mark], x: Callable[[float], float]) -> str:
-    """Draw failed marks with a tooltip. Marks in the same column share one tooltip with their number."""
+    """Return the SVG of failed marks with tooltips. Marks in the same column share a tooltip, which counts them."""
     columns: dict[float, list[Mark]] = {}
     for mark in marks:
         if _has_failed(mark):

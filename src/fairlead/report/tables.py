@@ -1,4 +1,4 @@
-"""Prints tables to a terminal. Cells may hold text from anyone, so control characters and markup have no effect."""
+"""Print tables to a terminal. Control characters and markup in cells have no effect, because anyone may write them."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -18,7 +18,7 @@ def print_table(
     left_aligned: Collection[str] = (),
     console: Console | None = None,
 ) -> None:
-    """Print a table. The first column and those in `left_aligned` are left-aligned, all others right-aligned.
+    """Print a table. The first column and the columns in `left_aligned` are left-aligned, all others right-aligned.
 
     Guarantees: a cell cannot move the cursor, change colours or fake a row. Long cells wrap to the console's width.
     """
@@ -38,12 +38,12 @@ def print_table(
 
 
 def print_notes(*lines: str, console: Console | None = None) -> None:
-    """Print dimmed lines, for example below a table."""
+    """Print lines in a dim style, for example below a table."""
     console = console or Console()
     for line in lines:
         console.print(_text(line), style="dim")
 
 
 def _text(cell: object) -> Text:
-    """Return the cell as plain text on one line."""
+    """Return a table cell as unstyled text on one line."""
     return Text(printable(str(cell)))

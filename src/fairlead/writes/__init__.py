@@ -1,9 +1,9 @@
-"""Safe writes: one function for each thing that a controller writes.
+"""Functions that write to an API server without races: one for each kind of write that a controller makes.
 
 - `apply`, `apply_all`: create and update children by server-side apply.
 - `prune`: delete children that are no longer needed.
 - `create_only`: create an object once, and leave it to others afterwards.
-- `decide`: change fields of an object depending on what it says.
+- `decide`: change fields of an object depending on the values of its other fields.
 - `defaults.fill`: set fields that a user omitted.
 - `status.write_status`: write status fields and conditions.
 - `finalizers.add`, `finalizers.remove`: add and remove our own finalizer.

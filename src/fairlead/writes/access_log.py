@@ -1,4 +1,4 @@
-"""The record of what a decision function read from its draft."""
+"""The access log of a draft: the paths that a decision function read."""
 
 from enum import Enum
 from typing import Any
@@ -8,7 +8,7 @@ from fairlead.writes.json_patch import Path
 
 
 class Access(Enum):
-    """What a read revealed about a path."""
+    """What a decision function learned about a path by reading it, such as its value or its absence."""
 
     VALUE = "its value"
     ABSENT = "that it does not exist"
@@ -24,7 +24,7 @@ _IDENTITY: frozenset[Path] = frozenset(
 
 
 class AccessLog:
-    """An object and every read from it. The object itself never changes."""
+    """The object that a decision function reads (`base`, never changed), and every path that the function read."""
 
     def __init__(self, base: dict[str, Any]) -> None:
         self.base = base

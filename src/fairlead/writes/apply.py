@@ -1,6 +1,6 @@
 """Apply children by forced server-side apply, without taking over foreign objects or recreating deleted ones.
 
-docs/explanation/apply.md explains why it works this way.
+docs/explanation/apply.md explains the design.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ async def apply_all(
 
 
 def reject_duplicate_payloads(payloads: Iterable[Mapping[str, Any]], default_namespace: str | None) -> None:
-    """Raise DuplicatePayload if two payloads describe the same object."""
+    """Raise DuplicatePayload if two payloads have the same kind, namespace and name."""
     keys: set[tuple[str, ...]] = set()
     for payload in payloads:
         kind, metadata = kind_of_payload(payload), payload.get("metadata") or {}
@@ -121,7 +121,7 @@ def reject_duplicate_payloads(payloads: Iterable[Mapping[str, Any]], default_nam
 
 
 async def run_concurrently(applies: Iterable[Awaitable[Object]]) -> list[Object]:
-    """Return the results in order. Run all of them, then raise the first error with notes on the others."""
+    """Run all applies and return their results in order. Then raise the first error, with notes on the others."""
     semaphore = asyncio.Semaphore(MAX_CONCURRENT_APPLIES)
 
     async def run_limited(apply: Awaitable[Object]) -> Object:
@@ -138,7 +138,7 @@ async def run_concurrently(applies: Iterable[Awaitable[Object]]) -> list[Object]
 
 
 class ChildApply:
-    """One apply of one child: its payload, and the steps while it holds the object's lock."""
+    """One apply of one child object: the payload, and the steps that run while the object is locked."""
 
     def __init__(
         self, writer: Writer, kind: Kind, payload: Mapping[str, Any], owner: Object | None, adopt: bool
@@ -175,15 +175,16 @@ class ChildApply:
         return await self.create(cached)
 
     async def update(self, obj: Object) -> Object:
-        """Apply the payload to an object that is ours, if it would change anything."""
+        """Apply the payload to an existing object of ours. Nothing is sent if the payload would change nothing."""
         if has_former_entries(self.writer, obj):
             obj = (await take_over_former_entries(self.writer, self.kind, obj)).object
         return obj if self.is_up_to_date(obj) else await self.apply_to_uid(obj.uid)
 
     def is_up_to_date(self, obj: Object) -> bool:
-        """Return whether the payload would change nothing.
+        """Return whether an apply of the payload would change nothing in `obj`.
 
-        That is so if our fields are what the server made of this payload before, or if they equal the payload.
+        The result is True if the fields that we own equal the payload, or equal what the server stored for this payload
+        the last time.
         """
         owned = extract_owned_fields(obj, self.writer.manager, self.payload["apiVersion"])
         if not owned:
@@ -200,9 +201,10 @@ class ChildApply:
         return True
 
     async def create(self, cached: Object | None) -> Object:
-        """Create the object, or adopt exactly the cached one.
+        """Create the child object, or adopt the cached object, which nobody controls.
 
-        If another object exists, the server rejects the request. Then read the object and update it if it is ours.
+        If another object of that name exists, the server rejects the request. Then this method reads that object and
+        updates it if it is ours.
         """
         if not (self.owner_controls or self.adopt or self.has_fields()):
             raise ValueError(
@@ -230,7 +232,7 @@ class ChildApply:
         raise DecisionContention(self.what, MAX_CREATE_ATTEMPTS)
 
     async def apply_to_uid(self, uid: str) -> Object:
-        """Apply to the object with that uid and to no other."""
+        """Apply the payload to the object with that uid. The server rejects the apply for any other object."""
         for attempt in (1, 2):
             try:
                 return await self.send(uid=uid)
@@ -292,7 +294,7 @@ class ChildApply:
         )
 
     def may_write(self, obj: Object) -> bool:
-        """Return whether the object is ours, or has no controller and may be adopted."""
+        """Return whether this apply may change `obj`: it is ours, or it has no controller and `adopt` is set."""
         return self.is_ours(obj) or (self.adopt and controller_of(obj) is None)
 
     def is_ours(self, obj: Object) -> bool:
@@ -303,7 +305,7 @@ class ChildApply:
         return (last is not None and last.uid == obj.uid) or self.writer.has_applied(obj)
 
     def has_fields(self) -> bool:
-        """Return whether the payload has a field that an Apply entry can contain."""
+        """Return whether the payload has a field besides apiVersion, kind, name and namespace."""
         return bool(self.payload.keys() - {"apiVersion", "kind", "metadata"}) or bool(
             self.payload["metadata"].keys() - {"name", "namespace"}
         )
@@ -319,22 +321,25 @@ class ChildApply:
 
 
 def _is_immutable(cause: dict[str, Any]) -> bool:
-    """Return whether the cause is an immutable field. The uid does not count: it means that the object was replaced."""
+    """Return whether a cause of a 422 names an immutable field other than metadata.uid.
+
+    A cause for metadata.uid means that the object was deleted and recreated.
+    """
     message = _QUOTED.sub("", str(cause.get("message")))
     return cause.get("field") != "metadata.uid" and bool(_IMMUTABLE.search(message))
 
 
 def _path_of_emptied_map(payload: dict[str, Any], cause: dict[str, Any]) -> Path | None:
-    """Return the path of a map that is now empty in the payload and that the server turned into null.
+    """Return the path of a map that is empty in the payload and that the server rejected as null, else None.
 
-    Servers do that when an apply gives up the last key of a map.
+    A server turns a map into null when an apply removes its last key.
     """
     path = parse_field(str(cause.get("field") or ""))
     return path if '"null"' in str(cause.get("message")) and value_at(payload, path) == {} else None
 
 
 def _remove_paths(payload: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
-    """Return the payload without the given paths. Omitting an emptied map gives it up, as intended."""
+    """Return a copy of the payload without the fields at `paths`."""
     remaining = {key: value for key, value in payload.items() if (key,) not in paths}
     for key in {path[0] for path in paths if len(path) > 1}:
         below = [path[1:] for path in paths if path[0] == key and len(path) > 1]
@@ -343,7 +348,7 @@ def _remove_paths(payload: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
 
 
 def controller_of(obj: Object) -> str | None:
-    """Return the uid of the owner that controls the object, or None."""
+    """Return the uid in the ownerReference with `controller: true`, or None."""
     for ref in obj.metadata.get("ownerReferences") or ():
         if ref.get("controller"):
             return str(ref.get("uid"))
@@ -351,7 +356,7 @@ def controller_of(obj: Object) -> str | None:
 
 
 def describe_controller(obj: Object) -> str:
-    """Return a phrase about the object's controller for a message."""
+    """Return a phrase for an error message, such as `is controlled by Deployment web`."""
     for ref in obj.metadata.get("ownerReferences") or ():
         if ref.get("controller"):
             return f"is controlled by {ref.get('kind')} {ref.get('name')}"

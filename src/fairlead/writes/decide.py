@@ -35,7 +35,7 @@ _SERVER_MANAGED: frozenset[Path] = frozenset(("metadata", key) for key in ("name
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[T]):
-    """The function's result in the run that counted, the object after it, and whether a write was sent."""
+    """The outcome of `decide`: the function's result, the object afterwards, and whether a write was sent."""
 
     result: T
     object: Object
@@ -50,7 +50,7 @@ async def decide(
     *,
     only: Sequence[str] | None = None,
 ) -> Decision[T]:
-    """Let a pure function change a draft of `obj`, and write the changes if everything it read is still true.
+    """Let a pure function change a draft of `obj`, and write the changes if the values that it read are unchanged.
 
     Guarantees:
         The changes reach only the object with that uid. They are written only while every field, absence and list that
@@ -136,13 +136,13 @@ async def decide(
 def is_failed_test(error: Invalid) -> bool:
     """Return whether a 422 reports a failed JSON patch test.
 
-    Its details are empty. Every other 422 has causes, except the one of an admission webhook.
+    Such a 422 has no causes. Every other 422 has causes, except that of an admission webhook.
     """
     return not error.causes
 
 
 def is_webhook_rejection(error: Invalid) -> bool:
-    """Return whether a 422 without causes comes from an admission webhook: its message is not the generic one."""
+    """Return whether a 422 without causes comes from an admission webhook. The message of a failed test is fixed."""
     return not error.message.startswith("the server rejected our request")
 
 
@@ -168,7 +168,10 @@ def _check_writable(what: str, kind: Kind, changes: list[Op]) -> None:
 
 
 async def _choose_subresource(writer: Writer, kind: Kind, what: str, changes: list[Op]) -> str | None:
-    """Return "status" if the changes belong to the status endpoint: each endpoint ignores the fields of the other."""
+    """Return "status" if the changes must be sent to the status subresource, else None.
+
+    The main endpoint ignores changes of the status, and the status subresource ignores all other changes.
+    """
     is_status = {parse_pointer(op["path"])[0] == "status" for op in changes}
     if True not in is_status:
         return None

@@ -1,4 +1,4 @@
-"""Fill in fields that a user omitted, and nothing else."""
+"""Set the fields of an object that a user omitted."""
 
 from typing import Any
 

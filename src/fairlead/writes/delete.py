@@ -1,4 +1,4 @@
-"""Delete exactly the object that was read."""
+"""Delete an object by its uid, so that a recreated object of the same name stays."""
 
 from fairlead.api.errors import Conflict, NotFound, UnknownOutcome
 from fairlead.api.kinds import Kind
@@ -13,12 +13,12 @@ MAX_ATTEMPTS = 2  # After two lost answers the connection is at fault.
 async def delete(
     writer: Writer, kind: Kind, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None
 ) -> None:
-    """Request the deletion of `obj`. Return without error if it no longer exists.
+    """Delete `obj`. Return without error if it no longer exists.
 
     Guarantees:
         The uid is a precondition, so an object that was recreated under the name is not deleted.
-        With `unchanged=True` the resourceVersion is one too. Use that if the object's contents were the reason to
-        delete it.
+        With `unchanged=True` the resourceVersion is a precondition too. Use that if the contents of the object were the
+            reason to delete it.
 
     Does not guarantee:
         The object may still exist afterwards, because finalizers can delay its removal.
@@ -33,7 +33,7 @@ async def delete(
 async def delete_locked(
     writer: Writer, kind: Kind, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None
 ) -> None:
-    """Delete like `delete`. The caller holds the lock of the object."""
+    """Delete the object like `delete`, for a caller that already holds the lock of the object."""
     require_uid(kind, obj)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:

@@ -1,4 +1,4 @@
-"""The draft of an object that a decision function receives. It has the properties of an Object."""
+"""The draft of an object, which a decision function reads and changes."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -9,10 +9,10 @@ from fairlead.writes.tracked import TrackedMap
 
 
 class Draft(TrackedMap):
-    """An object to read and change inside a decision function.
+    """A copy of an object that a decision function reads and changes. It has the properties of an Object.
 
-    Use it like a dict, or through the properties. A property of a missing part is an empty map that can be filled:
-    `draft.status["phase"] = "Ready"` works on an object without status. `draft.get("status")` is None in that case.
+    Use the draft like a dict, or through the properties. If a field is missing, its property is an empty map that can
+    be filled: `draft.status["phase"] = "Ready"` works on an object without status.
     """
 
     __slots__ = ()
@@ -76,10 +76,10 @@ class Draft(TrackedMap):
         return bool(self.metadata.get("deletionTimestamp"))
 
     def condition(self, type: str) -> Any:  # noqa: A002 - the API's own word
-        """Return the condition of that type, or None.
+        """Return the status condition of that type, or None.
 
-        The read covers the types before it in the list. If there is no such condition, it covers all types and the
-        length of the list.
+        The access log records the types of the conditions up to the result. If there is no such condition, it records
+        all types and the length of the list.
         """
         conditions = self.status.get("conditions")
         if conditions is not None and not isinstance(conditions, list):
@@ -93,6 +93,6 @@ class Draft(TrackedMap):
         return None
 
     def is_true(self, type: str) -> bool:  # noqa: A002 - the API's own word
-        """Return whether the condition of that type exists and is True."""
+        """Return whether the status condition of that type exists and is "True"."""
         condition = self.condition(type)
         return condition is not None and condition.get("status") == "True"

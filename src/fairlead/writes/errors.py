@@ -1,14 +1,14 @@
-"""The errors of the write functions. Each message names the object, what is wrong, and the fix.
+"""The errors of the write functions. Each message names the object, the problem and the fix.
 
-A reconcile function may catch them. If it does not, the runtime soon repeats the pass after a `retryable` error, and
-reports any other in a condition with the class name as its reason.
+A reconcile function may catch these errors. Otherwise the runtime repeats the pass after a `retryable` error, and
+reports any other error in a condition with the class name as its reason.
 """
 
 from typing import Any
 
 
 class WriteError(Exception):
-    """A write that was not sent because it would be unsafe, or that the server will never accept as it is."""
+    """The base class of errors for writes that would be unsafe, or that the server can never accept."""
 
     reason = "WriteError"
     """The reason of the condition."""
@@ -21,7 +21,10 @@ class WriteError(Exception):
 
 
 class ForeignObject(WriteError):
-    """An object of that name exists and is not ours. Nothing was written. Choose another name, or delete it."""
+    """An object of that name exists and is not ours. Nothing was written.
+
+    Choose another name, or delete the existing object.
+    """
 
     reason = "ForeignObject"
     hint = "adopt=True takes over an object that has no controller"
@@ -34,7 +37,7 @@ class ForeignObject(WriteError):
 
 
 class ImmutableField(WriteError):
-    """The server rejects changes of these fields on an existing object. Undo the change, or recreate the object."""
+    """A write changes immutable fields of an existing object. Undo the change, or recreate the object."""
 
     reason = "ImmutableField"
     hint = "recreate=True deletes the object and creates it again"
@@ -50,7 +53,7 @@ class ImmutableField(WriteError):
 
 
 class DuplicatePayload(WriteError):
-    """Two payloads describe the same child, and each would remove what only the other sets. Combine them."""
+    """Two payloads are for the same child, so each would remove the fields that only the other sets. Combine them."""
 
     reason = "DuplicatePayload"
 
@@ -62,7 +65,7 @@ class DuplicatePayload(WriteError):
 
 
 class ObjectDeleted(WriteError):
-    """The target object no longer exists. Nothing was written or recreated. Read again before deciding."""
+    """The object of the write no longer exists. Nothing was written or recreated. List or read the objects again."""
 
     reason = "ObjectDeleted"
     retryable = True
@@ -72,7 +75,7 @@ class ObjectDeleted(WriteError):
 
 
 class ObjectReplaced(ObjectDeleted):
-    """The name now belongs to another object: its uid differs. Read the new object before deciding."""
+    """The object was deleted, and a new object has its name. Nothing was written. Read the new object first."""
 
     reason = "ObjectReplaced"
 
@@ -81,7 +84,7 @@ class ObjectReplaced(ObjectDeleted):
 
 
 class ObjectDeleting(ObjectDeleted):
-    """The object is being deleted, so nothing may be added to it. Wait until it is gone."""
+    """The object is being deleted, so no finalizer or field may be added to it. Wait until it is removed."""
 
     reason = "ObjectDeleting"
 
@@ -90,7 +93,7 @@ class ObjectDeleting(ObjectDeleted):
 
 
 class ObjectChanged(WriteError):
-    """The object changed after it was read, and the write depended on its content. Read it and decide again."""
+    """The object changed after it was read, and the write depends on its content. Read the object and decide again."""
 
     reason = "ObjectChanged"
     retryable = True
@@ -100,7 +103,10 @@ class ObjectChanged(WriteError):
 
 
 class StatusSuperseded(WriteError):
-    """The status already reports on a newer generation. This report is dropped; the next pass is up to date."""
+    """The stored status has a newer observedGeneration, so this status report was not written.
+
+    The next pass reports on the newer generation.
+    """
 
     reason = "StatusSuperseded"
     retryable = True
@@ -113,7 +119,10 @@ class StatusSuperseded(WriteError):
 
 
 class DecisionContention(WriteError):
-    """Others changed what the decision reads before each of its writes. Read fewer fields, or retry later."""
+    """Other writers changed the fields that a decision read, before each of its attempts to write.
+
+    Read fewer fields in the decision function, or retry later.
+    """
 
     reason = "DecisionContention"
     retryable = True
@@ -126,9 +135,10 @@ class DecisionContention(WriteError):
 
 
 class PatchTestMismatch(WriteError):
-    """The server reports a failed JSON patch test, but every test passes on its own live object. Not a conflict.
+    """The server reports a failed JSON patch test, although every test passes on the object that it returns.
 
-    Either a value is encoded differently than the server encodes it, or the patch does not fit the object.
+    This is not a conflict with another writer. Either the server encodes a value differently, or the patch does not
+    fit the object.
     """
 
     reason = "PatchTestMismatch"
@@ -143,7 +153,10 @@ class PatchTestMismatch(WriteError):
 
 
 class ImpureDecision(WriteError):
-    """A decision function depends on something other than the object. Create ids, times and counters before it."""
+    """A decision function depends on something other than the object, such as the time or a random id.
+
+    Compute such values before the decision.
+    """
 
     reason = "ImpureDecision"
 
@@ -157,7 +170,7 @@ class ImpureDecision(WriteError):
 
 
 class UndeclaredField(WriteError):
-    """A decision changed a field that is not listed in `only`. Add the field to `only`, or do not change it."""
+    """A decision function changed a field that is not listed in `only`. Add it to `only`, or do not change it."""
 
     reason = "UndeclaredField"
 
@@ -168,7 +181,7 @@ class UndeclaredField(WriteError):
 
 
 class ReadValueInPayload(WriteError):
-    """A payload contains a value that was read from the server. Build the payload from your own values only."""
+    """A payload contains a part of an object that was read from the server. Build payloads from your own values."""
 
     reason = "ReadValueInPayload"
 

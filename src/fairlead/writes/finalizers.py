@@ -54,7 +54,7 @@ MAX_FAILURES_SHOWN = 10  # Keeps the message readable.
 
 
 async def add(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Object:
-    """Add our finalizer and return the object as the server stored it. Send nothing if it is there already.
+    """Add our finalizer and return the object as the server stored it. Send nothing if the object already has it.
 
     Raises:
         ObjectDeleting: the object is being deleted, so the server would reject a new finalizer.
@@ -76,7 +76,7 @@ async def add(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Object
 
 
 async def remove(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> None:
-    """Remove our finalizer. Return without error if it, or the object, no longer exists.
+    """Remove our finalizer. Return without error if the finalizer or the object no longer exists.
 
     Raises:
         DecisionContention, UnknownOutcome: see the module.
@@ -92,10 +92,10 @@ async def remove(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Non
 
 
 async def release_all(writer: Writer, kind: Kind, finalizer: str, namespace: str | None = None) -> int:
-    """Remove our finalizer from every object of the kind, for an uninstall. Return how many objects had it.
+    """Remove our finalizer from every object of the kind, for an uninstall. Return the number of objects that had it.
 
     Guarantees:
-        A failure does not stop it. All objects are tried, and the failures are raised at the end.
+        A failure does not stop the run. All objects are tried, and the failures are raised at the end.
 
     Does not guarantee:
         Objects that get the finalizer during the run keep it. Stop the operator first.

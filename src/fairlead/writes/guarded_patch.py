@@ -1,4 +1,4 @@
-"""Build one JSON patch from reads and edits: first the tests that guard it, then the changes."""
+"""Build a JSON patch from the reads and edits of a decision: first `test` operations, then the changes."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +18,7 @@ MAX_TESTS = 5000
 
 
 class GuardedPatch(NamedTuple):
-    """The tests of a JSON patch, and the changes it makes if all of them pass."""
+    """A JSON patch in two parts: `test` operations, and the changes that the server makes if all tests pass."""
 
     tests: list[Op]
     changes: list[Op]
@@ -29,9 +29,10 @@ class GuardedPatch(NamedTuple):
 
 
 def build_guarded_patch(log: AccessLog, edits: dict[Path, Any]) -> GuardedPatch:
-    """Return the patch that makes the edits if the uid, every read, every replaced value and every absence still hold.
+    """Return a patch that makes the edits only if the object still has the uid and the values that were read.
 
-    The patch is empty if nothing would change. Such a decision sends nothing, so nothing checks its reads.
+    The patch also tests every replaced value and every field that was absent. If nothing would change, the patch is
+    empty: it has no tests either.
     """
     base = log.base
     guards = _Guards(base)
@@ -72,7 +73,7 @@ def build_guarded_patch(log: AccessLog, edits: dict[Path, Any]) -> GuardedPatch:
 
 
 class _Guards:
-    """What must still hold on the server. `tests` turns it into as few test operations as possible."""
+    """The conditions that the stored object must meet. `tests` returns as few test operations as possible for them."""
 
     def __init__(self, base: dict[str, Any]) -> None:
         self.base = base
@@ -81,11 +82,11 @@ class _Guards:
         self.lengths: set[Path] = set()
 
     def require_value(self, path: Path) -> None:
-        """Require the value. For the whole metadata, which include the resourceVersion, test only the latter."""
+        """Require the value at `path`. For the whole object or metadata, test only the resourceVersion."""
         self.values.add(_VERSION if path in ((), ("metadata",)) else path)
 
     def require_gap(self, path: Path) -> None:
-        """Require that the key is missing. Inside a list item, require the item, because items may move."""
+        """Require that the key at `path` is missing. Inside a list item, require the item, because items may move."""
         indexes = [position for position, part in enumerate(path) if isinstance(part, int)]
         if indexes:
             self.require_value(path[: indexes[-1] + 1])
@@ -99,15 +100,15 @@ class _Guards:
             self.require_value(path)
 
     def require_content(self, path: Path) -> None:
-        """Require that the container is not empty. Any tested value below is enough, or the first item of a list."""
+        """Require that the map or list at `path` is not empty, by a test of a value in it."""
         known = any(_is_below(value, path) and value_at(self.base, value) is not None for value in self.values)
         if not known and path not in self.lengths:
             self.require_value((*path, 0) if isinstance(value_at(self.base, path), list) else path)
 
     def require_presence(self, path: Path) -> None:
-        """Require that the container exists.
+        """Require that the map or list at `path` exists.
 
-        A map exists if a key that it lacks tests as null. For a list, test the first item.
+        For a map, test that a missing key is null: the test fails without the map. For a list, test the first item.
         """
         guards = self.values | self.absences | self.lengths
         if path in self.lengths or any(_is_below(guard, path) for guard in guards):
@@ -122,13 +123,13 @@ class _Guards:
             self.require_value((*path, 0) if container else path)
 
     def add_implied(self, paths: set[Path], require: Callable[[Path], None]) -> None:
-        """Guard the deepest paths first, because a guard implies that its parents exist. The root always exists."""
+        """Call `require` for the paths that no test covers yet. The deepest come first: they imply their parents."""
         for path in sorted(paths, key=len, reverse=True):
             if path and not self._is_covered(path):
                 require(path)
 
     def tests(self) -> list[Op]:
-        """Return the test operations, in the order of their paths."""
+        """Return the `test` operations, sorted by path."""
         tests_in_list = Counter(
             path[:end] for path in self.values | self.absences for end, part in enumerate(path) if isinstance(part, int)
         )
@@ -152,22 +153,25 @@ class _Guards:
         return [op for path in sorted(tests, key=to_pointer) for op in tests[path]]
 
     def _is_covered(self, path: Path) -> bool:
-        """Return whether the path, or a parent of it, is tested by value."""
+        """Return whether a test already compares the value at the path, or at a parent of the path."""
         return any(path[:end] in self.values for end in range(len(path) + 1))
 
     def _has_all_items(self, path: Path) -> bool:
-        """Return whether every item of the list is tested by value."""
+        """Return whether the tests already compare every item of the list at `path`."""
         return {(*path, index) for index in range(len(value_at(self.base, path)))} <= self.values
 
     def _test_length(self, path: Path) -> list[Op]:
-        """Return operations that test a length: append a marker, test it at the expected index, and remove it."""
+        """Return operations that test the length of a list: append a marker, test it at the last index, remove it."""
         marker, last = {"": value_at(self.base, ("metadata", "uid"))}, (*path, len(value_at(self.base, path)))
         add = {"op": "add", "path": to_pointer((*path, "-")), "value": marker}
         return [add, _test(last, marker), {"op": "remove", "path": to_pointer(last)}]
 
 
 def _has_null_item(value: Any) -> bool:
-    """Return whether a list in it contains null: a real server drops the connection if a patch tests such a list."""
+    """Return whether the value contains a list with a null item.
+
+    A real API server drops the connection if a patch tests such a list.
+    """
     if isinstance(value, dict):
         return any(map(_has_null_item, value.values()))
     return isinstance(value, list) and any(item is None or _has_null_item(item) for item in value)
@@ -182,7 +186,10 @@ def _is_below(path: Path, top: Path) -> bool:
 
 
 def _first_missing(base: dict[str, Any], path: Path) -> Path:
-    """Return the topmost missing parent of the path, or the path. Null counts as missing, as it does for a server."""
+    """Return the shortest part of `path` that is missing in `base`: `spec.a` for `spec.a.b` without `spec.a`.
+
+    A null value counts as missing, as for an API server.
+    """
     for end in range(1, len(path)):
         if value_at(base, path[:end]) in (MISSING, None):
             return path[:end]
@@ -190,14 +197,17 @@ def _first_missing(base: dict[str, Any], path: Path) -> Path:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return the value without nulls in maps. Most servers drop them, so setting one would be sent again every time."""
+    """Return the value without the null values of maps.
+
+    A server usually drops these nulls, so each decision would see them missing and write them again.
+    """
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _nest(container: Any, path: Path, value: Any) -> Any:
-    """Return a copy of the container with the value at the path."""
+    """Return a copy of `container` with `value` at `path`. Missing maps are created."""
     if not path:
         return value
     container = dict(container or {})

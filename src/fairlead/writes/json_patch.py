@@ -1,4 +1,4 @@
-"""JSON patch as a server evaluates it: JSON pointers, and whether the tests of a patch pass on an object."""
+"""JSON patches: convert JSON pointers, and evaluate the tests of a patch as an API server does."""
 
 import copy
 from collections.abc import Iterable
@@ -21,22 +21,22 @@ MISSING: Any = _Missing()  # Typed as Any because it may replace any value.
 
 
 def to_pointer(path: Path) -> str:
-    """Return the path as an RFC 6901 pointer."""
+    """Return the path as a JSON pointer: `/spec/ports/0` for ("spec", "ports", 0)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def parse_pointer(pointer: str) -> Path:
-    """Return the path of an RFC 6901 pointer. List indexes stay strings."""
+    """Return the path of a JSON pointer: ("spec", "ports", "0") for `/spec/ports/0`. List indexes stay strings."""
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
 
 
 def parse_field(field: str) -> Path:
-    """Return the path of a field such as `spec.replicas`, or of a pointer, which keys that contain dots need."""
+    """Return the path of a field such as `spec.replicas`, or of a JSON pointer, which is needed for keys with dots."""
     return parse_pointer(field) if field.startswith("/") else tuple(field.removeprefix(".").split("."))
 
 
 def value_at(value: Any, path: Iterable[str | int]) -> Any:
-    """Return the value at that path, or MISSING."""
+    """Return the part of `value` at `path`, or MISSING."""
     for part in path:
         if isinstance(value, dict):
             value = value.get(part, MISSING)
@@ -62,10 +62,10 @@ def json_equal(left: Any, right: Any) -> bool:
 
 
 def passes_test(obj: Any, op: Op) -> bool:
-    """Return whether this test operation passes on a server that stores `obj`.
+    """Return whether a JSON patch `test` passes on a server that stores `obj`.
 
-    An absent key equals null, but only in a map that exists. A test below a missing map fails, and so does an index
-    past the end of a list.
+    A missing key of an existing map equals null. A test below a missing map fails. A test of an index past the end of a
+    list fails.
     """
     path = parse_pointer(op["path"])
     parent, value = value_at(obj, path[:-1]), value_at(obj, path)
@@ -75,7 +75,7 @@ def passes_test(obj: Any, op: Op) -> bool:
 
 
 def passes_all_tests(obj: Any, patch: Iterable[Op]) -> bool:
-    """Return whether every test of the patch passes, after the operations that precede it."""
+    """Return whether every test of the patch passes on `obj`. The patch is carried out in order on a copy."""
     obj = copy.deepcopy(obj)
     for op in patch:
         if op["op"] != "test":
@@ -86,7 +86,7 @@ def passes_all_tests(obj: Any, patch: Iterable[Op]) -> bool:
 
 
 def _apply_operation(obj: Any, op: Op) -> None:
-    """Apply one operation in place. Ignore an operation that does not fit the object."""
+    """Change `obj` by one patch operation. Ignore an operation that does not fit the object."""
     *parents, last = parse_pointer(op["path"])
     container = value_at(obj, parents)
     if isinstance(container, dict):

@@ -1,4 +1,4 @@
-"""Check and convert Python values to JSON values before anything is sent."""
+"""Convert Python values to JSON values, and reject values that JSON cannot represent."""
 
 import math
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import msgspec
 
 
 def to_json(value: Any, where: str) -> Any:
-    """Return the JSON value of anything that is not a map or a list. A set becomes a sorted list.
+    """Convert a Python value other than a map or list to a JSON value: a set to a sorted list, a date to text.
 
     Raises:
         ValueError: JSON cannot represent the value. `where` names the field in the message.
@@ -30,7 +30,7 @@ def to_json(value: Any, where: str) -> Any:
 
 
 def require_text(value: Any, where: str) -> str:
-    """Return the text. Raise ValueError if it is not text that JSON can represent.
+    """Return `value` if it is a string that JSON can represent. Otherwise raise ValueError.
 
     The message does not contain the value, because it may be a secret.
     """
@@ -45,7 +45,10 @@ def require_text(value: Any, where: str) -> str:
 
 @contextmanager
 def reject_cycles(where: str) -> Iterator[None]:
-    """Raise ValueError if the conversion inside recurses without end, because a value contains itself."""
+    """Return a context manager that raises ValueError if the conversion inside it recurses without end.
+
+    That happens if a value contains itself.
+    """
     try:
         yield
     except RecursionError:

@@ -1,4 +1,4 @@
-"""What the write functions need from a cache of the server's objects. They also work without one."""
+"""The cache methods that the write functions call, and an empty cache for programs without one."""
 
 from typing import Protocol
 
@@ -7,26 +7,26 @@ from fairlead.api.objects import Object
 
 
 class LocalCache(Protocol):
-    """A cache that shows at least the writes of the writer's client (a `RecordingClient`)."""
+    """A cache of the server's objects. It must show the writes that the writer's client has made."""
 
     def covers(self, kind: Kind, namespace: str | None) -> bool:
-        """Return whether the cache holds every object of that kind there: an object it lacks does not exist."""
+        """Return whether the cache has every object of that kind and namespace, so that others do not exist."""
 
     def version(self, kind: Kind, name: str, namespace: str | None) -> tuple[str, str] | None:
         """Return (uid, resourceVersion) of the object without decoding it, or None if it is not cached."""
 
     def peek(self, kind: Kind, name: str, namespace: str | None) -> Object | None:
-        """Return the object, or None if it is not cached.
+        """Return the cached object, or None.
 
-        For the kinds that we apply, it has at least our own managedFields entry.
+        For the kinds that we apply, the object has at least our own managedFields entry.
         """
 
     def observe_removal(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
-        """Hide the object with this uid, because the server answered that it does not exist any more."""
+        """Hide the object with this uid from readers, because the server answered that it does not exist any more."""
 
 
 class NoCache:
-    """An empty cache: each write starts from the object it is given, or from a live read."""
+    """An empty cache. Writes start from the object that the caller passes, or read the object from the server."""
 
     def covers(self, kind: Kind, namespace: str | None) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""Move the ownership of fields into our Apply entry: from Update entries, or from former field managers."""
+"""Move fields from other managedFields entries into our Apply entry: from Update entries or former field managers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,10 @@ ManagedFields = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class MigrationResult:
-    """The moved fields as readable paths, and the object afterwards. If nothing was moved, nothing was sent."""
+    """The fields that a migration moved, such as `.spec.replicas`, and the object afterwards.
+
+    If no field was moved, nothing was sent.
+    """
 
     moved: tuple[str, ...]
     object: Object
@@ -66,7 +69,7 @@ async def migrate(
 
 
 def has_former_entries(writer: Writer, obj: Object) -> bool:
-    """Return whether the object has an Apply entry of a former field manager of ours."""
+    """Return whether the object has an Apply entry of one of the writer's former field managers."""
     return any(find_apply_entry(obj, manager) is not None for manager in writer.former_managers)
 
 
@@ -123,14 +126,14 @@ async def _move(
 
 
 def can_migrate(writer: Writer, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> bool:
-    """Return whether `migrate` would move anything on this copy of the object. Its metadata is enough."""
+    """Return whether `migrate` would move a field of `obj`. An object with only metadata is enough."""
     return bool(_plan_migration(obj, writer, [parse_pattern(field) for field in fields], managers)[1])
 
 
 def _plan_migration(
     obj: Object, writer: Writer, patterns: Sequence[Path], managers: Sequence[str]
 ) -> tuple[ManagedFields, FieldSet]:
-    """Return the new managedFields, and the fields that move from Update entries."""
+    """Return the managedFields after the migration, and the fields that move from Update entries."""
     entries: ManagedFields = []
     moved: dict[str, FieldSet] = {}  # By apiVersion, because a path is valid only in its version.
     for entry in obj.metadata.get("managedFields") or ():
@@ -151,7 +154,7 @@ def _plan_migration(
 
 
 def _plan_takeover(obj: Object, writer: Writer) -> tuple[ManagedFields, FieldSet]:
-    """Return the new managedFields, and the fields that move from Apply entries of former managers."""
+    """Return the managedFields after the takeover, and the fields that move from Apply entries of former managers."""
     entries: ManagedFields = []
     moved: dict[str, FieldSet] = {}
     for entry in obj.metadata.get("managedFields") or ():

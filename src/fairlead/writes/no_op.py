@@ -1,4 +1,4 @@
-"""Detect an apply that would change nothing, from the object and our managedFields entry in it."""
+"""Detect an apply that would change nothing, by the values of the fields that our managedFields entry owns."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -13,12 +13,12 @@ _NAMES = {"name", "namespace"}
 
 
 def digest(value: Any) -> bytes:
-    """Return a hash of a plain value. Equal JSON has an equal hash."""
+    """Return a hash of a JSON value. Equal values have equal hashes."""
     return hashlib.blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=16).digest()
 
 
 def find_apply_entry(obj: Mapping[str, Any], manager: str, api_version: str | None = None) -> dict[str, Any] | None:
-    """Return the managedFields entry of that manager's applies to the main endpoint, or None.
+    """Return the managedFields entry of a manager with the operation Apply and without a subresource, or None.
 
     With `api_version`, return only an entry of that version.
     """
@@ -30,9 +30,9 @@ def find_apply_entry(obj: Mapping[str, Any], manager: str, api_version: str | No
 
 
 def extract_owned_fields(obj: Mapping[str, Any], manager: str, api_version: str) -> Any:
-    """Return the fields that our Apply entry owns, with their present values, and keyed items in their present order.
+    """Return the part of `obj` that the manager's Apply entry owns, with the present values.
 
-    Return MISSING if there is no such entry.
+    Items of keyed lists keep their present order. Return MISSING if there is no such entry.
     """
     entry = find_apply_entry(obj, manager, api_version)
     if entry is None or not entry.get("fieldsV1"):
@@ -41,14 +41,14 @@ def extract_owned_fields(obj: Mapping[str, Any], manager: str, api_version: str)
 
 
 def is_no_op(payload: Mapping[str, Any], obj: Mapping[str, Any], manager: str) -> bool:
-    """Return whether applying the payload again would change no value.
+    """Return whether an apply of the payload would change no value of `obj`.
 
     True means that we own exactly the payload's paths, with its values and order. The result may be False although the
     server would change nothing, for example if a quantity is written differently. It is never True if a value would
     change, or if a field of ours would lose its owner.
 
-    An empty map in the payload requires nothing where another manager has a map: the server would only add us as a
-    second owner, and again after each write of the other manager.
+    An empty map in the payload is ignored where the object has a map of another manager: the apply would only add us as
+    a second owner, again after each write of the other manager.
     """
     owned = extract_owned_fields(obj, manager, str(payload.get("apiVersion")))
     if owned is MISSING:
@@ -76,7 +76,7 @@ def _agrees(payload: Any, owned: Any, live: Any) -> bool:
 
 
 def _project(fields: Mapping[str, Any], value: Any) -> Any:
-    """Return the part of the value that the fieldsV1 set covers."""
+    """Return the part of the value that the FieldsV1 `fields` contains."""
     children = [key for key in fields if key != "."]
     if not children:
         return {} if value is MISSING else value  # An owned field that is not stored was empty.

@@ -1,4 +1,4 @@
-"""Build the payload of an apply: exactly the fields we own, and the same bytes for the same intent."""
+"""Build the payload of an apply from the dict that a controller passes."""
 
 import base64
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ SERVER_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "d
 
 
 def kind_of_payload(payload: Mapping[str, Any]) -> Kind:
-    """Return the kind of a payload. Raise ValueError if it is not a map, or if its metadata is malformed."""
+    """Return the kind of a payload. Raise ValueError if the payload is not a map or has malformed metadata."""
     if not isinstance(payload, Mapping):
         raise ValueError(
             f"a payload must be a map with apiVersion, kind and metadata, but is of type {type(payload).__name__}"
@@ -31,10 +31,10 @@ def kind_of_payload(payload: Mapping[str, Any]) -> Kind:
 
 
 def build_payload(kind: Kind, payload: Mapping[str, Any], owner: Object | None = None) -> dict[str, Any]:
-    """Return the payload as it is sent: plain, without nulls, stringData as data, and the owner as controller.
+    """Return the payload to send: a copy without nulls, with stringData moved to data and the owner as controller.
 
-    The payload gets the owner's namespace if it has none. It gets no owner reference to an owner in another namespace,
-    because Kubernetes does not allow one.
+    A payload without a namespace gets the owner's. It gets no owner reference to an owner in another namespace, because
+    Kubernetes does not allow that.
 
     Raises:
         ReadValueInPayload: the payload contains a value that only a server can have set, or a part of a draft.
@@ -76,7 +76,7 @@ def build_payload(kind: Kind, payload: Mapping[str, Any], owner: Object | None =
 
 
 def controller_reference(owner: Object) -> dict[str, Any]:
-    """Return the owner reference that makes `owner` the controller, in the form that built-in controllers use."""
+    """Return an owner reference with `controller: true` for `owner`, in the form that built-in controllers use."""
     return {
         "apiVersion": owner.api_version,
         "kind": owner.kind,
@@ -93,7 +93,7 @@ def can_own(owner: Object, namespace: str | None) -> bool:
 
 
 def _to_plain(value: Any, what: str, path: str) -> Any:
-    """Return a plain copy without nulls in maps."""
+    """Return a copy of dicts, lists and scalars, without the null values of maps."""
     if isinstance(value, TrackedMap | TrackedList):
         raise ReadValueInPayload(what, path)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Delete children that are no longer needed."""
+"""Delete the children of an owner that the controller no longer applies."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from fairlead.writes.writer import Writer, object_key
 async def prune(
     writer: Writer, owner: Object, kind: Kind, children: Iterable[Object], keep: Iterable[tuple[str | None, str]]
 ) -> list[Object]:
-    """Delete the children of `owner` that we created and that are not in `keep`, and return the deleted ones.
+    """Delete the children of `owner` that we created and that are not in `keep`. Return the deleted children.
 
     `children` are candidates of one kind. `keep` contains (namespace, name) of each child that must stay. Call this
     only after a reconcile that returned normally, because `keep` is complete only then.

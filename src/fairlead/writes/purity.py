@@ -1,4 +1,4 @@
-"""Run a decision function, and reject one that is visibly not pure."""
+"""Run a decision function twice, and reject it if the runs differ or have side effects."""
 
 import copy
 import dataclasses
@@ -20,17 +20,17 @@ Edits = dict[Path, Any]
 
 
 def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Edits, GuardedPatch]:
-    """Run the function on a draft of `base`. Return its result, its edits, and the guarded patch for them.
+    """Run a decision function on a draft of `base`. Return its result, its edits and a patch that makes the edits.
 
-    The function runs twice. Both runs must produce the same patch, and must not change what the function captures:
-    closure cells, defaults, the globals it names, the attributes of its object, and those of each function it wraps.
-    Plain containers are compared by their contents, anything else by identity.
+    The function runs twice. Both runs must produce the same patch, and must not change the values that the function
+    captures: closure cells, defaults, the globals that it names, the attributes of its object, and the same for each
+    function that it wraps. Dicts and lists are compared by their contents, other values by identity.
 
     Does not guarantee:
         Other side effects are not detected.
 
     Raises:
-        ImpureDecision: the runs differ, or the function changes what it captures.
+        ImpureDecision: the runs differ, or the function changes a value that it captures.
     """
     name = getattr(function, "__qualname__", repr(function))
     before = _captured_state(function)
@@ -64,9 +64,10 @@ def _run_once(function: Callable[[Draft], T], base: dict[str, Any], name: str) -
 
 
 def _untrack(result: Any) -> Any:
-    """Return the result with plain copies of tracked containers. A returned container counts as read whole.
+    """Return the function's result with plain copies of tracked maps and lists. They are recorded as read completely.
 
-    Searches tuples, maps, lists, dataclasses and models. A container inside anything else raises when it is read.
+    Tuples, maps, lists, dataclasses and models are searched. A tracked map inside any other object raises when the
+    caller reads it.
     """
     if isinstance(result, tuple):
         items = [_untrack(item) for item in result]
@@ -85,7 +86,7 @@ def _untrack(result: Any) -> Any:
 
 
 def _field_values(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass or model."""
+    """Return the fields of a dataclass or msgspec struct by name."""
     names = [field.name for field in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else ()
     return {
         name: getattr(value, name) for name in names or getattr(value, "__struct_fields__", ()) if hasattr(value, name)
@@ -93,7 +94,7 @@ def _field_values(value: Any) -> dict[str, Any]:
 
 
 def _results_differ(left: Any, right: Any) -> bool:
-    """Return whether two plain results differ. Objects without fields or a value cannot be compared."""
+    """Return whether the results of two runs differ. Objects that can only be compared by identity are ignored."""
     if isinstance(left, dict | list | tuple) and type(left) is type(right):
         if len(left) != len(right):
             return True
@@ -106,7 +107,10 @@ def _results_differ(left: Any, right: Any) -> bool:
 
 
 def _captured_state(function: Any) -> dict[str, Any]:
-    """Return by name what the function could carry from one run to the next, including the functions it wraps."""
+    """Return a snapshot, by name, of every value that a function could change to pass it to its next run.
+
+    The values of the functions that it wraps are included.
+    """
     captured: dict[str, Any] = {}
     layer = ""
     while function is not None:
@@ -122,7 +126,7 @@ def _captured_state(function: Any) -> dict[str, Any]:
 
 
 def _captured_by(function: Any) -> dict[str, Any]:
-    """Return what one function, method or callable object captures."""
+    """Return the values that one function, method or callable object captures, by name."""
     is_routine = inspect.isroutine(function)
     owner = getattr(function, "__self__", None) if is_routine else function
     captured = {f"self.{key}": value for key, value in _attributes(owner)}
@@ -145,7 +149,7 @@ def _captured_by(function: Any) -> dict[str, Any]:
 
 
 def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:
-    """Yield snapshots of the attributes of an object, including those in slots."""
+    """Yield the name and a snapshot of each attribute of an object, including attributes in slots."""
     for key, value in getattr(owner, "__dict__", {}).items():
         yield key, _snapshot(value)
     for slotted in (kind for kind in type(owner).__mro__ if "__slots__" in vars(kind)):
@@ -155,7 +159,7 @@ def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _snapshot(value: Any, parents: tuple[int, ...] = ()) -> Any:
-    """Return a value to compare later: the contents of plain containers, the identity of anything else."""
+    """Return a copy of a dict, list or set for a later comparison, and the id of any other value."""
     if isinstance(value, TrackedMap | TrackedList) or id(value) in parents:
         return id(value)
     parents = (*parents, id(value))

@@ -1,4 +1,4 @@
-"""Status reports: collected during a reconcile and written once. Nothing is sent if nothing changed."""
+"""Status reports: the status fields and conditions of one reconcile, written with at most one request."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,10 +19,10 @@ STATUSES = ("True", "False", "Unknown")
 
 @dataclass
 class StatusReport:
-    """The status fields and conditions to write. The last value of a field or condition counts.
+    """The status fields and conditions that a reconcile sets. The last value of a field or condition counts.
 
-    `generation` is the generation of the object that was reconciled. With `observed`, it is also written to
-    status.observedGeneration.
+    `generation` is the generation of the reconciled object. With `observed`, the report also sets
+    status.observedGeneration to it.
     """
 
     generation: int
@@ -31,7 +31,7 @@ class StatusReport:
     conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def set(self, **fields: Any) -> None:
-        """Set status fields, each as a whole. None removes a field.
+        """Set status fields. Each value replaces the whole field, and None removes the field.
 
         Raises:
             ValueError: for conditions, which other controllers write too (use `condition`), and for
@@ -46,7 +46,7 @@ class StatusReport:
                 self.fields[name] = plain(value, f"status.{name}")
 
     def condition(self, type: str, status: bool | str | None, reason: str, message: str = "") -> None:  # noqa: A002
-        """Set a condition. The status None means Unknown."""
+        """Set a condition. The status is True, False or None, which means Unknown."""
         value = status if isinstance(status, str) else "Unknown" if status is None else str(status)
         if value not in STATUSES:
             raise ValueError(f"the status of a condition must be True, False or Unknown, not {value!r}")
@@ -56,7 +56,7 @@ class StatusReport:
 
 
 async def write_status(writer: Writer, kind: Kind, obj: Object, report: StatusReport) -> Object:
-    """Write the report with at most one request, and return the object.
+    """Write the report to the object's status with at most one request, and return the object.
 
     Guarantees:
         Fields and conditions that the report does not contain stay as they are.
@@ -109,7 +109,7 @@ async def write_status(writer: Writer, kind: Kind, obj: Object, report: StatusRe
 
 
 def _digest_outcome(report: StatusReport, obj: Object) -> bytes:
-    """Return a digest of the status fields and conditions that the report contains, as the object has them."""
+    """Return a hash of the object's values of the status fields and conditions that the report contains."""
     status = obj.status if isinstance(obj.status, dict) else {}
     fields = {name: status[name] for name in (*report.fields, "observedGeneration") if name in status}
     conditions = status.get("conditions")
@@ -140,5 +140,5 @@ def _set_condition(draft: Draft, what: str, type_: str, condition: dict[str, Any
 
 
 def _to_generation(value: Any) -> int:
-    """Return the reported generation, or 0 if the value is not an integer."""
+    """Return an observedGeneration, or 0 if the value is not an integer."""
     return value if isinstance(value, int) else 0

@@ -1,4 +1,4 @@
-"""Maps and lists of a draft. They record reads in an access log and collect changes; the object never changes."""
+"""The maps and lists of a draft. They record reads in an access log, and keep changes apart from the object."""
 
 from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
 from typing import Any, overload
@@ -16,11 +16,10 @@ _LIST: type = type("list of a draft (take its plain() copy)", (list,), {})
 
 
 class TrackedMap(MutableMapping[str, Any]):
-    """A map of a draft.
+    """A map in a draft. It records the keys that the decision function reads, and the changes of the function.
 
-    Reading a key records that key, present or not. Iterating and len() record the whole map. A tracked map is the map
-    itself, not a position: after a move to another key it is still the same map. Reads are recorded at its original
-    path.
+    Reading a key records that key, present or not. Iterating and len() record the whole map. If the function moves the
+    map to another key, reads are still recorded at the original path.
     """
 
     __slots__ = ("_base", "_children", "_placeholders", "_updates", "log", "path")
@@ -36,7 +35,7 @@ class TrackedMap(MutableMapping[str, Any]):
         self._placeholders: dict[str, TrackedMap] = {}  # Empty maps for missing keys; they exist once they are filled.
 
     def _current(self, key: str) -> tuple[Any, bool]:
-        """Return the current value (or MISSING), and whether the function itself set it. Record nothing."""
+        """Return (value or MISSING, whether the decision function set it). The read is not recorded."""
         update = self._updates.get(key, MISSING)
         if update is not MISSING and update is not DELETED and update is not None:
             return update, True
@@ -50,13 +49,13 @@ class TrackedMap(MutableMapping[str, Any]):
         return (self._base or {}).get(key, MISSING), False
 
     def _track(self, key: str, value: Any) -> Any:
-        """Return the tracked container of a map or list of the object, and any other value as it is."""
+        """Return the TrackedMap or TrackedList of a map or list, and any other value unchanged."""
         if isinstance(value, dict | list) and key not in self._children:
             self._children[key] = _track(self.log, (*self.path, key), value)
         return self._children.get(key, value)
 
     def _read(self, key: str) -> Any:
-        """Return a scalar, a tracked container or MISSING, and record the read unless the function set the value."""
+        """Return the value of a key, or MISSING. Record the read unless the decision function set the value."""
         value, is_own = self._current(key)
         if is_own:
             return value
@@ -83,7 +82,7 @@ class TrackedMap(MutableMapping[str, Any]):
         )
 
     def changes(self) -> dict[str, Any] | None:
-        """Return by key what the function set or deleted, and the tracked children, which may have changed."""
+        """Return the keys that the function set or deleted, and the tracked children, which may have changed."""
         filled = {key: value for key, value in self._placeholders.items() if value.has_content()}
         return {**self._children, **self._updates, **filled}
 
@@ -105,21 +104,24 @@ class TrackedMap(MutableMapping[str, Any]):
         self._updates[key] = DELETED
 
     def set_if_missing(self, key: str, value: Any) -> None:
-        """Set the key if it is missing. An existing key, even null, is not recorded: its value is irrelevant."""
+        """Set the key if it is missing. If the key exists, even with null, nothing is recorded."""
         if self._current(key)[0] is MISSING:
             self[key] = value
 
     def get_unrecorded(self, key: str) -> Any:
-        """Return the value or None without recording the read. Only for a key that is always written: it is tested."""
+        """Return the value of a key, or None, without recording the read.
+
+        Only for a key that the caller always writes: the patch tests the old value of a written key.
+        """
         value, _ = self._current(key)
         return None if value is MISSING else value
 
     def is_null(self, key: str) -> bool:
-        """Return whether the value is null, without recording the read."""
+        """Return whether the value of a key is null, without recording the read."""
         return self._current(key)[0] is None
 
     def get_map(self, key: str) -> "TrackedMap | None":
-        """Return the map at the key, an empty one if the key is missing, or None if the value is not a map."""
+        """Return the map at a key, an empty map if the key is missing, or None if the value is not a map."""
         value, is_own = self._current(key)
         if value is MISSING or value is None:
             # If the function deleted the value, the new map has nothing of the object to record.
@@ -129,7 +131,7 @@ class TrackedMap(MutableMapping[str, Any]):
         return value if isinstance(value, TrackedMap) else None
 
     def assigned_map(self, key: str) -> dict[str, Any] | None:
-        """Return the map that the function itself set at the key, or None."""
+        """Return the map that the decision function set at a key, or None."""
         value = self._updates.get(key)
         return value if isinstance(value, dict) else None
 
@@ -188,17 +190,16 @@ class TrackedMap(MutableMapping[str, Any]):
         return self.plain()
 
     def plain(self) -> dict[str, Any]:
-        """Return a plain copy, and record the whole map as read."""
+        """Return a copy as a dict, and record the whole map as read."""
         self._record_all()
         return {key: plain(self._current(key)[0]) for key in self._keys()}
 
 
 class TrackedList(MutableSequence[Any]):
-    """A list of a draft.
+    """A list in a draft. It records the items that the decision function reads, and the changes of the function.
 
-    Reading an item records that item at its index. len(), and an iteration that reaches the end, record the length.
-    append() depends on the length too. Operations that move items record the whole list. Items keep their identity
-    when they move.
+    Reading an item records that item. len(), append() and an iteration to the end record the length. Operations that
+    move items, such as sort() and insert(), record the whole list.
     """
 
     __slots__ = ("_added", "_base", "_children", "_items", "_updates", "log", "path")
@@ -215,7 +216,7 @@ class TrackedList(MutableSequence[Any]):
         self._items: list[Any] | None = None  # The whole list, once its indexes differ from the object's.
 
     def _current(self, index: int) -> Any:
-        """Return the current item at an index of the object's list. Record nothing."""
+        """Return the item at an index of the object's list, with the function's changes. The read is not recorded."""
         if index in self._updates:
             return self._updates[index]
         value = self._base[index]
@@ -224,7 +225,7 @@ class TrackedList(MutableSequence[Any]):
         return self._children.get(index, value)
 
     def _resolve(self, index: int) -> int:
-        """Return the index counted from the front, and record the length if the result depends on it."""
+        """Return a negative index as a positive one. Record the length of the list if the result depends on it."""
         if 0 <= index < len(self._base):
             return index
         length = len(self)
@@ -233,7 +234,7 @@ class TrackedList(MutableSequence[Any]):
         return index % length
 
     def _read(self, index: int) -> Any:
-        """Return the item, and record the read unless the function set the item."""
+        """Return the item at an index. Record the read unless the decision function set the item."""
         if index >= len(self._base):
             return self._added[index - len(self._base)]
         value = self._current(index)
@@ -242,19 +243,19 @@ class TrackedList(MutableSequence[Any]):
         return value
 
     def _read_all(self) -> list[Any]:
-        """Return every item, and record the whole list."""
+        """Return every item, and record the whole list as read."""
         self.log.record(self.path, Access.VALUE)
         if self._items is not None:
             return self._items
         return [*(self._current(index) for index in range(len(self._base))), *self._added]
 
     def _detach(self) -> list[Any]:
-        """Return every item in a list that may be reordered."""
+        """Return a list of every item that the caller may reorder. The list is then written as a whole."""
         self._items = self._read_all()
         return self._items
 
     def changes(self) -> dict[int, Any] | None:
-        """Return by index what the function set, and the tracked children, which may have changed.
+        """Return the items that the function set, and the tracked children, which may have changed, by index.
 
         Return None if the list must be written as a whole.
         """
@@ -331,14 +332,14 @@ class TrackedList(MutableSequence[Any]):
         return self.plain()
 
     def plain(self) -> list[Any]:
-        """Return a plain copy, and record the whole list as read."""
+        """Return a copy as a list, and record the whole list as read."""
         return [plain(item) for item in self._read_all()]
 
 
 def plain(value: Any, where: str = "a value") -> Any:
-    """Return a plain copy of a value, including tracked containers and typed models.
+    """Return a copy of a value as dicts, lists and scalars. Tracked maps and lists and typed models are converted.
 
-    A tracked container is then recorded as read whole.
+    A tracked map or list is recorded as read completely.
     """
     if isinstance(value, TrackedMap | TrackedList):
         return value.plain()
@@ -352,10 +353,10 @@ def plain(value: Any, where: str = "a value") -> Any:
 
 
 def collect_edits(root: TrackedMap) -> dict[Path, Any]:
-    """Return the new value of each changed path, or DELETED. No path lies below another one.
+    """Return a dict of the changed paths with their new values, or DELETED. No path is below another path.
 
-    Call it after the function returned. A tracked container that was moved is recorded as read whole. A replaced value
-    is not recorded, because every patch tests it.
+    Call this after the decision function returned. A tracked map or list that the function moved is recorded as read
+    completely. A replaced value is not recorded, because every patch tests it.
     """
     edits: dict[Path, Any] = {}
     with reject_cycles("the result of the decision"):
@@ -388,5 +389,5 @@ def _access_to(value: Any) -> Access:
 
 
 def _to_stored(value: Any) -> Any:
-    """Return maps, lists and tracked containers themselves, so that the function may go on changing them."""
+    """Return a map or list unchanged, because the function may go on changing it, and a copy of any other value."""
     return value if isinstance(value, dict | list | TrackedMap | TrackedList) else plain(value)

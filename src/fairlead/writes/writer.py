@@ -1,4 +1,4 @@
-"""The writer: a client, a field manager, and what this process remembers about its own writes."""
+"""The writer: a client, a field manager, object locks and the last writes of this process."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ MAX_REMEMBERED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class LastWrite:
-    """The last write to a name: which object it reached, and what the server stored."""
+    """The last write of this process to a name: the uid of the object, and a hash of what the server stored."""
 
     uid: str
     resource_version: str = ""
@@ -56,11 +56,10 @@ class ObjectLocks:
 
 @dataclass(frozen=True)
 class Writer:
-    """Everything that a write function needs.
+    """The first argument of every write function: the client, the field manager, the locks and the last writes.
 
-    Create one per process and server. `with_manager` returns a writer for another field manager that shares the locks
-    and the memory. Two independent writers for one server would not lock against each other, and would not know each
-    other's writes.
+    Create one writer per process and server. `with_manager` returns a writer for another field manager that shares the
+    locks and the last writes. Two independent writers for one server would not wait for each other's locks.
 
     Example:
         writer = Writer(client, World(), "my-operator")
@@ -82,33 +81,33 @@ class Writer:
         reject_single_string("former_managers", self.former_managers)
 
     def with_manager(self, manager: str) -> "Writer":
-        """Return a writer for another field manager that shares this one's locks and memory."""
+        """Return a writer for another field manager that shares the locks and the last writes of this writer."""
         return replace(self, manager=manager)
 
     def has_applied(self, obj: Object) -> bool:
-        """Return whether the object has an Apply entry of ours, under our present name or a former one."""
+        """Return whether the object has an Apply entry of our field manager or of one of its former names."""
         return any(find_apply_entry(obj, manager) is not None for manager in (self.manager, *self.former_managers))
 
     def lock(self, kind: Kind, name: str, namespace: str | None) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that holds the lock of the object."""
+        """Return an async context manager that holds the lock of the object while its body runs."""
         return self.locks.lock(object_key(kind, name, namespace))
 
     def last_writes_of(self, kind: Kind, name: str, namespace: str | None) -> dict[tuple[str, str], LastWrite]:
-        """Return the last writes to that name, by field manager and by what was written."""
+        """Return the last writes to an object name, by (field manager, part of the object that was written)."""
         key = object_key(kind, name, namespace)
         if key not in self.last_writes and len(self.last_writes) >= MAX_REMEMBERED:
             del self.last_writes[next(iter(self.last_writes))]
         return self.last_writes.setdefault(key, {})
 
     def newest(self, kind: Kind, obj: Object) -> Object:
-        """Return the newer of the given and the cached object. Ignore a cached object with another uid."""
+        """Return the cached version of `obj` if it has the same uid and is not older, else `obj`."""
         cached = self.cache.peek(kind, obj.name, obj.namespace)
         if cached is None or cached.uid != obj.uid:
             return obj
         return obj if as_integer(obj.resource_version) > as_integer(cached.resource_version) else cached
 
     async def read_live(self, kind: Kind, obj: Object) -> Object:
-        """Read the same object from the server. Raise ObjectDeleted or ObjectReplaced if it no longer exists."""
+        """Read `obj` again from the server. Raise ObjectDeleted or ObjectReplaced if it no longer exists."""
         try:
             live = await self.client.get(kind, obj.name, obj.namespace)
         except NotFound:
@@ -120,20 +119,20 @@ class Writer:
         return live
 
     def forget_removed(self, kind: Kind, obj: Object) -> Object:
-        """Return the answer of a write. If the write removed the object, forget what is remembered of it.
+        """Return `obj`, the response of a write. If the write removed the object, forget its last writes.
 
-        The writer does not record the answer in the cache, because its client does (`RecordingClient`).
+        The writer does not record the response in the cache, because its client does that (`RecordingClient`).
         """
         if is_removed(obj):
             self.forget(kind, obj)
         return obj
 
     def forget(self, kind: Kind, obj: Object) -> None:
-        """Forget what is remembered of the object, because it was removed."""
+        """Forget the last writes to an object that was removed."""
         self.last_writes.pop(object_key(kind, obj.name, obj.namespace), None)
 
     def observe_removal(self, kind: Kind, obj: Object) -> None:
-        """Forget the object, and report to the cache that the server does not have it any more."""
+        """Forget the last writes to an object, and hide it in the cache: the server does not have it any more."""
         self.forget(kind, obj)
         self.cache.observe_removal(kind, obj.name, obj.namespace, obj.uid)
 
@@ -161,5 +160,5 @@ def require_uid(kind: Kind, obj: Object) -> None:
 
 
 def describe_object(kind: Kind, name: str, namespace: str | None) -> str:
-    """Return the kind, namespace and name for a message."""
+    """Return an object's name for a message, such as `Deployment default/web`."""
     return f"{kind.kind} {namespace}/{name}" if namespace else f"{kind.kind} {name}"
